@@ -1,0 +1,50 @@
+# Everything a newcomer needs; each target sets up .venv first. Python 3.11 or newer, git and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format bench torture lock clean
+
+help: ## Show this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+
+run: $(READY) ## See it work: append, show, damage a copy, and watch verify find it
+	$(BIN)/python -m firnline.demo
+
+test: $(READY) ## Run all tests
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(READY) ## Check style and types
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY) ## Format the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## Measure speed and size, as ratios within one run
+	$(BIN)/python -m benchmarks $(ARGS)
+
+torture: $(READY) ## The long version of the crash and fault tests
+	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture $(ARGS)
+
+lock: $(READY) ## Pin every package anew
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+		--no-annotate --upgrade --group dev --extra testing pyproject.toml -o requirements.lock
+
+clean: ## Remove the environment and everything generated
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+
+$(READY): pyproject.toml requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "Firnline needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
+	@echo "Setting up $(VENV) (once) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@

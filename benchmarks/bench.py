@@ -1,0 +1,94 @@
+"""What the figures share: sizes, the sample, and databases that are built once, when needed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import cycle, islice
+from pathlib import Path
+
+from benchmarks.table import progress
+from firnline import Memory, Message
+from firnline.limits import BATCH_MESSAGES_MAX
+
+SAMPLE = Path(__file__).with_name("sample.jsonl")
+LONG = "long"
+"""The one conversation of a database made by `Bench.database`, or the long one of two."""
+SHORT = "short"
+SHORT_ENTRIES = 1_000
+
+
+@dataclass
+class Bench:
+    """One run. `build_rates` holds the messages per second at which each database was built."""
+
+    folder: Path
+    quick: bool
+    build_rates: dict[Path, float] = field(default_factory=dict)
+
+    def size(self, full: int, quick: int) -> int:
+        """`full`, or `quick` in a quick run."""
+        return quick if self.quick else full
+
+    @cached_property
+    def messages(self) -> list[Message]:
+        """Real chat messages."""
+        with SAMPLE.open(encoding="utf-8") as lines:
+            fields = map(json.loads, lines)
+            return [Message(item["role"], item["text"]) for item in fields]
+
+    def endless_messages(self) -> Iterator[Message]:
+        """The sample over and over."""
+        return cycle(self.messages)
+
+    def new_path(self, name: str) -> Path:
+        """Where a database of this name lies; all of them go when the run ends."""
+        return self.folder / f"{name}.db"
+
+    async def small(self) -> Path:
+        """A database with one short conversation."""
+        path = self.new_path("small")
+        if not path.exists():
+            await self._build(path, {SHORT: SHORT_ENTRIES})
+        return path
+
+    async def million(self) -> Path:
+        """A database with a million entries in one conversation, and a short one before it.
+
+        The short one lies in front of the long one in the same B-tree, where an append is not at
+        the end of the table.
+        """
+        path = self.new_path("million")
+        if not path.exists():
+            long = self.size(1_000_000, 20_000)
+            await self._build(path, {SHORT: SHORT_ENTRIES, LONG: long - SHORT_ENTRIES})
+        return path
+
+    async def searched(self) -> Path:
+        """A database to be searched, read and verified."""
+        path = self.new_path("searched")
+        if not path.exists():
+            await self._build(path, {LONG: self.searched_entries})
+        return path
+
+    @property
+    def searched_entries(self) -> int:
+        """The entries of `searched`."""
+        return self.size(100_000, 2_000)
+
+    async def _build(self, path: Path, conversations: dict[str, int]) -> None:
+        started = time.perf_counter()
+        batch = list(islice(self.endless_messages(), BATCH_MESSAGES_MAX))
+        async with Memory.open(url(path)) as memory:
+            for name, entries in conversations.items():
+                for done in range(0, entries, len(batch)):
+                    progress(f"building {path.stem}: {done:,} of {entries:,} entries")
+                    await memory.append(name, batch[: entries - done])
+        self.build_rates[path] = sum(conversations.values()) / (time.perf_counter() - started)
+
+
+def url(path: Path, *, read_only: bool = False) -> str:
+    return f"sqlite:///{path}{'?mode=ro' if read_only else ''}"

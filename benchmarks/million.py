@@ -1,0 +1,56 @@
+"""Whether a million entries cost more than a thousand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from benchmarks.bench import LONG, SHORT, Bench, url
+from benchmarks.measure import Side, in_turns, milliseconds, timed
+from benchmarks.table import Row, at_most
+from firnline import Memory
+
+TOKENS = 2_500
+
+
+async def append(bench: Bench) -> AsyncIterator[Row]:
+    """Single appends to the long conversation, and to a short one in the same file."""
+    small_path, big_path = await bench.small(), await bench.million()
+    entries = bench.size(1_000_000, 20_000)
+    yield Row(f"append-million: build {entries:,}", f"{bench.build_rates[big_path]:,.0f}/s")
+    async with Memory.open(url(small_path)) as small, Memory.open(url(big_path)) as big:
+        for name in (LONG, SHORT):
+            ours, other = _append(bench, big, name), _append(bench, small, SHORT)
+            pairs = await in_turns(ours, other, bench.size(400, 20), "append-million")
+            yield Row(
+                f"append-million: to the {name} one of {entries:,}",
+                milliseconds(pairs.ours),
+                f"{milliseconds(pairs.other)} in a file of 1,000",
+                pairs.cost,
+                at_most(1.5),
+            )
+
+
+async def newest(bench: Bench) -> AsyncIterator[Row]:
+    """The newest entries that fit into a budget."""
+    small_path, big_path = await bench.small(), await bench.million()
+    # Read-only, so that no writer catches up with the search index meanwhile.
+    small_url, big_url = url(small_path, read_only=True), url(big_path, read_only=True)
+    async with Memory.open(small_url) as small, Memory.open(big_url) as big:
+        ours, other = _newest(big, LONG), _newest(small, SHORT)
+        pairs = await in_turns(ours, other, bench.size(1_000, 20), "newest-million")
+    yield Row(
+        f"newest-million: newest {TOKENS:,} tokens",
+        milliseconds(pairs.ours),
+        f"{milliseconds(pairs.other)} in a file of 1,000",
+        pairs.cost,
+        at_most(1.5),
+    )
+
+
+def _append(bench: Bench, memory: Memory, name: str) -> Side:
+    messages = bench.endless_messages()
+    return timed(lambda: memory.append(name, next(messages)))
+
+
+def _newest(memory: Memory, name: str) -> Side:
+    return timed(lambda: memory.newest(name, tokens=TOKENS))

@@ -1,0 +1,108 @@
+"""Every error Firnline raises on purpose.
+
+The tree, with the HTTP status each one answers with and whether trying again can help::
+
+    FirnlineError
+    ├── InputError              400  no      what was given cannot be taken
+    │   ├── MessageTooLarge     413  no
+    │   ├── UnknownConversation 404  no
+    │   └── BadURL              400  no
+    ├── ConflictError           409  yes     after reading again
+    └── StoreError              503  no
+        ├── StoreUnavailable    503  yes     nothing was written
+        ├── StoreTimeout        503  yes     outcome unknown: retry with the same idempotency key
+        ├── StoreFull           507  yes     once there is room again
+        ├── StoreReadOnly       503  no
+        ├── StoreTooNew         503  no      written by a newer Firnline
+        └── StoreCorrupt        500  no      stop writing, run `firnline doctor`
+
+A class's docstring is its default message. ``context`` holds the facts for logs and for machines.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+
+class FirnlineError(Exception):
+    """Something went wrong in Firnline."""
+
+    status: ClassVar[int] = 500
+    retryable: ClassVar[bool] = False
+
+    def __init__(self, message: str | None = None, **context: Any) -> None:
+        super().__init__(message or (type(self).__doc__ or "").strip())
+        self.context = context
+
+    @property
+    def code(self) -> str:
+        """The error's stable name for machines, such as ``ConflictError``."""
+        return type(self).__name__
+
+
+class InputError(FirnlineError):
+    """The input cannot be taken as it is."""
+
+    status = 400
+
+
+class MessageTooLarge(InputError):
+    """The message is larger than Firnline takes."""
+
+    status = 413
+
+
+class UnknownConversation(InputError):
+    """There is no such conversation."""
+
+    status = 404
+
+
+class BadURL(InputError):
+    """The store's URL is not understood."""
+
+
+class ConflictError(FirnlineError):
+    """Somebody else was first; read again and decide."""
+
+    status = 409
+    retryable = True
+
+
+class StoreError(FirnlineError):
+    """The store failed."""
+
+    status = 503
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or is busy; nothing was written."""
+
+    retryable = True
+
+
+class StoreTimeout(StoreError):
+    """The outcome is unknown; retry with the same idempotency key, or read again."""
+
+    retryable = True
+
+
+class StoreFull(StoreError):
+    """There is no room left; nothing was written and everything earlier is readable."""
+
+    status = 507
+    retryable = True
+
+
+class StoreReadOnly(StoreError):
+    """The store can be read but not written."""
+
+
+class StoreTooNew(StoreError):
+    """The store was written by a newer Firnline; this one will not touch it."""
+
+
+class StoreCorrupt(StoreError):
+    """What is stored is damaged; it is not served. Run `firnline doctor`."""
+
+    status = 500

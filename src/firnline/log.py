@@ -1,0 +1,242 @@
+"""What the log holds and what lies beside it: entries, heads, digests, leases, projects.
+
+And the chain that proves the log whole: each entry's hash covers the entry before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Literal, NamedTuple, TypeAlias, overload
+
+from firnline.errors import InputError
+from firnline.message import Message, encode_json
+from firnline.text import Json
+
+HASH: Final = "sha256"
+TOKENIZERS: Final = frozenset(("o200k_base", "o200k_base~", "cl100k_base", "cl100k_base~"))
+"""The names under which tokens are counted; ``~`` marks an estimate."""
+
+
+class Key(NamedTuple):
+    """Whose conversation: everything a conversation owns is kept under these two."""
+
+    tenant: str
+    conversation: str
+
+
+class Draft(NamedTuple):
+    """A message on its way into the log: its canonical bytes and its token count."""
+
+    message: Message
+    body: bytes
+    tokens: int
+    tokenizer: str
+
+    @property
+    def time(self) -> datetime:
+        """When the message was said; what is on its way into the log has a time."""
+        if self.message.created_at is None:
+            raise InputError("a message without a time cannot be stored")
+        return self.message.created_at
+
+
+class Idempotency(NamedTuple):
+    """A caller's name for one append, and the fingerprint of what it held."""
+
+    key: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """An entry as it is stored, not yet checked. `problem` says why the bytes cannot be had."""
+
+    seq: int
+    body: bytes
+    created_at: int
+    tokens: int
+    total: int
+    hash: str
+    tokenizer: str
+    archived: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A message at a sequence number.
+
+    `tokens` is its size by `tokenizer` (marked ``~`` if it is an estimate), `total` the running
+    total up to and including it, `hash` the chain's value here.
+    """
+
+    seq: int
+    message: Message
+    tokens: int
+    total: int
+    hash: str
+    tokenizer: str
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Appended(Sequence[Entry]):
+    """What an append stored: its entries. `replayed` if an earlier try had stored them."""
+
+    entries: tuple[Entry, ...]
+    replayed: bool = False
+
+    @property
+    def seq(self) -> int:
+        """The sequence number of the last entry."""
+        return self.entries[-1].seq
+
+    @overload
+    def __getitem__(self, index: int) -> Entry: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
+    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+        return self.entries[index]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Where a conversation stands: its last sequence number (-1 if it is empty) and hash."""
+
+    conversation: str
+    seq: int
+    hash: str
+    tokens: int
+    created_at: datetime
+    updated_at: datetime
+    project: str | None = None
+    metadata: dict[str, Json] = field(default_factory=dict)
+    archived: int = 0
+
+    @property
+    def entries(self) -> int:
+        """How many entries there are."""
+        return self.seq + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """What conversations can belong to: a name, a status, a schedule and the task at hand."""
+
+    name: str
+    status: str = "active"
+    schedule: str = ""
+    task: str = ""
+    metadata: dict[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A search result: the entry, whose conversation it is in, and how well it matched."""
+
+    conversation: str
+    entry: Entry
+    score: float
+
+    @property
+    def seq(self) -> int:
+        """The entry's sequence number."""
+        return self.entry.seq
+
+    @property
+    def message(self) -> Message:
+        """The message, word for word."""
+        return self.entry.message
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to digest one conversation until `expires_at`.
+
+    The fence is what makes it safe: it grows with every lease, and a digest is only taken from the
+    holder of the newest one, however late a paused holder comes back.
+    """
+
+    key: Key
+    owner: str
+    fence: int
+    expires_at: datetime
+
+
+DigestStatus: TypeAlias = Literal["processing", "completed", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """A summary and important data over a span of entries; it lies beside them, never instead.
+
+    `base` is the version it continues, `receipt` what it kept and what it lost.
+    """
+
+    version: int
+    first_seq: int
+    last_seq: int
+    base: int | None = None
+    status: DigestStatus = "processing"
+    text: str = ""
+    data: dict[str, Json] = field(default_factory=dict)
+    receipt: dict[str, Json] = field(default_factory=dict)
+    made_by: str = ""
+    tokens: int = 0
+    milliseconds: int = 0
+    error: str = ""
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """What archiving moved: entries, and their bytes before and after."""
+
+    entries: int = 0
+    segments: int = 0
+    plain_bytes: int = 0
+    stored_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """The certificate of an erasure: what is gone, and the head hash that it had."""
+
+    conversation: str
+    entries: int
+    digests: int
+    segments: int
+    tokens: int
+    head: str
+    erased_at: datetime
+
+
+# -- the chain --------------------------------------------------------------------------------
+
+
+def genesis(key: Key) -> str:
+    """The hash before the first entry; it binds the chain to its tenant and conversation."""
+    name = encode_json([key.tenant, key.conversation]).encode()
+    return f"{HASH}:{hashlib.sha256(b'firnline 1 ' + name).hexdigest()}"
+
+
+def chain(previous: str, body: bytes) -> str:
+    """The hash of an entry: over the hash before it and its canonical bytes."""
+    return f"{HASH}:{hashlib.sha256(previous.encode() + b' ' + body).hexdigest()}"
+
+
+def fingerprint(bodies: Sequence[bytes]) -> str:
+    """What an idempotency key stands for: equal messages have equal fingerprints."""
+    digest = hashlib.sha256()
+    for body in bodies:
+        digest.update(len(body).to_bytes(8, "big") + body)
+    return f"{HASH}:{digest.hexdigest()}"

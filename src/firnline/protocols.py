@@ -1,0 +1,212 @@
+"""The seam between Firnline and what it is built on. No base class: these are protocols.
+
+A store that passes `firnline.testing.StoreConformance` can be used in place of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from firnline.log import (
+    Appended,
+    Archived,
+    Digest,
+    Draft,
+    Entry,
+    Erased,
+    Head,
+    Hit,
+    Idempotency,
+    Key,
+    Lease,
+    Project,
+    Record,
+)
+from firnline.text import Json
+
+Clock: TypeAlias = Callable[[], datetime]
+"""Tells the time, in UTC."""
+
+Progress: TypeAlias = Callable[[int, int], None]
+"""Told how much is done and how much there is; the second is 0 while that is not known."""
+
+
+class Finding(NamedTuple):
+    """One line of a store's health check."""
+
+    what: str
+    state: Literal["ok", "warning", "broken"]
+    detail: str
+
+
+class Store(Protocol):
+    """A place that keeps every message of every conversation, in order, for good.
+
+    What every store promises:
+
+    - An append is all or nothing, and durable when it returns.
+    - Sequence numbers start at 0 and have no holes; concurrent appends are all kept, each batch
+      together, and one caller's appends stay in its order.
+    - What was acknowledged is read back byte for byte or not at all: damage raises `StoreCorrupt`.
+    - Digests lie beside entries and never replace or remove one. Only `erase` destroys.
+    - Nothing is ever seen under another tenant or another conversation than it was written under.
+    - A store counts no tokens, plans nothing and calls no model; it keeps the counts it is given.
+
+    Every failure is a `StoreError`; every refusal an `InputError` or a `ConflictError`.
+    """
+
+    async def open(self) -> None:
+        """Make the store ready: create or migrate it. A newer one raises `StoreTooNew`."""
+
+    async def close(self) -> None:
+        """Finish what is under way and let go of everything. May be called twice."""
+
+    # -- the log ------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        key: Key,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> Appended:
+        """Add messages to the end of a conversation; the first append creates it.
+
+        `expected_seq` is the sequence number the first new message must get; if it would get
+        another, nothing is written and `ConflictError` is raised. An idempotency key seen before
+        gives back what was stored then (`replayed`), or raises `ConflictError` if the fingerprint
+        is another; the key is written in the same transaction as the messages.
+        """
+        ...
+
+    async def read(
+        self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """Entries from `first_seq` to `last_seq`, both included, at most `limit`, in order.
+
+        Archived ones among them. A conversation that does not exist has no entries.
+        """
+        ...
+
+    async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
+        """The longest run of newest entries whose tokens add up to at most `tokens_max`, in order.
+
+        Costs what it returns, not what the conversation holds.
+        """
+        ...
+
+    async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
+        """Entries whose messages were said in [since, until), by sequence number."""
+        ...
+
+    async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """Tokens of the entries from `first_seq` to `last_seq`, both included: two lookups."""
+        ...
+
+    async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
+        """Entries as they are stored, unchecked, for `verify`; what is damaged says so in them."""
+        ...
+
+    async def head(self, key: Key) -> Head | None:
+        """Where the conversation stands, or None if there is none."""
+        ...
+
+    # -- conversations and projects -----------------------------------------------------------
+
+    async def conversations(
+        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+    ) -> list[Head]:
+        """The tenant's conversations by name, those behind `after`."""
+        ...
+
+    async def describe(
+        self, key: Key, *, project: str | None = None, metadata: dict[str, Json] | None = None
+    ) -> Head:
+        """Set what is not None; creates the conversation if there is none."""
+        ...
+
+    async def projects(self, tenant: str) -> list[Project]:
+        """The tenant's projects by name."""
+        ...
+
+    async def save_project(self, tenant: str, project: Project) -> None:
+        """Create the project, or replace what is known of it."""
+
+    # -- search -------------------------------------------------------------------------------
+
+    async def search(
+        self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        """Entries with any of the query's words, best first; the tenant's or one conversation's.
+
+        The query is plain text: no character in it has a meaning of its own. Every acknowledged
+        entry can be found, archived or not; Chinese, Japanese and Korean from two characters on.
+        """
+        ...
+
+    async def rebuild_index(self, progress: Progress | None = None) -> None:
+        """Make the search index anew from the log."""
+
+    # -- digests and leases -------------------------------------------------------------------
+
+    async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
+        """Take the right to digest the conversation, or None while somebody else holds it.
+
+        A lease past its time is taken over. Each one has a greater fence than all before it.
+        """
+        ...
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        """Extend a lease; `ConflictError` if it was taken over or released."""
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Give a lease back; nothing happens if it is no longer held."""
+
+    async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """Record that a digest is being made: status processing, the next version.
+
+        Whatever an earlier holder left processing becomes failed. `ConflictError` if the lease is
+        no longer the newest, or if `digest.base` is not the newest completed version.
+        """
+        ...
+
+    async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """Complete or fail a digest that this lease began; `ConflictError` if it was overtaken."""
+        ...
+
+    async def digests(self, key: Key) -> list[Digest]:
+        """The conversation's digests by version."""
+        ...
+
+    async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
+        """Write digests as they are into a conversation that has none: import and migration."""
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
+        """Move live entries of the span into compressed segments; readers see no change."""
+        ...
+
+    async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """Move the segments that touch the span back; returns how many entries became live."""
+        ...
+
+    async def erase(self, key: Key) -> Erased:
+        """Destroy a conversation and all that is derived from it; no byte of it is left on disk.
+
+        Raises `UnknownConversation` if there is none. If a byte may be left (a full disk, a reader
+        that does not let go), raises `StoreUnavailable`; erasing again or reopening finishes it.
+        """
+        ...
+
+    async def backup(self, path: Path, progress: Progress | None = None) -> None:
+        """Write a consistent copy of the whole store to a new file while it goes on working."""
+
+    async def check(self, *, thorough: bool = False) -> list[Finding]:
+        """The store's health; `thorough` reads every page."""
+        ...

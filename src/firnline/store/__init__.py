@@ -1,0 +1,58 @@
+"""Where conversations are kept. `open_store` picks the backend by URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from firnline.errors import BadURL
+from firnline.protocols import Clock, Store
+from firnline.store.ram import RamStore
+from firnline.store.sqlite import SqliteStore
+from firnline.store.sqlite.store import utc_now
+
+__all__ = ["RamStore", "SqliteStore", "missing_file", "open_store"]
+
+_OPTIONS = {"mode": ("rw", "ro"), "durability": ("full", "process")}
+
+
+def open_store(url: str, *, clock: Clock = utc_now) -> Store:
+    """The store at `url`, not yet opened.
+
+    - ``sqlite:///notes.db`` (relative) or ``sqlite:////var/lib/notes.db`` (absolute). Behind a
+      ``?``: ``mode=ro`` reads only, ``durability=process`` survives a crash but not a power cut.
+    - ``memory:`` keeps everything in memory.
+    """
+    if url in ("memory:", "memory://"):
+        return RamStore(clock=clock)
+    parts = urlsplit(url)
+    if parts.scheme != "sqlite":
+        raise BadURL(f"{url!r}: use sqlite:///FILE or memory:")
+    path = unquote(parts.path)[1:]
+    if parts.netloc or not path or path == ":memory:":
+        raise BadURL(
+            f"{url!r}: a file's URL has three slashes and a path, sqlite:///notes.db or "
+            "sqlite:////var/lib/notes.db; for a store in memory use memory:"
+        )
+    options = _options(url, parts.query)
+    return SqliteStore(
+        path,
+        read_only=options.get("mode") == "ro",
+        full_sync=options.get("durability") != "process",
+        clock=clock,
+    )
+
+
+def missing_file(url: str) -> Path | None:
+    """The file that a store at `url` would have to create, or None if it has all it needs."""
+    path = Path(unquote(urlsplit(url).path)[1:])
+    return path if url.startswith("sqlite:///") and not path.exists() else None
+
+
+def _options(url: str, query: str) -> dict[str, str]:
+    options = dict(parse_qsl(query, keep_blank_values=True))
+    for name, value in options.items():
+        if value not in _OPTIONS.get(name, ()):
+            known = ", ".join(f"{key}={'|'.join(values)}" for key, values in _OPTIONS.items())
+            raise BadURL(f"{url!r}: {name}={value} is not an option; there are {known}")
+    return options

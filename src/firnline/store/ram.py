@@ -1,0 +1,388 @@
+"""The store in memory: the reference that every other store is compared with.
+
+It is written to be read. It keeps what the protocol promises while the process lives, and nothing
+afterwards; nothing in it ever waits, so every method is one step that cannot be interleaved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+from firnline import limits, proof
+from firnline.errors import ConflictError, InputError, StoreError, UnknownConversation
+from firnline.log import (
+    Appended,
+    Archived,
+    Digest,
+    Draft,
+    Entry,
+    Erased,
+    Head,
+    Hit,
+    Idempotency,
+    Key,
+    Lease,
+    Project,
+    Record,
+    chain,
+    genesis,
+)
+from firnline.message import decode, microseconds
+from firnline.protocols import Clock, Finding, Progress
+from firnline.store.digests import check_finish, next_version, overtaken
+from firnline.store.terms import index_terms, query_terms, searchable
+from firnline.text import Json
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(slots=True)
+class _Conversation:
+    created_at: datetime
+    updated_at: datetime
+    project: str | None = None
+    metadata: dict[str, Json] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    digests: list[tuple[Digest, int]] = field(default_factory=list)
+    keys: dict[str, tuple[str, int, int]] = field(default_factory=dict)
+    fence: int = 0
+    owner: str | None = None
+    lease_until: datetime | None = None
+
+
+class RamStore:
+    """Keeps conversations in memory, for tests and for a first try."""
+
+    def __init__(self, *, clock: Clock = _now) -> None:
+        self._clock = clock
+        self._conversations: dict[Key, _Conversation] = {}
+        self._projects: dict[str, dict[str, Project]] = {}
+        self._open = False
+
+    async def open(self) -> None:
+        """Begin."""
+        self._open = True
+
+    async def close(self) -> None:
+        """End; what was stored is kept until the object is gone."""
+        self._open = False
+
+    def _find(self, key: Key) -> _Conversation | None:
+        if not self._open:
+            raise StoreError("the store is not open")
+        return self._conversations.get(key)
+
+    def _must_find(self, key: Key) -> _Conversation:
+        found = self._find(key)
+        if found is None:
+            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+        return found
+
+    def _find_or_create(self, key: Key, now: datetime) -> _Conversation:
+        found = self._find(key)
+        if found is None:
+            found = self._conversations[key] = _Conversation(now, now)
+        return found
+
+    # -- the log ------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        key: Key,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> Appended:
+        """See `Store.append`."""
+        if not drafts:
+            raise InputError("nothing to append")
+        found = self._find(key)
+        if found and idempotency and idempotency.key in found.keys:
+            return self._replay(key, found, idempotency)
+        next_seq = len(found.records) if found else 0
+        if expected_seq is not None and expected_seq != next_seq:
+            raise ConflictError(
+                f"{key.conversation}: the next sequence number is {next_seq}, not {expected_seq}",
+                expected_seq=expected_seq,
+                actual_seq=next_seq,
+            )
+        found = self._find_or_create(key, drafts[0].time)
+        for draft in drafts:
+            found.records.append(_record(key, found.records, draft))
+        found.updated_at = drafts[-1].time
+        if idempotency:
+            end = len(found.records) - 1
+            found.keys[idempotency.key] = (idempotency.fingerprint, next_seq, end)
+        return Appended(tuple(self._span(key, found, next_seq, len(found.records) - 1)))
+
+    def _replay(self, key: Key, found: _Conversation, idempotency: Idempotency) -> Appended:
+        fingerprint, first, last = found.keys[idempotency.key]
+        if fingerprint != idempotency.fingerprint:
+            raise ConflictError(
+                f"the idempotency key {idempotency.key!r} was used for other messages",
+                idempotency_key=idempotency.key,
+            )
+        return Appended(tuple(self._span(key, found, first, last)), replayed=True)
+
+    def _span(self, key: Key, found: _Conversation, first: int, last: int) -> list[Entry]:
+        before = found.records[first - 1].hash if first > 0 else genesis(key)
+        return proof.entries(found.records[first : last + 1], before)
+
+    async def read(
+        self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """See `Store.read`."""
+        found = self._find(key)
+        first = max(first_seq, 0)
+        if found is None or first >= len(found.records):
+            return []
+        last = len(found.records) - 1 if last_seq is None else last_seq
+        if limit is not None:
+            last = min(last, first + limit - 1)
+        return self._span(key, found, first, last) if last >= first else []
+
+    async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
+        """See `Store.newest`."""
+        found = self._find(key)
+        if found is None:
+            return []
+        first = len(found.records)
+        while first and tokens_max >= found.records[first - 1].tokens:
+            first -= 1
+            tokens_max -= found.records[first].tokens
+        return self._span(key, found, first, len(found.records) - 1)
+
+    async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
+        """See `Store.dated`."""
+        entries = await self.read(key)
+        within = [
+            entry
+            for entry in entries
+            if entry.message.created_at and since <= entry.message.created_at < until
+        ]
+        return within[:limit]
+
+    async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.tokens_between`."""
+        found = self._find(key)
+        records = found.records if found else []
+        return sum(record.tokens for record in records[max(first_seq, 0) : last_seq + 1])
+
+    async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
+        """See `Store.records`."""
+        found = self._find(key)
+        return found.records[first_seq : first_seq + limit] if found else []
+
+    async def head(self, key: Key) -> Head | None:
+        """See `Store.head`."""
+        found = self._find(key)
+        return _head(key, found) if found else None
+
+    # -- conversations and projects -----------------------------------------------------------
+
+    async def conversations(
+        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+    ) -> list[Head]:
+        """See `Store.conversations`."""
+        heads = [
+            _head(key, found)
+            for key, found in sorted(self._conversations.items(), key=lambda item: _order(item[0]))
+            if key.tenant == tenant and key.conversation.encode() > after.encode()
+        ]
+        return [head for head in heads if project in (None, head.project)][:limit]
+
+    async def describe(
+        self, key: Key, *, project: str | None = None, metadata: dict[str, Json] | None = None
+    ) -> Head:
+        """See `Store.describe`."""
+        found = self._find_or_create(key, self._clock())
+        found.project = found.project if project is None else project
+        found.metadata = found.metadata if metadata is None else metadata
+        return _head(key, found)
+
+    async def projects(self, tenant: str) -> list[Project]:
+        """See `Store.projects`."""
+        known = self._projects.get(tenant, {})
+        return [known[name] for name in sorted(known, key=str.encode)]
+
+    async def save_project(self, tenant: str, project: Project) -> None:
+        """See `Store.save_project`."""
+        self._projects.setdefault(tenant, {})[project.name] = project
+
+    # -- search -------------------------------------------------------------------------------
+
+    async def search(
+        self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        """See `Store.search`; ranks by how many of the query's terms an entry has."""
+        asked = query_terms(query)
+        hits = []
+        for key, found in self._conversations.items():
+            if key.tenant != tenant or conversation not in (None, key.conversation):
+                continue
+            for record in found.records:
+                terms = index_terms(searchable(decode(record.body)))
+                pairs = set(pairwise(terms)) | {(term,) for term in terms}
+                if score := len(pairs.intersection(asked)):
+                    entry = self._span(key, found, record.seq, record.seq)[0]
+                    hits.append(Hit(key.conversation, entry, float(score)))
+        return sorted(hits, key=lambda hit: (-hit.score, -hit.seq))[: max(limit, 0)]
+
+    async def rebuild_index(self, progress: Progress | None = None) -> None:
+        """See `Store.rebuild_index`; there is no index, search reads the log itself."""
+        del progress
+
+    # -- digests and leases -------------------------------------------------------------------
+
+    async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
+        """See `Store.lease`."""
+        if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
+            raise InputError(f"a lease of {seconds} s; up to {limits.LEASE_SECONDS_MAX:.0f} are")
+        found, now = self._must_find(key), self._clock()
+        if found.lease_until is not None and found.lease_until > now:
+            return None
+        found.fence += 1
+        found.owner, found.lease_until = owner, now + timedelta(seconds=seconds)
+        return Lease(key, owner, found.fence, found.lease_until)
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        """See `Store.renew`."""
+        found = self._held(lease)
+        found.lease_until = self._clock() + timedelta(seconds=seconds)
+        return replace(lease, expires_at=found.lease_until)
+
+    async def release(self, lease: Lease) -> None:
+        """See `Store.release`."""
+        found = self._find(lease.key)
+        if found and (found.fence, found.owner) == (lease.fence, lease.owner):
+            found.owner = found.lease_until = None
+
+    def _held(self, lease: Lease) -> _Conversation:
+        found = self._find(lease.key)
+        if found is None or (found.fence, found.owner) != (lease.fence, lease.owner):
+            raise overtaken(lease)
+        return found
+
+    async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.begin_digest`."""
+        found = self._held(lease)
+        settled = [(_failed(item), fence) for item, fence in found.digests]
+        begun = next_version([item for item, _ in settled], digest, self._clock())
+        found.digests = [*settled, (begun, lease.fence)]
+        return begun
+
+    async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.finish_digest`."""
+        found = self._held(lease)
+        mine = {item.version: item for item, fence in found.digests if fence == lease.fence}
+        check_finish(mine.get(digest.version), digest)
+        found.digests = [
+            (digest, fence) if item.version == digest.version else (item, fence)
+            for item, fence in found.digests
+        ]
+        return digest
+
+    async def digests(self, key: Key) -> list[Digest]:
+        """See `Store.digests`."""
+        found = self._find(key)
+        return [item for item, _ in found.digests] if found else []
+
+    async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
+        """See `Store.put_digests`."""
+        found = self._must_find(key)
+        if found.digests:
+            raise ConflictError(f"{key.conversation} has digests already")
+        found.digests = [(item, 0) for item in digests]
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
+        """See `Store.archive`; memory has nothing to compress, entries are only marked."""
+        found = self._find(key)
+        moved = self._mark(found, first_seq, last_seq, archived=True) if found else []
+        size = sum(len(record.body) for record in moved)
+        return Archived(len(moved), 1 if moved else 0, size, size)
+
+    async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.restore`."""
+        found = self._find(key)
+        return len(self._mark(found, first_seq, last_seq, archived=False)) if found else 0
+
+    def _mark(self, found: _Conversation, first: int, last: int, *, archived: bool) -> list[Record]:
+        moved = []
+        for seq in range(max(first, 0), min(last + 1, len(found.records))):
+            if found.records[seq].archived != archived:
+                found.records[seq] = replace(found.records[seq], archived=archived)
+                moved.append(found.records[seq])
+        return moved
+
+    async def erase(self, key: Key) -> Erased:
+        """See `Store.erase`."""
+        found = self._must_find(key)
+        head = _head(key, found)
+        del self._conversations[key]
+        return Erased(
+            key.conversation,
+            head.entries,
+            len(found.digests),
+            0,
+            head.tokens,
+            head.hash,
+            self._clock(),
+        )
+
+    async def backup(self, path: Path, progress: Progress | None = None) -> None:
+        """See `Store.backup`; memory has no file to copy."""
+        del progress
+        raise InputError(f"a store in memory cannot be copied to {path}; export it instead")
+
+    async def check(self, *, thorough: bool = False) -> list[Finding]:
+        """See `Store.check`."""
+        del thorough
+        count = len(self._conversations)
+        return [Finding("memory", "warning", f"{count:,} conversations, gone when this ends")]
+
+
+def _order(key: Key) -> tuple[bytes, bytes]:
+    return key.tenant.encode(), key.conversation.encode()
+
+
+def _record(key: Key, before: Sequence[Record], draft: Draft) -> Record:
+    previous, total = (before[-1].hash, before[-1].total) if before else (genesis(key), 0)
+    return Record(
+        len(before),
+        draft.body,
+        microseconds(draft.time),
+        draft.tokens,
+        total + draft.tokens,
+        chain(previous, draft.body),
+        draft.tokenizer,
+    )
+
+
+def _head(key: Key, found: _Conversation) -> Head:
+    last = found.records[-1] if found.records else None
+    return Head(
+        key.conversation,
+        len(found.records) - 1,
+        last.hash if last else genesis(key),
+        last.total if last else 0,
+        found.created_at,
+        found.updated_at,
+        found.project,
+        found.metadata,
+        sum(record.archived for record in found.records),
+    )
+
+
+def _failed(digest: Digest) -> Digest:
+    if digest.status != "processing":
+        return digest
+    return replace(digest, status="failed", error="its worker did not come back")

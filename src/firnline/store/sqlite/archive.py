@@ -1,0 +1,103 @@
+"""Moving old entries into compressed segments and back. Nothing about them changes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import apsw
+
+from firnline import proof
+from firnline.errors import ConflictError
+from firnline.log import Archived, Record
+from firnline.store import segments
+from firnline.store.sqlite import log
+
+
+class Packed(NamedTuple):
+    """A segment ready to be written."""
+
+    first_seq: int
+    last_seq: int
+    plain_bytes: int
+    row: tuple[Any, ...]
+
+
+def pack(connection: apsw.Connection, found: log.Found, first: int, last: int) -> list[Packed]:
+    """Compress the live entries of a span; reads only, so nobody has to wait for it."""
+    last = min(last, found.next_seq - 1)
+    live = [item for item in log.records(connection, found, first, last) if not item.archived]
+    packed: list[Packed] = []
+    for run in _unbroken(live):
+        before = log.hash_at(connection, found, run[0].seq - 1)
+        proof.entries(run, before)  # never compress what is damaged
+        for part in segments.spans(run):
+            packed.append(_packed(found, part, before))
+            before = part[-1].hash
+    return packed
+
+
+def _packed(found: log.Found, part: Sequence[Record], hash_before: str) -> Packed:
+    body, checksum = segments.pack(part)
+    times = [item.created_at for item in part]
+    row = (
+        found.entry_id(part[0].seq),
+        part[-1].seq,
+        min(times),
+        max(times),
+        hash_before,
+        part[-1].hash,
+        part[0].total - part[0].tokens,
+        part[-1].total,
+        checksum,
+        body,
+    )
+    return Packed(part[0].seq, part[-1].seq, sum(len(item.body) for item in part), row)
+
+
+def _unbroken(records: Sequence[Record]) -> list[list[Record]]:
+    runs: list[list[Record]] = []
+    for item in records:
+        if runs and runs[-1][-1].seq + 1 == item.seq:
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    return runs
+
+
+def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Archived:
+    """Swap live entries for their segment, in one transaction."""
+    connection.execute(
+        "DELETE FROM entry WHERE id BETWEEN ? AND ?",
+        (found.entry_id(packed.first_seq), found.entry_id(packed.last_seq)),
+    )
+    entries = packed.last_seq - packed.first_seq + 1
+    if connection.changes() != entries:
+        raise ConflictError(f"{found.key.conversation}: the entries were moved by somebody else")
+    connection.execute("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", packed.row)
+    return Archived(entries, 1, packed.plain_bytes, len(packed.row[-1]))
+
+
+def restore(connection: apsw.Connection, found: log.Found, first: int, last: int) -> int:
+    """Make the entries of every segment that touches the span live again."""
+    restored = 0
+    for row in log.segment_rows(connection, found, first, last):
+        records = log.unpack_segment(row)
+        connection.executemany(
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)",
+            [
+                (
+                    found.entry_id(item.seq),
+                    item.created_at,
+                    item.tokens,
+                    item.total,
+                    item.tokenizer,
+                    item.hash,
+                    item.body,
+                )
+                for item in records
+            ],
+        )
+        connection.execute("DELETE FROM segment WHERE id = ?", (row[0],))
+        restored += len(records)
+    return restored

@@ -1,0 +1,178 @@
+"""Opening a database the one safe way, and turning the driver's errors into ours."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from firnline import limits
+from firnline.errors import (
+    BadURL,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+)
+
+APPLICATION_ID: Final = 0x4669726E  # "Firn"
+SQLITE_VERSION_MIN: Final = (3, 51, 3)  # before it, several processes could corrupt a WAL database
+
+NETWORK_FILESYSTEMS: Final = frozenset(
+    [
+        "nfs",
+        "nfs4",
+        "cifs",
+        "smb2",
+        "smb3",
+        "smbfs",
+        "9p",
+        "afs",
+        "ceph",
+        "glusterfs",
+        "lustre",
+        "fuse.sshfs",
+        "fuse.s3fs",
+    ]
+)
+
+PRAGMAS: Final = {
+    "foreign_keys": "1",
+    "trusted_schema": "0",
+    "cell_size_check": "1",
+    "secure_delete": "1",
+    "mmap_size": "0",
+}
+
+
+_ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
+    (apsw.CorruptError, StoreCorrupt, "the file is damaged"),
+    (apsw.NotADBError, StoreCorrupt, "the file is not a database, or its beginning is damaged"),
+    (apsw.FullError, StoreFull, "no room left, nothing was written"),
+    (apsw.ReadOnlyError, StoreReadOnly, "it can be read but not written"),
+    (apsw.BusyError, StoreUnavailable, "another process holds the database"),
+    (apsw.LockedError, StoreUnavailable, "another connection holds a table"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Which file, and how it may be used."""
+
+    path: Path
+    read_only: bool = False
+    full_sync: bool = True
+    vfs: str | None = None
+    busy_seconds: float = limits.BUSY_SECONDS
+
+
+def connect(place: Place, *, writer: bool) -> apsw.Connection:
+    """Open a connection with every setting our promises rest on."""
+    flags = apsw.SQLITE_OPEN_READONLY
+    if writer:
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+    connection = apsw.Connection(str(place.path), flags=flags, vfs=place.vfs)
+    connection.set_busy_handler(_patience(place.busy_seconds))
+    for name, value in PRAGMAS.items():
+        connection.execute(f"PRAGMA {name} = {value}")
+    # Only the writer moves pages out of the write-ahead log.
+    connection.execute(f"PRAGMA wal_autocheckpoint = {1000 if writer else 0}")
+    connection.execute(f"PRAGMA synchronous = {'FULL' if place.full_sync else 'NORMAL'}")
+    if writer:
+        mode = connection.execute("PRAGMA journal_mode = WAL").get
+        if mode != "wal":
+            raise StoreError(f"{place.path}: SQLite answered journal_mode={mode}, WAL is needed")
+    return connection
+
+
+def _patience(seconds: float) -> Callable[[int], bool]:
+    """Wait for another process in short uneven steps: SQLite's own grow, and starve the unlucky."""
+    started = 0.0
+
+    def wait(tries: int) -> bool:
+        nonlocal started
+        now = time.monotonic()
+        if tries == 0:
+            started = now
+        if now - started >= seconds:
+            return False
+        time.sleep(random.uniform(0.0005, 0.003))  # noqa: S311 - jitter, not a secret
+        return True
+
+    return wait
+
+
+@contextmanager
+def errors(path: Path, *, committing: bool = False) -> Iterator[None]:
+    """Map the driver's errors to ours; the one place where that is done."""
+    try:
+        yield
+    except apsw.CantOpenError as error:
+        raise StoreUnavailable(f"{path} cannot be opened: {_why_not(path)}") from error
+    except apsw.IOError as error:
+        if committing:
+            raise StoreTimeout(f"{path}: the disk failed in a commit: {error}") from error
+        raise StoreUnavailable(f"{path}: the disk failed: {error}") from error
+    except apsw.Error as error:
+        for kind, ours, what in _ERRORS:
+            if isinstance(error, kind):
+                raise ours(f"{path}: {what}: {error}") from error
+        raise StoreError(f"{path}: {type(error).__name__}: {error}") from error
+
+
+def _why_not(path: Path) -> str:
+    if path.is_dir():
+        return "it is a folder"
+    if not path.parent.exists():
+        return f"the folder {path.parent} does not exist"
+    if not os.access(path.parent, os.W_OK):
+        return f"the folder {path.parent} cannot be written"
+    return "check its permissions"
+
+
+def check_library() -> None:
+    """Refuse a SQLite that can corrupt a database written by several processes."""
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < SQLITE_VERSION_MIN:
+        raise StoreError(
+            f"apsw uses SQLite {apsw.sqlite_lib_version()}, which can corrupt a database that "
+            "several processes write; install a newer apsw wheel"
+        )
+
+
+def check_filesystem(path: Path, mounts: str | None = None) -> None:
+    """Refuse a network file system: SQLite's locks do not hold there."""
+    if mounts is None:
+        table = Path("/proc/mounts")
+        mounts = table.read_text(errors="replace") if table.exists() else ""
+    kind = filesystem_of(path.resolve(), mounts)
+    if kind in NETWORK_FILESYSTEMS:
+        raise BadURL(
+            f"{path} lies on a network file system ({kind}), where SQLite's locks do not hold; "
+            "use a local disk"
+        )
+
+
+def filesystem_of(path: Path, mounts: str) -> str:
+    """The type of the file system that holds `path`, from the text of /proc/mounts; else empty."""
+    best, kind = -1, ""
+    for line in mounts.splitlines():
+        _, mounted, this_kind, *_ = [*line.split(), "", "", ""]
+        point = Path(mounted.encode().decode("unicode_escape"))
+        if mounted and len(point.parts) > best and path.is_relative_to(point):
+            best, kind = len(point.parts), this_kind
+    return kind
+
+
+def one(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+    """The only row of a query, or an empty tuple."""
+    return next(iter(connection.execute(sql, values)), ())

@@ -1,0 +1,74 @@
+"""The one destructive verb. What it erases leaves no byte in the file, its log or its index.
+
+Deleting rows is not enough: pages keep old copies in their gaps, and the search index keeps terms
+until it is merged. So the rows go first, in one transaction that also notes that the file has to be
+scrubbed; then the index is merged, the file is written anew and the write-ahead log emptied. A
+crash in between leaves the note, and the next open finishes the work.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+
+import apsw
+
+from firnline import limits
+from firnline.errors import StoreUnavailable, UnknownConversation
+from firnline.log import Erased, Key
+from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
+
+
+def delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
+    """Delete every row the conversation owns, and note that the file is to be scrubbed."""
+    found = log.find(connection, key)
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    (head,) = one(connection, "SELECT hash FROM conversation WHERE id = ?", (found.id,))
+    everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
+    gone = {}
+    for table in ("entry", "segment", "digest"):
+        connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
+        gone[table] = connection.changes()
+    connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
+    connection.execute("DELETE FROM idempotency WHERE conversation = ?", (found.id,))
+    connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
+    connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
+    return Erased(
+        key.conversation,
+        found.next_seq,
+        gone["digest"],
+        gone["segment"],
+        found.total,
+        head,
+        now,
+    )
+
+
+def scrub_owed(connection: apsw.Connection) -> bool:
+    """Whether an erasure is still to be finished."""
+    return bool(one(connection, "SELECT 1 FROM owed WHERE what = 'scrub'"))
+
+
+def scrub(connection: apsw.Connection) -> None:
+    """Rewrite the file without what was deleted; outside any transaction."""
+    connection.execute("INSERT INTO search (search) VALUES ('optimize')")
+    connection.execute("VACUUM")
+    _empty_log(connection)
+    connection.execute("DELETE FROM owed WHERE what = 'scrub'")
+
+
+def _empty_log(connection: apsw.Connection) -> None:
+    """Empty the write-ahead log, which readers can hold up for a moment."""
+    deadline = time.monotonic() + limits.SCRUB_SECONDS
+    while True:
+        busy, _, _ = one(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        if not busy:
+            return
+        if time.monotonic() > deadline:
+            raise StoreUnavailable(
+                "the conversation is erased, but a reader holds on to old pages of the file; "
+                "erase again or reopen the store to finish"
+            )
+        time.sleep(0.01)

@@ -1,0 +1,91 @@
+"""The store's health: what `firnline doctor` prints."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import apsw
+
+from firnline.protocols import Finding
+from firnline.store.sqlite import erase, migrate
+from firnline.store.sqlite.connection import PRAGMAS, Place, one
+
+_ROOM_MIN = 64 * 1024 * 1024
+_LOG_MAX = 256 * 1024 * 1024
+_CONTENT = {
+    "conversation": "conversations",
+    "entry": "live entries",
+    "segment": "segments",
+    "digest": "digests",
+}
+
+
+def check(connection: apsw.Connection, place: Place, *, thorough: bool) -> list[Finding]:
+    """Everything that can be told without changing anything."""
+    version = one(connection, "PRAGMA user_version")[0]
+    counts = ", ".join(
+        f"{one(connection, f'SELECT count(*) FROM {table}')[0]:,} {words}"  # noqa: S608
+        for table, words in _CONTENT.items()
+    )
+    return [
+        Finding("SQLite", "ok", f"{apsw.sqlite_lib_version()} by apsw {apsw.apsw_version()}"),
+        Finding("schema", "ok", f"version {version} of {max(migrate.shipped())}"),
+        Finding("content", "ok", counts),
+        _settings(connection, place),
+        _pages(connection, thorough=thorough),
+        _index(connection),
+        _erasures(connection),
+        _room(place.path),
+        _write_ahead_log(place.path),
+    ]
+
+
+def _settings(connection: apsw.Connection, place: Place) -> Finding:
+    wanted = {**PRAGMAS, "journal_mode": "wal", "synchronous": "2" if place.full_sync else "1"}
+    found = {name: str(one(connection, f"PRAGMA {name}")[0]) for name in wanted}
+    wrong = {name: value for name, value in found.items() if value != wanted[name]}
+    if wrong:
+        return Finding("settings", "broken", f"unexpected: {wrong}")
+    if not place.full_sync:
+        return Finding("settings", "warning", "durability=process: a power cut can lose messages")
+    return Finding("settings", "ok", "write-ahead log, every commit synced")
+
+
+def _pages(connection: apsw.Connection, *, thorough: bool) -> Finding:
+    pragma = "integrity_check" if thorough else "quick_check"
+    problems = [row[0] for row in connection.execute(f"PRAGMA {pragma}(10)")]
+    if problems != ["ok"]:
+        return Finding("pages", "broken", "; ".join(problems))
+    return Finding("pages", "ok", "every page read" if thorough else "structure checked")
+
+
+def _index(connection: apsw.Connection) -> Finding:
+    (waiting,) = one(connection, "SELECT coalesce(sum(next_seq - indexed), 0) FROM conversation")
+    (entries,) = one(connection, "SELECT coalesce(sum(indexed), 0) FROM conversation")
+    (indexed,) = one(connection, "SELECT count(*) FROM search_docsize")
+    if indexed != entries:
+        return Finding(
+            "search index", "broken", f"{indexed:,} of {entries:,} entries; use --rebuild-index"
+        )
+    return Finding("search index", "ok", f"{indexed:,} entries, {waiting:,} waiting")
+
+
+def _erasures(connection: apsw.Connection) -> Finding:
+    if erase.scrub_owed(connection):
+        return Finding("erasures", "warning", "one is unfinished; opening the store finishes it")
+    return Finding("erasures", "ok", "none unfinished")
+
+
+def _room(path: Path) -> Finding:
+    free = shutil.disk_usage(path.parent).free
+    state = "ok" if free >= _ROOM_MIN else "warning"
+    return Finding("disk", state, f"{free / 1e9:,.1f} GB free")  # type: ignore[arg-type]
+
+
+def _write_ahead_log(path: Path) -> Finding:
+    # The name, never an open(): opening and closing the database's files drops SQLite's locks.
+    log = path.with_name(path.name + "-wal")
+    size = log.stat().st_size if log.exists() else 0
+    state = "ok" if size <= _LOG_MAX else "warning"
+    return Finding("write-ahead log", state, f"{size / 1e6:,.1f} MB")  # type: ignore[arg-type]

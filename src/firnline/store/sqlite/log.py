@@ -1,0 +1,359 @@
+"""The log in SQLite: appending on the writer's connection, reading on a reader's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Any, Final, NamedTuple
+
+import apsw
+
+from firnline import limits, proof
+from firnline.errors import ConflictError, StoreCorrupt
+from firnline.log import (
+    Appended,
+    Draft,
+    Entry,
+    Head,
+    Idempotency,
+    Key,
+    Record,
+    chain,
+    genesis,
+)
+from firnline.message import from_microseconds, microseconds
+from firnline.store import segments
+from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.heads import Heads, OpenHead
+
+SEQ_MASK: Final = (1 << limits.SEQ_BITS) - 1
+
+_SPAN: Final = (
+    "SELECT id, body, created_at, tokens, total, hash, tokenizer FROM entry"
+    " WHERE id BETWEEN ? AND ? ORDER BY id"
+)
+_HEAD: Final = (
+    "SELECT name, next_seq - 1, hash, total, created_at, updated_at, project, metadata,"
+    " (SELECT coalesce(sum(last_seq - (s.id & 4294967295) + 1), 0) FROM segment s"
+    "  WHERE s.id BETWEEN c.id << 32 AND (c.id << 32) + 4294967295)"
+    " FROM conversation c"
+)
+
+
+class Found(NamedTuple):
+    """A conversation as a reader finds it."""
+
+    key: Key
+    id: int
+    next_seq: int
+    total: int
+
+    def entry_id(self, seq: int) -> int:
+        """The number under which an entry, a segment or a digest of the conversation is kept."""
+        return self.id << limits.SEQ_BITS | seq
+
+
+# -- appending --------------------------------------------------------------------------------
+
+
+def append(
+    connection: apsw.Connection,
+    heads: Heads,
+    key: Key,
+    drafts: Sequence[Draft],
+    expected_seq: int | None,
+    idempotency: Idempotency | None,
+) -> Appended:
+    """Add messages; all that can be refused is refused before the first write."""
+    head = heads.find(connection, key)
+    if idempotency and head and (done := _replay(connection, key, head, idempotency)):
+        return done
+    next_seq = head.next_seq if head else 0
+    if expected_seq is not None and expected_seq != next_seq:
+        raise ConflictError(
+            f"{key.conversation}: the next sequence number is {next_seq}, not {expected_seq}",
+            expected_seq=expected_seq,
+            actual_seq=next_seq,
+        )
+    if head is None:
+        head = heads.create(connection, key, microseconds(drafts[0].time))
+    entries = _insert(connection, head, drafts)
+    heads.moved(head)
+    if idempotency:
+        connection.execute(
+            "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?)",
+            (head.id, *idempotency, next_seq, head.next_seq - 1),
+        )
+    return Appended(entries)
+
+
+def _insert(
+    connection: apsw.Connection, head: OpenHead, drafts: Sequence[Draft]
+) -> tuple[Entry, ...]:
+    rows, entries = [], []
+    seq, total, hash_, at = head.next_seq, head.total, head.hash, head.updated_at
+    for draft in drafts:
+        message, body, tokens, tokenizer = draft
+        hash_ = chain(hash_, body)
+        total += tokens
+        at = microseconds(draft.time)
+        rows.append((head.id << limits.SEQ_BITS | seq, at, tokens, total, tokenizer, hash_, body))
+        entries.append(Entry(seq, message, tokens, total, hash_, tokenizer))
+        seq += 1
+    insert = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
+    if len(rows) == 1:
+        connection.execute(insert, rows[0])
+    else:
+        connection.executemany(insert, rows)
+    head.next_seq, head.total, head.hash, head.updated_at = seq, total, hash_, at
+    return tuple(entries)
+
+
+def _replay(
+    connection: apsw.Connection, key: Key, head: OpenHead, idempotency: Idempotency
+) -> Appended | None:
+    row = one(
+        connection,
+        "SELECT fingerprint, first_seq, last_seq FROM idempotency"
+        " WHERE conversation = ? AND key = ?",
+        (head.id, idempotency.key),
+    )
+    if not row:
+        return None
+    fingerprint, first, last = row
+    if fingerprint != idempotency.fingerprint:
+        raise ConflictError(
+            f"the idempotency key {idempotency.key!r} was used for other messages",
+            idempotency_key=idempotency.key,
+        )
+    found = Found(key, head.id, head.next_seq, head.total)
+    return Appended(tuple(span(connection, found, first, last)), replayed=True)
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def find(connection: apsw.Connection, key: Key) -> Found | None:
+    """The conversation, or None."""
+    row = one(
+        connection,
+        "SELECT id, next_seq, total FROM conversation WHERE tenant = ? AND name = ?",
+        key,
+    )
+    return Found(key, *row) if row else None
+
+
+def head(connection: apsw.Connection, key: Key) -> Head | None:
+    """Where the conversation stands."""
+    row = one(connection, f"{_HEAD} WHERE tenant = ? AND name = ?", key)
+    return _head(row) if row else None
+
+
+def conversations(
+    connection: apsw.Connection, tenant: str, project: str | None, after: str, limit: int
+) -> list[Head]:
+    """A page of the tenant's conversations."""
+    rows = connection.execute(
+        f"{_HEAD} WHERE tenant = ? AND name > ? AND (?3 IS NULL OR project = ?3)"
+        " ORDER BY name LIMIT ?4",
+        (tenant, after, project, limit),
+    )
+    return [_head(row) for row in rows]
+
+
+def _head(row: tuple[Any, ...]) -> Head:
+    name, seq, hash_, total, created, updated, project, metadata, archived = row
+    return Head(
+        name,
+        seq,
+        hash_,
+        total,
+        from_microseconds(created),
+        from_microseconds(updated),
+        project,
+        json.loads(metadata),
+        archived,
+    )
+
+
+def span(connection: apsw.Connection, found: Found, first: int, last: int) -> list[Entry]:
+    """The entries `first` to `last`, checked: every one there, every hash derived again."""
+    if first > last:
+        return []
+    stored = list(records(connection, found, first, last))
+    if [record.seq for record in stored] != list(range(first, last + 1)):
+        raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
+    return proof.entries(stored, hash_at(connection, found, first - 1))
+
+
+def records(
+    connection: apsw.Connection, found: Found, first: int, last: int, *, tolerant: bool = False
+) -> Iterator[Record]:
+    """What is stored of a span, archived or live, by sequence number, unchecked.
+
+    A damaged segment raises `StoreCorrupt`; if `tolerant`, its records say what the problem is.
+    """
+    live = connection.execute(_SPAN, (found.entry_id(first), found.entry_id(last)))
+    waiting = next(live, None)
+    for row in segment_rows(connection, found, first, last):
+        while waiting is not None and waiting[0] < row[0]:
+            yield record(waiting)
+            waiting = next(live, None)
+        yield from (
+            item for item in unpack_segment(row, tolerant=tolerant) if first <= item.seq <= last
+        )
+    while waiting is not None:
+        yield record(waiting)
+        waiting = next(live, None)
+
+
+def record(row: tuple[Any, ...]) -> Record:
+    """A row of the entry table."""
+    id_, body, created_at, tokens, total, hash_, tokenizer = row
+    return Record(id_ & SEQ_MASK, body, created_at, tokens, total, hash_, tokenizer)
+
+
+def segment_rows(
+    connection: apsw.Connection, found: Found, first: int, last: int
+) -> list[tuple[Any, ...]]:
+    """The segments that touch a span, oldest first. Segments never overlap."""
+    return list(
+        connection.execute(
+            "SELECT id, last_seq, first_at, last_at, hash_before, hash, total_before, total,"
+            " checksum, body FROM segment"
+            " WHERE id BETWEEN coalesce((SELECT max(id) FROM segment WHERE id BETWEEN ?1 AND ?2),"
+            " ?2) AND ?3 AND last_seq >= ?4 ORDER BY id",
+            (found.entry_id(0), found.entry_id(first), found.entry_id(last), first),
+        )
+    )
+
+
+def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Record]:
+    """The records of a row of the segment table; they must be what the row says they are."""
+    id_, last_seq, first_at, last_at, hash_before, hash_, total_before, total, checksum, body = row
+    first_seq = id_ & SEQ_MASK
+    try:
+        found = segments.unpack(
+            body,
+            checksum,
+            first_seq=first_seq,
+            hash_before=hash_before,
+            total_before=total_before,
+        )
+        _check_ends(found, (last_seq, hash_, total, first_at, last_at))
+    except StoreCorrupt as error:
+        if not tolerant:
+            raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
+        return [
+            Record(seq, b"", 0, 0, total, "", "", archived=True, problem=str(error))
+            for seq in range(first_seq, max(first_seq, last_seq) + 1)
+        ]
+    return found
+
+
+def _check_ends(found: Sequence[Record], row: tuple[int, str, int, int, int]) -> None:
+    times = [item.created_at for item in found]
+    if row != (found[-1].seq, found[-1].hash, found[-1].total, min(times), max(times)):
+        raise StoreCorrupt("an archived segment does not hold what its row says")
+
+
+def hash_at(connection: apsw.Connection, found: Found, seq: int) -> str:
+    """The chain's value at `seq`; -1 is before the first entry."""
+    if seq < 0:
+        return genesis(found.key)
+    row = one(connection, "SELECT hash FROM entry WHERE id = ?", (found.entry_id(seq),))
+    return str(row[0]) if row else _archived_at(connection, found, seq).hash
+
+
+def total_at(connection: apsw.Connection, found: Found, seq: int) -> int:
+    """The running token total up to and including `seq`."""
+    if seq < 0:
+        return 0
+    if seq == found.next_seq - 1:
+        return found.total
+    row = one(connection, "SELECT total FROM entry WHERE id = ?", (found.entry_id(seq),))
+    return int(row[0]) if row else _archived_at(connection, found, seq).total
+
+
+def _archived_at(connection: apsw.Connection, found: Found, seq: int) -> Record:
+    for row in segment_rows(connection, found, seq, seq):
+        for item in unpack_segment(row):
+            if item.seq == seq:
+                return item
+    raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is missing", seq=seq)
+
+
+def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[Entry]:
+    """Walk back from the end until the next entry would not fit."""
+    fitting: list[Record] = []
+    for item in _backwards(connection, found):
+        if found.total - (item.total - item.tokens) > tokens_max:
+            break
+        fitting.append(item)
+    fitting.reverse()
+    if not fitting:
+        return []
+    if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
+        raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
+    return proof.entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
+
+
+def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
+    end = found.next_seq - 1
+    while end >= 0:
+        rows = connection.execute(f"{_SPAN} DESC", (found.entry_id(0), found.entry_id(end)))
+        for row in rows:
+            if row[0] & SEQ_MASK != end:
+                break
+            yield record(row)
+            end -= 1
+        if end < 0:
+            return
+        touching = segment_rows(connection, found, end, end)
+        if not touching:
+            return
+        for item in reversed(unpack_segment(touching[0])):
+            if item.seq <= end:
+                yield item
+                end = item.seq - 1
+
+
+def dated(
+    connection: apsw.Connection, found: Found, since: datetime, until: datetime, limit: int
+) -> list[Entry]:
+    """The entries said in [since, until): live ones by index, archived ones by their segment."""
+    start, end = microseconds(since), microseconds(until)
+    seqs = [
+        row[0] & SEQ_MASK
+        for row in connection.execute(
+            "SELECT id FROM entry WHERE id >> 32 = ? AND created_at >= ? AND created_at < ?"
+            " ORDER BY id LIMIT ?",
+            (found.id, start, end, limit),
+        )
+    ]
+    touching = connection.execute(
+        "SELECT id & 4294967295, last_seq FROM segment WHERE id BETWEEN ? AND ?"
+        " AND first_at < ? AND last_at >= ? ORDER BY id",
+        (found.entry_id(0), found.entry_id(SEQ_MASK), end, start),
+    )
+    entries: list[Entry] = []
+    for first, last in touching:
+        if len(entries) >= limit:
+            break
+        entries.extend(
+            entry
+            for entry in span(connection, found, first, last)
+            if entry.message.created_at and since <= entry.message.created_at < until
+        )
+    for first, last in _runs(seqs):
+        entries.extend(span(connection, found, first, last))
+    return sorted(entries, key=lambda entry: entry.seq)[:limit]
+
+
+def _runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring sequence numbers as (first, last)."""
+    for _, group in groupby(enumerate(seqs), lambda pair: pair[1] - pair[0]):
+        run = [seq for _, seq in group]
+        yield run[0], run[-1]

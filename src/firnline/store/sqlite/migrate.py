@@ -1,0 +1,71 @@
+"""The schema, by numbered steps. Each is applied once, in one transaction."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import TYPE_CHECKING, Final
+
+import apsw
+
+from firnline.errors import StoreError, StoreTooNew
+from firnline.store.sqlite.connection import APPLICATION_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
+
+_FILE: Final = re.compile(r"(\d{4})_\w+\.sql")
+
+
+def shipped() -> Mapping[int, str]:
+    """The migrations that come with this Firnline: number to SQL."""
+    return load(resources.files("firnline").joinpath("store/sqlite/migrations"))
+
+
+def load(folder: Traversable) -> Mapping[int, str]:
+    """Read a folder of migrations; their numbers must be 1, 2, 3 and so on."""
+    found = {
+        int(match[1]): file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if (match := _FILE.fullmatch(file.name))
+    }
+    if sorted(found) != list(range(1, len(found) + 1)):
+        raise StoreError(f"the migrations are not numbered without holes: {sorted(found)}")
+    return dict(sorted(found.items()))
+
+
+def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
+    """Bring the database to the newest schema; returns its version. Refuses what is not ours."""
+    version = check(connection, max(migrations))
+    for number in range(version + 1, max(migrations) + 1):
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            # Another process may have done this one while we waited.
+            if check(connection, max(migrations)) < number:
+                connection.execute(migrations[number])
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version = {number}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+    return max(migrations)
+
+
+def check(connection: apsw.Connection, newest: int) -> int:
+    """The database's schema version; raises if it is newer than `newest` or not Firnline's."""
+    version = int(connection.execute("PRAGMA user_version").get)
+    owner = int(connection.execute("PRAGMA application_id").get)
+    tables = int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+    if tables and owner != APPLICATION_ID:
+        raise StoreError(
+            "this is a SQLite database, but not one of Firnline's; nothing was changed"
+        )
+    if version > newest:
+        raise StoreTooNew(
+            f"the database has schema {version}, this Firnline knows {newest}; install a newer "
+            "Firnline; nothing was changed"
+        )
+    return version

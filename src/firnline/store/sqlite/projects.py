@@ -1,0 +1,71 @@
+"""What is known of conversations and projects besides their messages."""
+
+from __future__ import annotations
+
+import json
+
+import apsw
+
+from firnline.log import Head, Key, Project
+from firnline.message import encode_json
+from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.heads import Heads
+from firnline.text import Json
+
+
+def describe(
+    connection: apsw.Connection,
+    heads: Heads,
+    key: Key,
+    project: str | None,
+    metadata: dict[str, Json] | None,
+    now: int,
+) -> Head:
+    """Set what is given; create the conversation if there is none."""
+    if heads.find(connection, key) is None:
+        heads.create(connection, key, now)
+    heads.flush(connection)
+    connection.execute(
+        "UPDATE conversation SET project = coalesce(?, project), metadata = coalesce(?, metadata)"
+        " WHERE tenant = ? AND name = ?",
+        (project, None if metadata is None else encode_json(metadata), *key),
+    )
+    head = log.head(connection, key)
+    assert head is not None  # noqa: S101 - it was just written
+    return head
+
+
+def list_all(connection: apsw.Connection, tenant: str) -> list[Project]:
+    """The tenant's projects by name."""
+    rows = connection.execute(
+        "SELECT name, status, schedule, task, metadata FROM project WHERE tenant = ? ORDER BY name",
+        (tenant,),
+    )
+    return [
+        Project(name, status, schedule, task, json.loads(metadata))
+        for name, status, schedule, task, metadata in rows
+    ]
+
+
+def save(connection: apsw.Connection, tenant: str, project: Project) -> None:
+    """Create or replace a project."""
+    connection.execute(
+        "INSERT OR REPLACE INTO project VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            tenant,
+            project.name,
+            project.status,
+            project.schedule,
+            project.task,
+            encode_json(project.metadata),
+        ),
+    )
+
+
+def indexed(connection: apsw.Connection) -> tuple[int, int]:
+    """Entries in the search index, and entries in all."""
+    done, all_of_them = one(
+        connection, "SELECT coalesce(sum(indexed), 0), coalesce(sum(next_seq), 0) FROM conversation"
+    )
+    return int(done), int(all_of_them)

@@ -1,0 +1,86 @@
+-- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
+-- missing from the end of the log are noticed. `indexed` is how far the search index has come.
+CREATE TABLE conversation (
+    id          INTEGER PRIMARY KEY,
+    tenant      TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    project     TEXT,
+    metadata    TEXT NOT NULL DEFAULT '{}',
+    next_seq    INTEGER NOT NULL DEFAULT 0,
+    total       INTEGER NOT NULL DEFAULT 0,
+    hash        TEXT NOT NULL,
+    indexed     INTEGER NOT NULL DEFAULT 0,
+    fence       INTEGER NOT NULL DEFAULT 0,
+    lease_owner TEXT,
+    lease_until INTEGER,
+    created_at  INTEGER NOT NULL,
+    updated_at  INTEGER NOT NULL,
+    UNIQUE (tenant, name)
+) STRICT;
+
+-- One entry. id = conversation.id << 32 | seq: the table itself is the index by (conversation, seq).
+-- `body` is the message's canonical form, `total` the running token total including this entry.
+CREATE TABLE entry (
+    id         INTEGER PRIMARY KEY,
+    created_at INTEGER NOT NULL,
+    tokens     INTEGER NOT NULL,
+    total      INTEGER NOT NULL,
+    tokenizer  TEXT NOT NULL,
+    hash       TEXT NOT NULL,
+    body       BLOB NOT NULL
+) STRICT;
+
+CREATE INDEX entry_time ON entry (id >> 32, created_at);
+
+-- Archived entries, compressed. id = conversation.id << 32 | first seq. `checksum` is of the plain
+-- bytes; `hash_before` and `total_before` are the chain and the total in front of the first entry.
+CREATE TABLE segment (
+    id           INTEGER PRIMARY KEY,
+    last_seq     INTEGER NOT NULL,
+    first_at     INTEGER NOT NULL,
+    last_at      INTEGER NOT NULL,
+    hash_before  TEXT NOT NULL,
+    hash         TEXT NOT NULL,
+    total_before INTEGER NOT NULL,
+    total        INTEGER NOT NULL,
+    checksum     BLOB NOT NULL,
+    body         BLOB NOT NULL
+) STRICT;
+
+-- Digests, beside the log. id = conversation.id << 32 | version. `body` is JSON.
+CREATE TABLE digest (
+    id       INTEGER PRIMARY KEY,
+    status   TEXT NOT NULL,
+    fence    INTEGER NOT NULL,
+    checksum BLOB NOT NULL,
+    body     BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE idempotency (
+    conversation INTEGER NOT NULL,
+    key          TEXT NOT NULL,
+    fingerprint  TEXT NOT NULL,
+    first_seq    INTEGER NOT NULL,
+    last_seq     INTEGER NOT NULL,
+    PRIMARY KEY (conversation, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE project (
+    tenant   TEXT NOT NULL,
+    name     TEXT NOT NULL,
+    status   TEXT NOT NULL,
+    schedule TEXT NOT NULL,
+    task     TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    PRIMARY KEY (tenant, name)
+) STRICT, WITHOUT ROWID;
+
+-- Work that must be finished even after a crash; 'scrub': erased pages still have to be rewritten.
+CREATE TABLE owed (
+    what TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+
+-- The search index, a view of the log: rowid is entry.id, whether the entry is archived or not.
+CREATE VIRTUAL TABLE search USING fts5 (
+    terms, content = '', contentless_delete = 1, tokenize = 'porter ascii'
+);

@@ -1,0 +1,102 @@
+"""The search index: a view of the log that catches up with it in the writer's quiet moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import apsw
+
+from firnline import limits
+from firnline.errors import StoreCorrupt
+from firnline.log import Hit, Key, Record
+from firnline.message import decode
+from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
+from firnline.store.terms import index_terms, query_terms, searchable
+
+
+def index_pending(connection: apsw.Connection, conversation: int | None = None) -> bool:
+    """Index the next page of entries that are not yet; returns whether there may be more."""
+    row = one(
+        connection,
+        "SELECT tenant, name, id, next_seq, total, indexed FROM conversation"
+        " WHERE indexed < next_seq AND (?1 IS NULL OR id = ?1) LIMIT 1",
+        (conversation,),
+    )
+    if not row:
+        return False
+    tenant, name, id_, next_seq, total, indexed = row
+    found = log.Found(Key(tenant, name), id_, next_seq, total)
+    end = min(indexed + limits.INDEX_PAGE, next_seq)
+    connection.executemany(
+        "INSERT INTO search (rowid, terms) VALUES (?, ?)",
+        [
+            (found.entry_id(record.seq), " ".join(_terms(record)))
+            for record in log.records(connection, found, indexed, end - 1, tolerant=True)
+        ],
+    )
+    connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, id_))
+    return True
+
+
+def unindexed(connection: apsw.Connection, tenant: str, conversation: str | None) -> list[int]:
+    """The conversations to be indexed before a search can see all of them."""
+    return [
+        row[0]
+        for row in connection.execute(
+            "SELECT id FROM conversation WHERE tenant = ?1 AND (?2 IS NULL OR name = ?2)"
+            " AND indexed < next_seq",
+            (tenant, conversation),
+        )
+    ]
+
+
+def clear(connection: apsw.Connection) -> None:
+    """Empty the index, so that it is made anew from the log."""
+    connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
+    connection.execute("UPDATE conversation SET indexed = 0")
+
+
+def hits(
+    connection: apsw.Connection, tenant: str, query: str, conversation: str | None, limit: int
+) -> list[Hit]:
+    """Search what is indexed."""
+    asked = query_terms(query)
+    if not asked or limit <= 0:
+        return []
+    match = " OR ".join('"' + " ".join(term) + '"' for term in asked)
+    if conversation is None:
+        rows = connection.execute(
+            "SELECT s.rowid, s.rank, c.id, c.name, c.next_seq, c.total FROM search s"
+            " JOIN conversation c ON c.id = s.rowid >> 32"
+            " WHERE s.terms MATCH ? AND c.tenant = ? ORDER BY s.rank, s.rowid DESC LIMIT ?",
+            (match, tenant, limit),
+        )
+        return [_hit(connection, tenant, row) for row in rows.fetchall()]
+    found = log.find(connection, Key(tenant, conversation))
+    if found is None:
+        return []
+    rows = connection.execute(
+        "SELECT rowid, rank FROM search WHERE terms MATCH ? AND rowid BETWEEN ? AND ?"
+        " ORDER BY rank, rowid DESC LIMIT ?",
+        (match, found.entry_id(0), found.entry_id(log.SEQ_MASK), limit),
+    )
+    return [_hit(connection, tenant, (*row, found.id, *_rest(found))) for row in rows.fetchall()]
+
+
+def _rest(found: log.Found) -> tuple[str, int, int]:
+    return found.key.conversation, found.next_seq, found.total
+
+
+def _hit(connection: apsw.Connection, tenant: str, row: tuple[Any, ...]) -> Hit:
+    rowid, rank, id_, name, next_seq, total = row
+    seq = rowid & log.SEQ_MASK
+    found = log.Found(Key(tenant, name), id_, next_seq, total)
+    return Hit(name, log.span(connection, found, seq, seq)[0], -rank)
+
+
+def _terms(record: Record) -> list[str]:
+    try:
+        return [] if record.problem else index_terms(searchable(decode(record.body)))
+    except StoreCorrupt:
+        return []  # nothing can be found in it; reading it or verifying says so

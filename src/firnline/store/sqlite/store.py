@@ -1,0 +1,400 @@
+"""The SQLite store: one writer, a few readers, and the protocol's methods over both."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from firnline import limits
+from firnline.errors import InputError, StoreCorrupt, StoreError, StoreReadOnly
+from firnline.log import (
+    Appended,
+    Archived,
+    Digest,
+    Draft,
+    Entry,
+    Erased,
+    Head,
+    Hit,
+    Idempotency,
+    Key,
+    Lease,
+    Project,
+    Record,
+)
+from firnline.message import microseconds
+from firnline.protocols import Clock, Finding, Progress
+from firnline.store.sqlite import archive, erase, health, leases, log, migrate, projects, search
+from firnline.store.sqlite.connection import (
+    Place,
+    check_filesystem,
+    check_library,
+    connect,
+    errors,
+)
+from firnline.store.sqlite.heads import Heads
+from firnline.store.sqlite.writer import Work, Writer
+from firnline.text import Json
+
+T = TypeVar("T")
+_BACKUP_PAGES = 1_024
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+class SqliteStore:
+    """Keeps conversations in one SQLite file that several processes may share.
+
+    `full_sync` off keeps every promise but one: a power cut, not a crash of the process, may lose
+    the newest messages. `vfs` names a SQLite VFS registered with apsw.
+    """
+
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        read_only: bool = False,
+        full_sync: bool = True,
+        vfs: str | None = None,
+        busy_seconds: float = limits.BUSY_SECONDS,
+        clock: Clock = utc_now,
+    ) -> None:
+        self._place = Place(Path(path).absolute(), read_only, full_sync, vfs, busy_seconds)
+        self._clock = clock
+        self._heads = Heads(search.index_pending)
+        self._writer: Writer | None = None
+        self._readers: ThreadPoolExecutor | None = None
+        self._local = threading.local()
+        self._connections: list[apsw.Connection] = []
+        self._process = 0
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Create or migrate the file, and finish what a crash left undone."""
+        if self._readers is not None:
+            raise StoreError("the store is open already")
+        self._process = os.getpid()
+        check_library()
+        check_filesystem(self._place.path)
+        connection = await asyncio.to_thread(self._open_file)
+        self._readers = ThreadPoolExecutor(limits.READERS, "firnline-reader")
+        if connection is not None:
+            self._writer = Writer(self._place, connection, self._heads)
+            if await self._read(erase.scrub_owed):
+                await self._write(erase.scrub, alone=True)
+
+    def _open_file(self) -> apsw.Connection | None:
+        with errors(self._place.path):
+            if self._place.read_only:
+                connection = connect(self._place, writer=False)
+                try:
+                    migrate.check(connection, max(migrate.shipped()))
+                finally:
+                    connection.close()
+                return None
+            connection = connect(self._place, writer=True)
+            try:
+                migrate.migrate(connection, migrate.shipped())
+            except BaseException:
+                connection.close()
+                raise
+            return connection
+
+    async def close(self) -> None:
+        """Write what is queued, then let go of the file."""
+        readers, self._readers = self._readers, None
+        writer, self._writer = self._writer, None
+        if readers is None or self._process != os.getpid():
+            return
+        await asyncio.to_thread(readers.shutdown)
+        while self._connections:
+            self._connections.pop().close()
+        if writer is not None:
+            await asyncio.to_thread(writer.close)
+
+    async def _write(self, work: Work[T], *, alone: bool = False) -> T:
+        self._check_process()
+        if self._place.read_only:
+            raise StoreReadOnly(f"{self._place.path} is opened for reading only")
+        if self._writer is None:
+            raise StoreError("the store is not open")
+        return await self._writer.run(work, alone=alone)
+
+    async def _read(self, work: Work[T]) -> T:
+        self._check_process()
+        if self._readers is None:
+            raise StoreError("the store is not open")
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, self._in_snapshot, work)
+
+    def _in_snapshot(self, work: Work[T]) -> T:
+        """Run on this thread's own connection; all that `work` reads is of one moment."""
+        with errors(self._place.path):
+            connection: apsw.Connection | None = getattr(self._local, "connection", None)
+            if connection is None:
+                connection = self._local.connection = connect(self._place, writer=False)
+                self._connections.append(connection)
+            with _snapshot(connection):
+                return work(connection)
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid() and self._process:
+            raise StoreError(
+                "this store was opened before a fork; SQLite connections must not cross one: "
+                "open it in the child"
+            )
+
+    # -- the log ------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        key: Key,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> Appended:
+        """See `Store.append`."""
+        if not drafts:
+            raise InputError("nothing to append")
+        return await self._write(
+            lambda con: log.append(con, self._heads, key, drafts, expected_seq, idempotency)
+        )
+
+    async def read(
+        self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """See `Store.read`."""
+
+        def work(connection: apsw.Connection, found: log.Found) -> list[Entry]:
+            first = max(first_seq, 0)
+            last = found.next_seq - 1 if last_seq is None else min(last_seq, found.next_seq - 1)
+            if limit is not None:
+                last = min(last, first + limit - 1)
+            return log.span(connection, found, first, last)
+
+        return await self._read(_with_found(key, work, []))
+
+    async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
+        """See `Store.newest`."""
+        return await self._read(
+            _with_found(key, lambda con, found: log.newest(con, found, tokens_max), [])
+        )
+
+    async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
+        """See `Store.dated`."""
+        return await self._read(
+            _with_found(key, lambda con, found: log.dated(con, found, since, until, limit), [])
+        )
+
+    async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.tokens_between`."""
+
+        def work(connection: apsw.Connection, found: log.Found) -> int:
+            first, last = max(first_seq, 0), min(last_seq, found.next_seq - 1)
+            if first > last:
+                return 0
+            before = log.total_at(connection, found, first - 1)
+            return log.total_at(connection, found, last) - before
+
+        return await self._read(_with_found(key, work, 0))
+
+    async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
+        """See `Store.records`."""
+
+        def work(connection: apsw.Connection, found: log.Found) -> list[Record]:
+            last = first_seq + limit - 1
+            return list(log.records(connection, found, first_seq, last, tolerant=True))
+
+        return await self._read(_with_found(key, work, []))
+
+    async def head(self, key: Key) -> Head | None:
+        """See `Store.head`."""
+        return await self._read(lambda con: log.head(con, key))
+
+    # -- conversations and projects -----------------------------------------------------------
+
+    async def conversations(
+        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+    ) -> list[Head]:
+        """See `Store.conversations`."""
+        return await self._read(lambda con: log.conversations(con, tenant, project, after, limit))
+
+    async def describe(
+        self, key: Key, *, project: str | None = None, metadata: dict[str, Json] | None = None
+    ) -> Head:
+        """See `Store.describe`."""
+        now = microseconds(self._clock())
+        return await self._write(
+            lambda con: projects.describe(con, self._heads, key, project, metadata, now)
+        )
+
+    async def projects(self, tenant: str) -> list[Project]:
+        """See `Store.projects`."""
+        return await self._read(lambda con: projects.list_all(con, tenant))
+
+    async def save_project(self, tenant: str, project: Project) -> None:
+        """See `Store.save_project`."""
+        await self._write(lambda con: projects.save(con, tenant, project))
+
+    # -- search -------------------------------------------------------------------------------
+
+    async def search(
+        self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
+    ) -> list[Hit]:
+        """See `Store.search`."""
+        if not self._place.read_only:
+            for id_ in await self._read(lambda con: search.unindexed(con, tenant, conversation)):
+                await self._index(id_)
+        return await self._read(lambda con: search.hits(con, tenant, query, conversation, limit))
+
+    async def _index(self, conversation: int | None = None) -> None:
+        """Catch up with the index, a bounded transaction at a time, so that appends get between."""
+        while await self._write(lambda con: search.index_pending(con, conversation)):
+            pass
+
+    async def rebuild_index(self, progress: Progress | None = None) -> None:
+        """Make the search index anew from the log."""
+        await self._write(search.clear)
+        while await self._write(search.index_pending):
+            if progress is not None:
+                progress(*await self._read(projects.indexed))
+
+    # -- digests and leases -------------------------------------------------------------------
+
+    async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
+        """See `Store.lease`."""
+        if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
+            raise InputError(f"a lease of {seconds} s; up to {limits.LEASE_SECONDS_MAX:.0f} are")
+        return await self._write(lambda con: leases.lease(con, key, owner, self._clock(), seconds))
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        """See `Store.renew`."""
+        return await self._write(lambda con: leases.renew(con, lease, self._clock(), seconds))
+
+    async def release(self, lease: Lease) -> None:
+        """See `Store.release`."""
+        await self._write(lambda con: leases.release(con, lease))
+
+    async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.begin_digest`."""
+        return await self._write(lambda con: leases.begin(con, lease, digest, self._clock()))
+
+    async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.finish_digest`."""
+        return await self._write(lambda con: leases.finish(con, lease, digest))
+
+    async def digests(self, key: Key) -> list[Digest]:
+        """See `Store.digests`."""
+        return await self._read(_with_found(key, leases.digests, []))
+
+    async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
+        """See `Store.put_digests`."""
+        await self._write(lambda con: leases.put_all(con, key, digests))
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
+        """See `Store.archive`."""
+        done = Archived()
+        found = await self._read(lambda con: log.find(con, key))
+        if found is None:
+            return done
+        packed = await self._read(lambda con: archive.pack(con, found, first_seq, last_seq))
+        for segment in packed:
+            stored = await self._write(lambda con, item=segment: archive.store(con, found, item))  # type: ignore[misc]
+            done = Archived(
+                done.entries + stored.entries,
+                done.segments + 1,
+                done.plain_bytes + stored.plain_bytes,
+                done.stored_bytes + stored.stored_bytes,
+            )
+        return done
+
+    async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.restore`."""
+        return await self._write(
+            _with_found(key, lambda con, f: archive.restore(con, f, first_seq, last_seq), 0)
+        )
+
+    async def erase(self, key: Key) -> Erased:
+        """See `Store.erase`."""
+        try:
+            erased = await self._write(self._delete(key))
+        finally:
+            if self._writer is not None and await self._read(erase.scrub_owed):
+                await self._write(erase.scrub, alone=True)
+        return erased
+
+    def _delete(self, key: Key) -> Work[Erased]:
+        def work(connection: apsw.Connection) -> Erased:
+            self._heads.flush(connection)
+            erased = erase.delete(connection, key, self._clock())
+            self._heads.forget()
+            return erased
+
+        return work
+
+    async def backup(self, path: Path, progress: Progress | None = None) -> None:
+        """See `Store.backup`."""
+        self._check_process()
+        await asyncio.to_thread(self._copy_to, path, progress)
+
+    def _copy_to(self, path: Path, progress: Progress | None) -> None:
+        if path.exists():
+            raise InputError(f"{path} exists already; a backup goes to a new file")
+        half_done = path.with_name(path.name + ".partial")
+        half_done.unlink(missing_ok=True)
+        with errors(self._place.path):
+            source = connect(self._place, writer=False)
+            target = apsw.Connection(str(half_done))
+            try:
+                with target.backup("main", source, "main") as copy:
+                    while not copy.done:
+                        copy.step(_BACKUP_PAGES)
+                        if progress is not None:
+                            progress(copy.page_count - copy.remaining, copy.page_count)
+            finally:
+                target.close()
+                source.close()
+        half_done.rename(path)
+
+    async def check(self, *, thorough: bool = False) -> list[Finding]:
+        """See `Store.check`."""
+        try:
+            return await self._read(lambda con: health.check(con, self._place, thorough=thorough))
+        except StoreCorrupt as error:
+            return [Finding("pages", "broken", str(error))]
+
+
+@contextmanager
+def _snapshot(connection: apsw.Connection) -> Iterator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+
+
+def _with_found(key: Key, work: Callable[[apsw.Connection, log.Found], T], otherwise: T) -> Work[T]:
+    """`work` on the conversation if there is one."""
+
+    def on_connection(connection: apsw.Connection) -> T:
+        found = log.find(connection, key)
+        return otherwise if found is None else work(connection, found)
+
+    return on_connection

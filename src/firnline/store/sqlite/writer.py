@@ -1,0 +1,218 @@
+"""The one writer of a process: a thread, a queue, and commits that callers share.
+
+While one transaction is being made durable, the next writes queue up; they then go into one
+transaction together. So a disk that takes a millisecond per commit still takes thousands of
+messages a second, and each caller is answered only after its own message is on the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import apsw
+
+from firnline import limits
+from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeout, StoreUnavailable
+from firnline.store.sqlite.connection import Place, connect, errors
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], T]
+
+
+class Hooks(Protocol):
+    """What is done around a transaction."""
+
+    def begin(self, connection: apsw.Connection) -> None:
+        """The transaction has begun; nobody else can write now."""
+
+    def flush(self, connection: apsw.Connection) -> None:
+        """The transaction is about to be committed."""
+
+    def forget(self) -> None:
+        """The transaction was rolled back."""
+
+    def idle(self, connection: apsw.Connection) -> bool:
+        """In a transaction of its own, in a quiet moment; returns whether there is more to do."""
+        ...
+
+
+class _Job(NamedTuple):
+    work: Work[Any]
+    future: asyncio.Future[Any]
+    alone: bool
+
+
+class _Outcome(NamedTuple):
+    job: _Job
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """Runs pieces of work on the writing connection, each wholly or not at all."""
+
+    def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
+        self._place = place
+        self._connection = connection
+        self._hooks = hooks
+        self._reopen = False
+        self._fatal = ""
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._ahead: list[_Job | None] = []
+        self._thread = threading.Thread(target=self._serve, name="firnline-writer", daemon=True)
+        self._thread.start()
+
+    async def run(self, work: Work[T], *, alone: bool = False) -> T:
+        """Run `work` in a transaction that is durable when this returns.
+
+        `alone`: outside any transaction, for what SQLite does not allow inside one.
+        """
+        if self._fatal:
+            raise StoreCorrupt(self._fatal)
+        if self._jobs.qsize() >= limits.WRITES_WAITING_MAX:
+            raise StoreUnavailable("too many writes are waiting; slow down and try again")
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._jobs.put(_Job(work, future, alone))
+        return await future
+
+    def close(self) -> None:
+        """Finish the queue, stop, and close the connection. Blocks."""
+        self._jobs.put(None)
+        self._thread.join()
+        self._connection.close()
+
+    # -- the thread ---------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        busy = True
+        while True:
+            try:
+                job = self._next(limits.INDEX_IDLE_SECONDS if busy else None)
+            except queue.Empty:
+                busy = self._run_idle()
+                continue
+            if job is None:
+                return
+            busy = True
+            self._answer([self._run_alone(job)] if job.alone else self._run_batch(job))
+
+    def _next(self, timeout: float | None) -> _Job | None:
+        return self._ahead.pop() if self._ahead else self._jobs.get(timeout=timeout)
+
+    def _run_batch(self, first: _Job) -> list[_Outcome]:
+        batch = [first]
+        try:
+            self._begin()
+            # Only now, with the lock held, look who else is waiting: more share the commit.
+            batch += self._gather()
+            outcomes = self._run_jobs(batch)
+        except FirnlineError as error:
+            self._recover(error)
+            return [_Outcome(job, error=error) for job in batch]
+        if outcomes is None:  # one of them broke the transaction: each gets its own
+            return [outcome for job in batch for outcome in self._run_single(job)]
+        return outcomes
+
+    def _run_single(self, job: _Job) -> list[_Outcome]:
+        try:
+            self._begin()
+            return self._run_jobs([job]) or []
+        except FirnlineError as error:
+            self._recover(error)
+            return [_Outcome(job, error=error)]
+
+    def _gather(self) -> list[_Job]:
+        """The waiting jobs that can share a commit."""
+        found: list[_Job] = []
+        while len(found) < limits.BATCH_WRITES_MAX:
+            try:
+                job = self._jobs.get_nowait()
+            except queue.Empty:
+                break
+            if job is None or job.alone:
+                self._ahead.append(job)
+                break
+            found.append(job)
+        return found
+
+    def _begin(self) -> None:
+        with errors(self._place.path):
+            if self._reopen:
+                self._connection = connect(self._place, writer=True)
+                self._reopen = False
+            self._connection.execute("BEGIN IMMEDIATE")
+            self._hooks.begin(self._connection)
+
+    def _run_jobs(self, batch: Sequence[_Job]) -> list[_Outcome] | None:
+        """The outcomes after a commit; None after a rollback that the others must not suffer."""
+        connection = self._connection
+        outcomes: list[_Outcome] = []
+        for job in batch:
+            changes = connection.total_changes()
+            try:
+                with errors(self._place.path):
+                    outcomes.append(_Outcome(job, result=job.work(connection)))
+            except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
+                outcomes.append(_Outcome(job, error=error))
+                if connection.total_changes() != changes or not connection.in_transaction:
+                    self._recover(error)
+                    return outcomes if len(batch) == 1 else None
+        with errors(self._place.path, committing=True):
+            self._hooks.flush(connection)
+            connection.execute("COMMIT")
+        return outcomes
+
+    def _run_alone(self, job: _Job) -> _Outcome:
+        try:
+            with errors(self._place.path):
+                return _Outcome(job, result=job.work(self._connection))
+        except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
+            self._recover(error)
+            return _Outcome(job, error=error)
+
+    def _run_idle(self) -> bool:
+        try:
+            self._begin()
+            with errors(self._place.path, committing=True):
+                again = self._hooks.idle(self._connection)
+                self._connection.execute("COMMIT")
+        except StoreError as error:
+            # Nobody asked for this work, so nobody is told now; whoever needs it meets the error.
+            self._recover(error)
+            return False
+        return again
+
+    def _recover(self, error: BaseException) -> None:
+        """Get back to a state from which the next write can be tried, or must not be."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._hooks.forget()
+        if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
+            self._fatal = f"{error}; nothing more is written to it"
+        if isinstance(error, StoreTimeout):
+            # After a failed sync the kernel may have dropped the pages: start from the disk again.
+            self._connection.close()
+            self._reopen = True
+
+    def _answer(self, outcomes: Sequence[_Outcome]) -> None:
+        """Wake the callers: one visit to each event loop."""
+        loops: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
+        for outcome in outcomes:
+            loops.setdefault(outcome.job.future.get_loop(), []).append(outcome)
+        for loop, group in loops.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_resolve, group)
+
+
+def _resolve(outcomes: Sequence[_Outcome]) -> None:
+    for job, result, error in outcomes:
+        if job.future.done():
+            continue  # the caller was cancelled; what it wrote is stored all the same
+        if error is not None:
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)

@@ -1,0 +1,647 @@
+"""The suite every store takes in full. Each test is named for what it proves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pytest
+import pytest_asyncio
+
+from firnline.errors import ConflictError, InputError, UnknownConversation
+from firnline.log import Digest, Draft, Idempotency, Key, Project, chain, genesis
+from firnline.message import Message, Part, ToolCall, encode
+from firnline.proof import Audit
+from firnline.protocols import Clock, Store
+from firnline.testing.drafts import START, draft, drafts
+
+KEY: Final = Key("acme", "ticket-42")
+OTHER: Final = Key("acme", "ticket-43")
+FOREIGN: Final = Key("evil", "ticket-42")
+
+HOSTILE_TEXTS: Final = (
+    "",
+    " ",
+    "\n\t\r\x0b\x1f\x7f",
+    "' OR 1=1; DROP TABLE entry; --",
+    '"quoted" \\ back\\slash %_% * ? [a-z]',
+    "<|endoftext|><|im_start|>",
+    "e\u0301 é ﬁ Å K",
+    "👩‍👩‍👧‍👦 🏳️‍🌈 🇯🇵",
+    "שלום \u202eabc\u202c عربى",
+    "東京都へ行きます 안녕하세요 สวัสดี",
+    "\u2028\u2029\ufeff\u200b\u00ad",
+    "\U0010ffff\U000e0041",
+    '{"role": "system"}',
+    "x" * 100_000,
+)
+
+QUERIES: Final = (
+    *("", " ", "*", "%", "_", '"', "'", "(", ")", "()", '""', "a*", "^a", "a:b", "terms:x"),
+    *("tenant:evil", "NEAR(a b)", "a NEAR/2 b", "a AND", "OR", "NOT", "AND OR NOT", "-a", "+a"),
+    *("{a b}: c", "\\", ";", "foo-bar", "it's", "100%", "?1", ":x", "@y", "$z", "\0", "\ud800"),
+    *("(" * 2_000, "a " * 5_000, "東", "東京", "🎉", "é", "\u200b"),
+)
+
+
+class Ticking:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now = START
+
+    def __call__(self) -> datetime:
+        """The time it was set to."""
+        return self.now
+
+    def pass_(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += timedelta(seconds=seconds)
+
+
+class StoreConformance:
+    """Subclass it and give `make_store`; pytest then runs every test against your store."""
+
+    def make_store(self, folder: Path, clock: Clock) -> Store:
+        """A new store, not yet opened: its files in `folder`, its time from `clock`."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    def clock(self) -> Ticking:
+        return Ticking()
+
+    @pytest_asyncio.fixture
+    async def store(self, tmp_path: Path, clock: Ticking) -> AsyncIterator[Store]:
+        store = self.make_store(tmp_path, clock)
+        await store.open()
+        yield store
+        await store.close()
+
+    # -- the log ------------------------------------------------------------------------------
+
+    @pytest.mark.promise("dense")
+    async def test_sequence_numbers_start_at_0_and_have_no_holes(self, store: Store) -> None:
+        first = await store.append(KEY, drafts(["a", "b"]))
+        second = await store.append(KEY, [draft("c")])
+        assert [entry.seq for entry in (*first, *second)] == [0, 1, 2]
+        assert [entry.seq for entry in await store.read(KEY)] == [0, 1, 2]
+
+    @pytest.mark.promise("byte-exact")
+    async def test_every_text_is_read_back_byte_for_byte(self, store: Store) -> None:
+        await store.append(KEY, drafts(HOSTILE_TEXTS))
+        assert [entry.message.content for entry in await store.read(KEY)] == list(HOSTILE_TEXTS)
+
+    @pytest.mark.promise("byte-exact")
+    async def test_every_field_is_read_back(self, store: Store) -> None:
+        message = Message.assistant(
+            [
+                Part.of_text("look"),
+                Part.image("https://x/y.png"),
+                Part({"type": "new", "z": [1.5]}),
+            ],
+            tool_calls=[ToolCall.of("c1", "f", '{"a": 1}'), ToolCall.of("c2", "g", "not json")],
+            name="bot",
+            metadata={"z": 1, "a": {"nested": [None, True, -0.25]}},
+            created_at=datetime(1969, 12, 31, 23, 59, 59, 1, tzinfo=UTC),
+            extra={"refusal": None, "x": {"b": 1, "a": 2}},
+        )
+        await store.append(KEY, [draft(message)])
+        (entry,) = await store.read(KEY)
+        assert entry.message == message
+        assert encode(entry.message) == encode(message)
+
+    @pytest.mark.promise("tamper-evident")
+    async def test_hashes_are_chained_from_the_conversation_on(self, store: Store) -> None:
+        items = drafts(["a", "b"])
+        appended = await store.append(KEY, items)
+        first = chain(genesis(KEY), items[0].body)
+        assert [entry.hash for entry in appended] == [first, chain(first, items[1].body)]
+        head = await store.head(KEY)
+        assert head is not None
+        assert head.hash == appended[-1].hash
+
+    @pytest.mark.promise("dense")
+    async def test_what_append_returns_is_what_read_returns(self, store: Store) -> None:
+        appended = await store.append(KEY, drafts(["a", "b", "c"]))
+        assert list(appended) == await store.read(KEY)
+        assert appended.seq == 2
+        assert not appended.replayed
+
+    async def test_read_takes_any_span_and_limit(self, store: Store) -> None:
+        await store.append(KEY, drafts("abcdefgh"))
+
+        async def seqs(*span: int | None) -> list[int]:
+            return [entry.seq for entry in await store.read(KEY, *span)]  # type: ignore[arg-type]
+
+        assert await seqs(2, 4) == [2, 3, 4]
+        assert await seqs(6) == [6, 7]
+        assert await seqs(-5, 1) == [0, 1]
+        assert await seqs(7, 100) == [7]
+        assert await seqs(8) == []
+        assert await seqs(3, 2) == []
+        assert await seqs(2, None, 3) == [2, 3, 4]
+        assert await seqs(0, None, 0) == []
+
+    async def test_a_conversation_that_does_not_exist_is_empty(self, store: Store) -> None:
+        assert await store.head(KEY) is None
+        assert await store.read(KEY) == []
+        assert await store.newest(KEY, 100) == []
+        assert await store.tokens_between(KEY, 0, 10) == 0
+        assert await store.records(KEY, 0, 10) == []
+        assert await store.digests(KEY) == []
+
+    async def test_an_empty_append_is_refused(self, store: Store) -> None:
+        with pytest.raises(InputError):
+            await store.append(KEY, [])
+        assert await store.head(KEY) is None
+
+    # -- concurrency, conflicts, retries ------------------------------------------------------
+
+    @pytest.mark.promise("dense")
+    async def test_concurrent_appends_are_all_kept_each_batch_together(self, store: Store) -> None:
+        async def client(name: int) -> None:
+            for i in range(10):
+                await store.append(KEY, drafts([f"{name}.{i}.{j}" for j in range(3)]))
+
+        await asyncio.gather(*(client(name) for name in range(8)))
+        entries = await store.read(KEY)
+        assert [entry.seq for entry in entries] == list(range(240))
+        texts = [entry.message.text.split(".") for entry in entries]
+        batches = [texts[i : i + 3] for i in range(0, 240, 3)]
+        assert all(b[0][:2] == b[1][:2] == b[2][:2] for b in batches)
+        for name in map(str, range(8)):
+            assert [int(b[0][1]) for b in batches if b[0][0] == name] == list(range(10))
+
+    @pytest.mark.promise("dense")
+    async def test_expected_seq_lets_one_of_many_win(self, store: Store) -> None:
+        await store.append(KEY, [draft("a")], expected_seq=0)
+        tries = [store.append(KEY, [draft(f"b{i}")], expected_seq=1) for i in range(10)]
+        results = await asyncio.gather(*tries, return_exceptions=True)
+        lost = [result for result in results if isinstance(result, ConflictError)]
+        assert len(lost) == 9
+        assert lost[0].context == {"expected_seq": 1, "actual_seq": 2}
+        assert len(await store.read(KEY)) == 2
+
+    @pytest.mark.promise("dense")
+    async def test_a_refused_append_creates_nothing(self, store: Store) -> None:
+        with pytest.raises(ConflictError):
+            await store.append(KEY, [draft("a")], expected_seq=3)
+        assert await store.head(KEY) is None
+
+    @pytest.mark.promise("idempotent")
+    async def test_a_repeated_append_returns_the_first_result(self, store: Store) -> None:
+        items, name = drafts(["a", "b"]), Idempotency("k", "fingerprint")
+        first = await store.append(KEY, items, idempotency=name)
+        await store.append(KEY, [draft("between")])
+        again = await store.append(KEY, items, idempotency=name)
+        assert (again.entries, again.replayed) == (first.entries, True)
+        assert len(await store.read(KEY)) == 3
+
+    @pytest.mark.promise("idempotent")
+    async def test_concurrent_repeats_store_once(self, store: Store) -> None:
+        name = Idempotency("k", "f")
+        tries = [store.append(KEY, [draft("a")], idempotency=name) for _ in range(20)]
+        results = await asyncio.gather(*tries)
+        assert sum(not result.replayed for result in results) == 1
+        assert len(await store.read(KEY)) == 1
+
+    @pytest.mark.promise("idempotent")
+    async def test_the_same_key_for_other_messages_is_a_conflict(self, store: Store) -> None:
+        await store.append(KEY, [draft("a")], idempotency=Idempotency("k", "f"))
+        with pytest.raises(ConflictError):
+            await store.append(KEY, [draft("b")], idempotency=Idempotency("k", "g"))
+        assert len(await store.read(KEY)) == 1
+
+    @pytest.mark.promise("idempotent")
+    async def test_a_key_belongs_to_its_conversation(self, store: Store) -> None:
+        name = Idempotency("k", "f")
+        for key in (KEY, OTHER, FOREIGN):
+            assert not (await store.append(key, [draft("a")], idempotency=name)).replayed
+
+    @pytest.mark.promise("idempotent")
+    async def test_a_repeat_wins_over_expected_seq(self, store: Store) -> None:
+        name = Idempotency("k", "f")
+        await store.append(KEY, [draft("a")], expected_seq=0, idempotency=name)
+        again = await store.append(KEY, [draft("a")], expected_seq=0, idempotency=name)
+        assert again.replayed
+
+    # -- tokens -------------------------------------------------------------------------------
+
+    @pytest.mark.promise("exact-tokens")
+    async def test_running_totals_add_up(self, store: Store) -> None:
+        items = [draft(text, tokens=tokens) for text, tokens in (("a", 3), ("b", 0), ("c", 5))]
+        entries = await store.append(KEY, items)
+        assert [(entry.tokens, entry.total) for entry in entries] == [(3, 3), (0, 3), (5, 8)]
+        head = await store.head(KEY)
+        assert head is not None
+        assert head.tokens == 8
+
+    @pytest.mark.promise("exact-tokens")
+    async def test_newest_is_the_longest_run_that_fits(self, store: Store) -> None:
+        sizes = [7, 1, 4, 0, 2, 5, 3]
+        await store.append(KEY, [draft(str(i), tokens=n) for i, n in enumerate(sizes)])
+        for tokens_max in range(sum(sizes) + 2):
+            found = [entry.seq for entry in await store.newest(KEY, tokens_max)]
+            assert found == _newest(sizes, tokens_max), tokens_max
+
+    @pytest.mark.promise("exact-tokens")
+    async def test_tokens_between_any_two(self, store: Store) -> None:
+        sizes = [7, 1, 4, 0, 2]
+        await store.append(KEY, [draft(str(i), tokens=n) for i, n in enumerate(sizes)])
+        for first in range(-1, 6):
+            for last in range(-1, 7):
+                expected = sum(sizes[max(first, 0) : last + 1]) if last >= 0 else 0
+                assert await store.tokens_between(KEY, first, last) == expected
+
+    # -- dates --------------------------------------------------------------------------------
+
+    @pytest.mark.requirement("B7")
+    async def test_entries_are_found_by_date_whatever_their_order(self, store: Store) -> None:
+        minutes = [5, 1, 9, 1, 7]
+        await store.append(KEY, [draft(str(m), minute=m) for m in minutes])
+        await store.append(OTHER, [draft("other", minute=5)])
+
+        async def found(since: int, until: int, limit: int = 10) -> list[str]:
+            start, end = START + timedelta(minutes=since), START + timedelta(minutes=until)
+            return [entry.message.text for entry in await store.dated(KEY, start, end, limit)]
+
+        for _ in range(2):
+            assert await found(1, 7) == ["5", "1", "1"]
+            assert await found(1, 8) == ["5", "1", "1", "7"]
+            assert await found(9, 9) == []
+            assert await found(0, 99, limit=2) == ["5", "1"]
+            await store.archive(KEY, 1, 3)
+
+    # -- tenants ------------------------------------------------------------------------------
+
+    @pytest.mark.promise("tenants-apart")
+    async def test_nothing_is_seen_under_another_key(self, store: Store) -> None:
+        for key in (KEY, OTHER, FOREIGN):
+            await store.append(key, drafts([f"secret of {key.tenant} {key.conversation}"]))
+            await store.save_project(key.tenant, Project(f"project of {key.tenant}"))
+        for key in (KEY, OTHER, FOREIGN):
+            own = f"secret of {key.tenant} {key.conversation}"
+            assert [entry.message.text for entry in await store.read(key)] == [own]
+            assert [entry.message.text for entry in await store.newest(key, 10**6)] == [own]
+            hits = await store.search(key.tenant, "secret", conversation=key.conversation)
+            assert [hit.message.text for hit in hits] == [own]
+        assert [h.conversation for h in await store.conversations("evil")] == ["ticket-42"]
+        assert [project.name for project in await store.projects("evil")] == ["project of evil"]
+        assert [hit.message.text for hit in await store.search("evil", "secret")] == [
+            "secret of evil ticket-42"
+        ]
+        assert await store.search("nobody", "secret") == []
+
+    @pytest.mark.promise("tenants-apart")
+    async def test_names_are_compared_byte_for_byte(self, store: Store) -> None:
+        names = ["chat_1", "chatX1", "CHAT_1", "chat%1", "é", "e\u0301", "a b", "a/b", "a'b", 'a"b']
+        for name in names:
+            await store.append(Key("acme", name), drafts([name]))
+        for name in names:
+            assert [e.message.text for e in await store.read(Key("acme", name))] == [name]
+        listed = [head.conversation for head in await store.conversations("acme")]
+        assert listed == sorted(names, key=str.encode)
+
+    # -- conversations and projects -----------------------------------------------------------
+
+    async def test_conversations_are_listed_page_by_page(self, store: Store) -> None:
+        names = [f"c{i:02}" for i in range(7)]
+        for name in names:
+            await store.append(Key("acme", name), drafts(["x"]))
+        first = await store.conversations("acme", limit=3)
+        rest = await store.conversations("acme", after=first[-1].conversation, limit=10)
+        assert [head.conversation for head in (*first, *rest)] == names
+
+    async def test_a_head_tells_where_the_conversation_stands(self, store: Store) -> None:
+        await store.append(KEY, drafts(["a", "b"], first_minute=5))
+        head = await store.head(KEY)
+        assert head is not None
+        assert (head.seq, head.entries, head.archived) == (1, 2, 0)
+        assert head.created_at == START + timedelta(minutes=5)
+        assert head.updated_at == START + timedelta(minutes=6)
+        assert await store.conversations("acme") == [head]
+
+    async def test_describe_sets_what_is_given_and_keeps_the_rest(self, store: Store) -> None:
+        await store.describe(KEY, project="alps", metadata={"title": "Ropes", "n": [1, None]})
+        await store.append(KEY, drafts(["a"]))
+        head = await store.describe(KEY, metadata={"title": "Ropes 2"})
+        assert (head.seq, head.project, head.metadata) == (0, "alps", {"title": "Ropes 2"})
+        await store.append(OTHER, drafts(["a"]))
+        assert await store.conversations("acme", project="alps") == [head]
+        assert await store.conversations("acme", project="none") == []
+
+    async def test_projects_are_kept(self, store: Store) -> None:
+        project = Project("alps", "paused", "daily 9:00", "ship ropes", {"x": [1]})
+        await store.save_project("acme", Project("alps"))
+        await store.save_project("acme", project)
+        await store.save_project("acme", Project("andes"))
+        assert await store.projects("acme") == [project, Project("andes")]
+
+    # -- search -------------------------------------------------------------------------------
+
+    @pytest.mark.promise("search-total")
+    async def test_entries_are_found_by_their_words(self, store: Store) -> None:
+        texts = ["The rope is red", "the tent is GREEN", "Ein großes Zelt", "naïve café", "东京塔"]
+        await store.append(KEY, drafts(texts))
+        for query, expected in (
+            ("rope", {0}),
+            ("green TENT", {1}),
+            ("GROSSES", {2}),
+            ("cafe", {3}),
+            ("Naive", {3}),
+            ("東京 京塔", {4}),
+            ("yurt", set()),
+            ("rope zelt", {0, 2}),
+        ):
+            hits = await store.search("acme", query, conversation="ticket-42")
+            assert {hit.seq for hit in hits} == expected, query
+
+    @pytest.mark.promise("search-total")
+    async def test_two_characters_of_an_unspaced_script_are_enough(self, store: Store) -> None:
+        await store.append(
+            KEY, drafts(["明日は東京都へ行きます", "京都の東", "서울에서 만나요", "สวัสดีครับ"])
+        )
+        for query, expected in (("東京", [0]), ("京都", [0, 1]), ("서울", [2]), ("สวัสดี", [3])):
+            hits = await store.search("acme", query, conversation="ticket-42")
+            assert sorted(hit.seq for hit in hits) == expected, query
+
+    @pytest.mark.promise("search-total")
+    async def test_the_best_match_comes_first(self, store: Store) -> None:
+        noise = [f"the weather of day {i} was fine" for i in range(50)]
+        await store.append(KEY, drafts([*noise, "the red rope broke", "a rope"]))
+        hits = await store.search("acme", "red rope", conversation="ticket-42")
+        assert [hit.seq for hit in hits] == [50, 51]
+        assert hits[0].score > hits[1].score
+
+    @pytest.mark.promise("search-total")
+    async def test_names_and_tool_calls_are_searched_too(self, store: Store) -> None:
+        call = Message.assistant(tool_calls=[ToolCall.of("1", "find_order", {"order": "zx81"})])
+        await store.append(KEY, [draft(call), draft(Message.user("hi", name="Ottokar"))])
+        for query, seq in (("zx81", 0), ("ottokar", 1)):
+            assert [hit.seq for hit in await store.search("acme", query)] == [seq]
+
+    @pytest.mark.promise("search-total")
+    async def test_no_query_is_an_error_or_an_operator(self, store: Store) -> None:
+        await store.append(KEY, drafts(["alpha", "beta", "gamma NEAR delta"]))
+        await store.append(FOREIGN, drafts(["alpha evil"]))
+        for query in QUERIES:
+            for conversation in (None, "ticket-42"):
+                hits = await store.search("acme", query, conversation=conversation)
+                assert all("evil" not in hit.message.text for hit in hits)
+        assert await store.search("acme", "alp*") == []
+        assert await store.search("acme", "%") == []
+
+    @pytest.mark.promise("search-total")
+    async def test_an_entry_is_found_as_soon_as_it_is_acknowledged(self, store: Store) -> None:
+        for i in range(20):
+            await store.append(KEY, [draft(f"word{i}")])
+            assert [hit.seq for hit in await store.search("acme", f"word{i}")] == [i]
+
+    @pytest.mark.promise("search-total")
+    async def test_the_limit_is_kept(self, store: Store) -> None:
+        await store.append(KEY, drafts(["same word"] * 30))
+        assert len(await store.search("acme", "word", limit=7)) == 7
+        assert await store.search("acme", "word", limit=0) == []
+
+    async def test_the_index_can_be_made_anew(self, store: Store) -> None:
+        await store.append(KEY, drafts([f"w{i}" for i in range(30)]))
+        await store.archive(KEY, 0, 9)
+        await store.rebuild_index()
+        for seq in (5, 25):
+            assert [hit.seq for hit in await store.search("acme", f"w{seq}")] == [seq]
+
+    # -- leases and digests -------------------------------------------------------------------
+
+    @pytest.mark.promise("one-compactor")
+    @pytest.mark.requirement("E6")
+    async def test_one_of_many_gets_the_lease(self, store: Store) -> None:
+        await store.append(KEY, drafts(["a"]))
+        tries = [store.lease(KEY, f"worker {i}", 60) for i in range(20)]
+        leases = [lease for lease in await asyncio.gather(*tries) if lease is not None]
+        assert len(leases) == 1
+        assert await store.lease(KEY, "late", 60) is None
+        await store.release(leases[0])
+        after = await store.lease(KEY, "late", 60)
+        assert after is not None
+        assert after.fence > leases[0].fence
+
+    @pytest.mark.promise("one-compactor")
+    @pytest.mark.requirement("E6")
+    async def test_a_lease_past_its_time_is_taken_over_once(
+        self, store: Store, clock: Ticking
+    ) -> None:
+        await store.append(KEY, drafts(["a"]))
+        old = await store.lease(KEY, "paused", 300)
+        assert old is not None
+        clock.pass_(299)
+        assert await store.lease(KEY, "new", 300) is None
+        clock.pass_(2)
+        tries = [store.lease(KEY, f"new {i}", 300) for i in range(5)]
+        winners = [lease for lease in await asyncio.gather(*tries) if lease is not None]
+        assert len(winners) == 1
+        assert winners[0].fence > old.fence
+        with pytest.raises(ConflictError):
+            await store.renew(old, 300)
+        await store.release(old)
+        assert await store.lease(KEY, "another", 300) is None
+
+    @pytest.mark.promise("one-compactor")
+    async def test_a_renewed_lease_lasts_longer(self, store: Store, clock: Ticking) -> None:
+        await store.append(KEY, drafts(["a"]))
+        lease = await store.lease(KEY, "w", 10)
+        assert lease is not None
+        clock.pass_(9)
+        lease = await store.renew(lease, 10)
+        clock.pass_(9)
+        assert await store.lease(KEY, "other", 10) is None
+        assert lease.expires_at == clock.now + timedelta(seconds=1)
+
+    async def test_a_lease_needs_a_conversation_and_a_sane_length(self, store: Store) -> None:
+        with pytest.raises(UnknownConversation):
+            await store.lease(KEY, "w", 10)
+        await store.append(KEY, drafts(["a"]))
+        for seconds in (0, -1, 10**9):
+            with pytest.raises(InputError):
+                await store.lease(KEY, "w", seconds)
+
+    @pytest.mark.promise("digests-beside")
+    @pytest.mark.requirement("E3")
+    async def test_digests_form_a_chain_beside_the_log(self, store: Store, clock: Ticking) -> None:
+        await store.append(KEY, drafts("abcdef"))
+        before = await store.read(KEY)
+        first = await self._digest(store, base=None, first_seq=0, last_seq=3, text="abcd")
+        second = await self._digest(store, base=1, first_seq=0, last_seq=5, text="abcdef")
+        assert (first.version, second.version) == (1, 2)
+        assert (second.base, second.status, second.created_at) == (1, "completed", clock.now)
+        assert await store.digests(KEY) == [first, second]
+        assert await store.read(KEY) == before
+
+    async def _digest(self, store: Store, *, base: int | None, **span: object) -> Digest:
+        lease = await store.lease(KEY, "w", 60)
+        assert lease is not None
+        text = str(span.pop("text"))
+        wanted = Digest(version=0, base=base, made_by="test", **span)  # type: ignore[arg-type]
+        begun = await store.begin_digest(lease, wanted)
+        assert begun.status == "processing"
+        done = replace(begun, status="completed", text=text, data={"x": [1]}, receipt={"lost": []})
+        done = await store.finish_digest(lease, replace(done, tokens=3, milliseconds=12))
+        await store.release(lease)
+        return done
+
+    @pytest.mark.promise("one-compactor")
+    @pytest.mark.requirement("E6")
+    async def test_a_worker_that_comes_back_late_is_refused(
+        self, store: Store, clock: Ticking
+    ) -> None:
+        await store.append(KEY, drafts("abcdef"))
+        old = await store.lease(KEY, "paused", 10)
+        assert old is not None
+        digest = Digest(version=0, first_seq=0, last_seq=3)
+        begun = await store.begin_digest(old, digest)
+        clock.pass_(11)
+        new = await store.lease(KEY, "new", 10)
+        assert new is not None
+        with pytest.raises(ConflictError):
+            await store.finish_digest(old, replace(begun, status="completed", text="late"))
+        again = await store.begin_digest(new, digest)
+        done = await store.finish_digest(new, replace(again, status="completed", text="in time"))
+        with pytest.raises(ConflictError):
+            await store.begin_digest(old, digest)
+        abandoned, kept = await store.digests(KEY)
+        assert (abandoned.status, abandoned.text, kept) == ("failed", "", done)
+        assert abandoned.error
+
+    @pytest.mark.promise("one-compactor")
+    async def test_a_digest_continues_the_newest_completed_one(self, store: Store) -> None:
+        await store.append(KEY, drafts("abcdef"))
+        await self._digest(store, base=None, first_seq=0, last_seq=1, text="ab")
+        lease = await store.lease(KEY, "w", 60)
+        assert lease is not None
+        for base in (None, 0, 2):
+            wrong = Digest(version=0, first_seq=0, last_seq=3, base=base)
+            with pytest.raises(ConflictError):
+                await store.begin_digest(lease, wrong)
+
+    async def test_a_digest_is_finished_once_and_never_empty(self, store: Store) -> None:
+        await store.append(KEY, drafts("abcdef"))
+        lease = await store.lease(KEY, "w", 60)
+        assert lease is not None
+        begun = await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=3))
+        for wrong in (replace(begun, text="x"), replace(begun, status="completed", text=" ")):
+            with pytest.raises(InputError):
+                await store.finish_digest(lease, wrong)
+        failed = await store.finish_digest(lease, replace(begun, status="failed", error="model"))
+        with pytest.raises(ConflictError):
+            await store.finish_digest(lease, replace(begun, status="completed", text="x"))
+        assert await store.digests(KEY) == [failed]
+
+    async def test_digests_can_be_put_into_a_conversation_without_any(self, store: Store) -> None:
+        done = Digest(version=3, first_seq=0, last_seq=1, status="completed", text="x")
+        with pytest.raises(UnknownConversation):
+            await store.put_digests(KEY, [done])
+        await store.append(KEY, drafts("ab"))
+        await store.put_digests(KEY, [done])
+        assert await store.digests(KEY) == [done]
+        with pytest.raises(ConflictError):
+            await store.put_digests(KEY, [done])
+
+    # -- archive ------------------------------------------------------------------------------
+
+    @pytest.mark.promise("archive-transparent")
+    async def test_archived_entries_are_like_any_other(self, store: Store) -> None:
+        items = self._varied(600)
+        await store.append(KEY, items)
+        before = await store.read(KEY)
+        await store.search("acme", "word17")
+        for first, last in ((0, 99), (300, 450), (50, 350)):
+            await store.archive(KEY, first, last)
+            await self._check_unchanged(store, [replace(e) for e in before])
+        head = await store.head(KEY)
+        assert head is not None
+        assert head.archived == 451
+        await store.append(KEY, drafts(["one more"]))
+        assert await store.restore(KEY, 0, 10**6) == 451
+        assert (await store.read(KEY))[:600] == before
+
+    def _varied(self, count: int) -> list[Draft]:
+        messages = []
+        for i in range(count):
+            text = f"word{i} {HOSTILE_TEXTS[i % (len(HOSTILE_TEXTS) - 1)]}"
+            kinds = (
+                Message.user(text, name="Ana" if i % 4 else None),
+                Message.assistant(text),
+                Message.assistant(None, tool_calls=[ToolCall.of(f"c{i}", "f", "{}")]),
+                Message.tool(text, tool_call_id=f"c{i}", metadata={"i": i}),
+            )
+            messages.append(kinds[i % 4].at(START + timedelta(microseconds=(i * 7919) % 1000)))
+        return [draft(message, tokens=i % 13) for i, message in enumerate(messages)]
+
+    async def _check_unchanged(self, store: Store, before: list) -> None:  # type: ignore[type-arg]
+        now = await store.read(KEY)
+        assert [replace(entry, archived=False) for entry in now] == before
+        audit = Audit(KEY)
+        audit.take(await store.records(KEY, 0, len(before)))
+        head = await store.head(KEY)
+        assert head is not None
+        assert audit.close(head).problems == ()
+        for tokens_max in (0, 5, 100, 10**6):
+            sizes = [entry.tokens for entry in before]
+            found = [entry.seq for entry in await store.newest(KEY, tokens_max)]
+            assert found == _newest(sizes, tokens_max)
+        for first, last in ((0, 599), (99, 100), (120, 130), (298, 301)):
+            assert [e.seq for e in await store.read(KEY, first, last)] == [*range(first, last + 1)]
+            assert await store.tokens_between(KEY, first, last) == sum(
+                entry.tokens for entry in before[first : last + 1]
+            )
+        assert [hit.seq for hit in await store.search("acme", "word17")] == [17]
+
+    @pytest.mark.promise("archive-transparent")
+    async def test_archiving_again_or_nothing_does_nothing(self, store: Store) -> None:
+        assert (await store.archive(KEY, 0, 10)).entries == 0
+        await store.append(KEY, drafts("abcdef"))
+        assert (await store.archive(KEY, 0, 2)).entries == 3
+        assert (await store.archive(KEY, 0, 2)).entries == 0
+        assert (await store.archive(KEY, 0, 99)).entries == 3
+        assert await store.restore(OTHER, 0, 99) == 0
+
+    # -- erase --------------------------------------------------------------------------------
+
+    @pytest.mark.promise("erase-total")
+    async def test_erase_leaves_nothing_and_nobody_else_is_touched(self, store: Store) -> None:
+        for key in (KEY, OTHER, FOREIGN):
+            name = Idempotency("k", "f")
+            await store.append(key, drafts(["secret a", "secret b"]), idempotency=name)
+            await store.archive(key, 0, 0)
+        await self._digest(store, base=None, first_seq=0, last_seq=1, text="secrets")
+        head = await store.head(KEY)
+        assert head is not None
+        erased = await store.erase(KEY)
+        assert (erased.entries, erased.digests, erased.head) == (2, 1, head.hash)
+        assert await store.head(KEY) is None
+        assert await store.read(KEY) == []
+        assert await store.digests(KEY) == []
+        assert {hit.conversation for hit in await store.search("acme", "secret")} == {"ticket-43"}
+        for key in (OTHER, FOREIGN):
+            assert len(await store.read(key)) == 2
+        with pytest.raises(UnknownConversation):
+            await store.erase(KEY)
+
+    @pytest.mark.promise("erase-total")
+    async def test_an_erased_name_begins_anew(self, store: Store) -> None:
+        name = Idempotency("k", "f")
+        await store.append(KEY, drafts(["old"]), idempotency=name)
+        await store.erase(KEY)
+        again = await store.append(KEY, drafts(["new"]), idempotency=name)
+        assert (again.seq, again.replayed) == (0, False)
+        assert await store.search("acme", "old") == []
+
+
+def _newest(sizes: list[int], tokens_max: int) -> list[int]:
+    first = len(sizes)
+    while first and sum(sizes[first - 1 :]) <= tokens_max:
+        first -= 1
+    return list(range(first, len(sizes)))

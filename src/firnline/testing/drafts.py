@@ -1,0 +1,27 @@
+"""Messages ready for a store, without a token counter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from firnline.log import Draft
+from firnline.message import Message, encode
+
+START: Final = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+
+
+def draft(message: Message | str, *, tokens: int | None = None, minute: int = 0) -> Draft:
+    """A draft of `message`, said `minute` minutes after `START` unless it has a time."""
+    if isinstance(message, str):
+        message = Message.user(message)
+    if message.created_at is None:
+        message = message.at(START + timedelta(minutes=minute))
+    body = encode(message)
+    return Draft(message, body, len(body) if tokens is None else tokens, "o200k_base")
+
+
+def drafts(texts: Iterable[str], *, first_minute: int = 0) -> list[Draft]:
+    """A draft of each text, a minute apart."""
+    return [draft(text, minute=first_minute + i) for i, text in enumerate(texts)]

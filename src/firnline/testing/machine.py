@@ -1,0 +1,183 @@
+"""A hypothesis state machine: random steps on a store and on the reference, compared after each."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from firnline.errors import FirnlineError
+from firnline.log import Digest, Idempotency, Key, Lease
+from firnline.message import Message
+from firnline.proof import Audit
+from firnline.protocols import Clock, Store
+from firnline.store.ram import RamStore
+from firnline.testing.conformance import Ticking
+from firnline.testing.drafts import draft
+
+MakeStore = Callable[[Path, Clock], Store]
+
+_KEYS = st.sampled_from([Key(tenant, name) for tenant in "ab" for name in ("x", "y")])
+_TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=40)
+_MESSAGES = st.builds(
+    Message.user,
+    st.one_of(_TEXTS, st.sampled_from(["red rope", "東京", "the tent"])),
+    name=st.one_of(st.none(), st.just("Ana")),
+    metadata=st.dictionaries(st.text("ab", max_size=2), st.integers(), max_size=2),
+)
+_SEQS = st.integers(-1, 25)
+
+
+def store_machine(make_store: MakeStore) -> type[RuleBasedStateMachine]:
+    """A state machine class that compares the stores `make_store` makes with the reference."""
+
+    class StoreMachine(_StoreMachine):
+        def make_store(self, folder: Path, clock: Clock) -> Store:
+            return make_store(folder, clock)
+
+    return StoreMachine
+
+
+class _StoreMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self._folder = Path(tempfile.mkdtemp(prefix="firnline-machine-"))
+        self._clock = Ticking()
+        self._runner = asyncio.Runner()
+        self._model = RamStore(clock=self._clock)
+        self._store = self.make_store(self._folder, self._clock)
+        self._leases: list[Lease] = []
+        self._run(self._model.open())
+        self._run(self._store.open())
+
+    def make_store(self, folder: Path, clock: Clock) -> Store:
+        raise NotImplementedError
+
+    def teardown(self) -> None:
+        self._run(self._store.close())
+        self._runner.close()
+        shutil.rmtree(self._folder)
+
+    def _run(self, awaitable: Awaitable[Any]) -> Any:
+        async def call() -> Any:
+            return await awaitable
+
+        return self._runner.run(call())
+
+    def _both(self, step: Callable[[Store], Awaitable[Any]]) -> Any:
+        """Take a step on both stores; they must give the same result or the same error."""
+        results = [self._outcome(step, store) for store in (self._model, self._store)]
+        assert results[0] == results[1]
+        return results[1]
+
+    def _outcome(self, step: Callable[[Store], Awaitable[Any]], store: Store) -> Any:
+        try:
+            return self._run(step(store))
+        except FirnlineError as error:
+            return type(error), error.context
+
+    @rule(
+        key=_KEYS,
+        messages=st.lists(_MESSAGES, min_size=1, max_size=4),
+        tokens=st.integers(0, 9),
+        expected_seq=st.one_of(st.none(), st.integers(0, 6)),
+        name=st.one_of(st.none(), st.sampled_from(["k1", "k2"])),
+        fingerprint=st.sampled_from("fg"),
+    )
+    def append(self, key: Key, messages: list[Message], tokens: int, **given: Any) -> None:
+        items = [draft(message, tokens=tokens) for message in messages]
+        name = given["name"] and Idempotency(given["name"], given["fingerprint"])
+        expected = given["expected_seq"]
+        self._both(lambda s: s.append(key, items, expected_seq=expected, idempotency=name))
+
+    @rule(key=_KEYS, first=_SEQS, last=st.one_of(st.none(), _SEQS), limit=st.integers(0, 9))
+    def read(self, key: Key, first: int, last: int | None, limit: int) -> None:
+        self._both(lambda s: s.read(key, first, last))
+        self._both(lambda s: s.read(key, first, last, limit))
+
+    @rule(key=_KEYS, tokens_max=st.integers(0, 60), first=_SEQS, last=_SEQS)
+    def count(self, key: Key, tokens_max: int, first: int, last: int) -> None:
+        self._both(lambda s: s.newest(key, tokens_max))
+        self._both(lambda s: s.tokens_between(key, first, last))
+
+    @rule(key=_KEYS, first=_SEQS, last=_SEQS)
+    def archive(self, key: Key, first: int, last: int) -> None:
+        async def entries(store: Store) -> int:
+            return (await store.archive(key, first, last)).entries
+
+        self._both(entries)
+
+    @rule(key=_KEYS)
+    def restore(self, key: Key) -> None:
+        self._both(lambda s: s.restore(key, 0, 10**6))
+
+    @rule(key=_KEYS, project=st.sampled_from([None, "p", "q"]))
+    def describe(self, key: Key, project: str | None) -> None:
+        self._both(lambda s: s.describe(key, project=project, metadata={"p": project}))
+
+    @rule(key=_KEYS)
+    def erase(self, key: Key) -> None:
+        async def erased(store: Store) -> Any:
+            return replace(await store.erase(key), segments=0)
+
+        self._both(erased)
+
+    @rule(query=st.one_of(_TEXTS, st.sampled_from(["rope", "東京", "TENT red"])))
+    def search(self, query: str) -> None:
+        async def found(store: Store) -> Any:
+            hits = await store.search("a", query, limit=1_000)
+            return {(hit.conversation, hit.seq): hit.entry for hit in hits}
+
+        self._both(found)
+
+    @rule(key=_KEYS, seconds=st.sampled_from([5, 50]))
+    def lease(self, key: Key, seconds: int) -> None:
+        lease = self._both(lambda s: s.lease(key, "w", seconds))
+        if isinstance(lease, Lease):
+            self._leases.append(lease)
+
+    @rule(seconds=st.sampled_from([1, 20]))
+    def wait(self, seconds: int) -> None:
+        self._clock.pass_(seconds)
+
+    @rule(data=st.data(), base=st.sampled_from([None, 1, 2]), completed=st.booleans())
+    def digest(self, data: st.DataObject, base: int | None, completed: bool) -> None:
+        if not self._leases:
+            return
+        lease = data.draw(st.sampled_from(self._leases))
+        wanted = Digest(version=0, first_seq=0, last_seq=3, base=base)
+        begun = self._both(lambda s: s.begin_digest(lease, wanted))
+        if isinstance(begun, Digest) and completed:
+            done = replace(begun, status="completed", text="x")
+            self._both(lambda s: s.finish_digest(lease, done))
+
+    @rule(data=st.data())
+    def release(self, data: st.DataObject) -> None:
+        if self._leases:
+            lease = data.draw(st.sampled_from(self._leases))
+            self._both(lambda s: s.release(lease))
+
+    @rule()
+    def reopen(self) -> None:
+        if not isinstance(self._store, RamStore):
+            self._run(self._store.close())
+            self._store = self.make_store(self._folder, self._clock)
+            self._run(self._store.open())
+
+    @invariant()
+    def heads_digests_and_chains_agree(self) -> None:
+        for tenant in "ab":
+            heads = self._both(lambda s, t=tenant: s.conversations(t))  # type: ignore[misc]
+            for head in heads:
+                key = Key(tenant, head.conversation)
+                self._both(lambda s, k=key: s.digests(k))  # type: ignore[misc]
+                audit = Audit(key)
+                audit.take(self._run(self._store.records(key, 0, 10**6)))
+                assert audit.close(head).problems == ()

@@ -1,0 +1,111 @@
+"""Text and JSON, made storable once, at the edge, the same for every backend.
+
+Two things no backend stores alike are replaced visibly: a lone surrogate becomes U+FFFD and NUL
+becomes U+2400. Everything else is kept byte for byte: no trimming, no Unicode normal form, no case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from firnline import limits
+from firnline.errors import InputError
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
+
+
+def clean_text(text: str) -> str:
+    """Return `text` with lone surrogates and NULs replaced; most text comes back unchanged."""
+    if "\0" in text:
+        text = text.replace("\0", "\u2400")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Through UTF-16, so that a pair split over two characters is joined, not lost.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def clean_json(value: object, where: str = "value", depth: int = 0) -> Json:
+    """Return a copy of `value` made of plain JSON types with clean text, or raise `InputError`.
+
+    Objects keep the order of their keys: order is information a round trip must not lose.
+    """
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return _clean_number(value, where)
+    if depth >= limits.JSON_DEPTH_MAX:
+        raise InputError(f"{where}: nested deeper than {limits.JSON_DEPTH_MAX} levels")
+    if isinstance(value, Mapping):
+        return _clean_object(value, where, depth)
+    if isinstance(value, list | tuple):
+        return [clean_json(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    raise InputError(f"{where}: {type(value).__name__} is not JSON")
+
+
+def _clean_number(value: float, where: str) -> int | float:
+    if isinstance(value, int):
+        if value.bit_length() > _INTEGER_BITS_MAX:
+            raise InputError(f"{where}: an integer of more than {limits.INTEGER_DIGITS_MAX} digits")
+        return int(value)
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {value} is not JSON")
+    return float(value)
+
+
+def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dict[str, Json]:
+    cleaned: dict[str, Json] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise InputError(f"{where}: the key {key!r} is not a string")
+        name = clean_text(key)
+        if name in cleaned:
+            raise InputError(f"{where}: the key {name!r} occurs twice once it is made storable")
+        cleaned[name] = clean_json(item, f"{where}.{name}", depth + 1)
+    return cleaned
+
+
+def altered(given: object, cleaned: Json) -> bool:
+    """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
+    if isinstance(given, str):
+        return given != cleaned
+    if isinstance(given, Mapping) and isinstance(cleaned, dict):
+        pairs = zip(given.items(), cleaned.items(), strict=True)
+        return any(a != b or altered(x, y) for (a, x), (b, y) in pairs)
+    if isinstance(given, list | tuple) and isinstance(cleaned, list):
+        return any(altered(x, y) for x, y in zip(given, cleaned, strict=True))
+    return False
+
+
+def clean_fields(value: object, where: str) -> dict[str, Json]:
+    """Return a clean JSON object, or raise `InputError` if `value` is something else."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: expected an object, got {type(value).__name__}")
+    return _clean_object(value, where, 0)
+
+
+def clean_name(name: str, what: str) -> str:
+    """Return `name` if it can name a tenant, conversation or project, else raise `InputError`.
+
+    Names are compared byte for byte, so what cannot be seen in one is refused rather than repaired.
+    """
+    if not isinstance(name, str):
+        raise InputError(f"{what}: expected a string, got {type(name).__name__}")
+    if not 1 <= len(name) <= limits.NAME_CHARS_MAX:
+        raise InputError(
+            f"{what}: {len(name)} characters; 1 to {limits.NAME_CHARS_MAX} are allowed"
+        )
+    if not name.isprintable() or name != name.strip():
+        raise InputError(
+            f"{what}: {name!r} has control or invisible characters, or blanks at an end"
+        )
+    return name

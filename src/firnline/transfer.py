@@ -1,0 +1,370 @@
+"""Export and import: conversations as JSON Lines with a manifest; a round trip is the identity.
+
+A file has one JSON object a line: a header, projects, each conversation followed by its entries
+and digests, and at last the manifest with the counts and the SHA-256 of all lines before it.
+Nothing in it depends on when it was written: the same conversations give the same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO, Final, NamedTuple
+
+from firnline import limits
+from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
+from firnline.log import Digest, Draft, Head, Key, Project, chain, genesis
+from firnline.message import decode, encode_json
+from firnline.protocols import Progress, Store
+from firnline.store.digests import decode_digest, encode_digest
+from firnline.text import clean_fields, clean_name
+
+FORMAT: Final = 1
+_LINE_BYTES_MAX: Final = 2 * limits.MESSAGE_BYTES_MAX
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What an export holds; `added` is how many entries an import did not find already there."""
+
+    conversations: int = 0
+    entries: int = 0
+    tokens: int = 0
+    sha256: str = ""
+    added: int = 0
+
+
+# -- export -----------------------------------------------------------------------------------
+
+
+async def export(
+    store: Store, tenant: str, path: Path, keys: Sequence[Key] | None, progress: Progress | None
+) -> Manifest:
+    """Write the tenant's conversations to `path`, which appears only when it is complete."""
+    half_done = path.with_name(path.name + ".partial")
+    digest = hashlib.sha256()
+    counts = Manifest()
+    try:
+        with half_done.open("wb") as file:
+            async for lines, more in _lines(store, tenant, keys):
+                await asyncio.to_thread(_write, file, digest, lines)
+                counts = _sum(counts, more)
+                if progress is not None:
+                    progress(counts.entries, 0)
+            manifest = replace(counts, sha256=digest.hexdigest())
+            file.write(_line({"manifest": _manifest_fields(manifest)}))
+            file.flush()
+            os.fsync(file.fileno())
+        half_done.replace(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be written: {error.strerror}") from error
+    finally:
+        half_done.unlink(missing_ok=True)
+    return manifest
+
+
+async def _lines(
+    store: Store, tenant: str, keys: Sequence[Key] | None
+) -> AsyncIterator[tuple[bytes, Manifest]]:
+    yield _line({"firnline": FORMAT, "tenant": tenant}), Manifest()
+    for project in await store.projects(tenant):
+        yield _line({"project": asdict(project)}), Manifest()
+    async for key, head in _heads(store, tenant, keys):
+        fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
+        about = {"project": head.project, "metadata": head.metadata}
+        yield _line({**fields, **about}), Manifest(conversations=1)
+        for first in range(0, head.entries, limits.READ_PAGE):
+            yield await _entries(store, key, first, min(first + limits.READ_PAGE, head.entries))
+        for item in await store.digests(key):
+            yield b'{"digest":' + encode_digest(item) + b"}\n", Manifest()
+
+
+async def _heads(
+    store: Store, tenant: str, keys: Sequence[Key] | None
+) -> AsyncIterator[tuple[Key, Head]]:
+    for key in keys or ():
+        head = await store.head(key)
+        if head is None:
+            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+        yield key, head
+    after = ""
+    while keys is None:
+        page = await store.conversations(tenant, after=after, limit=limits.PAGE_MAX)
+        for head in page:
+            yield Key(tenant, head.conversation), head
+        if not page:
+            return
+        after = page[-1].conversation
+
+
+async def _entries(store: Store, key: Key, first: int, end: int) -> tuple[bytes, Manifest]:
+    await store.read(key, first, end - 1)  # raises rather than exporting what is damaged
+    records = await store.records(key, first, end - first)
+    lines = b"".join(
+        b'{"seq":%d,"tokens":%d,"tokenizer":%b,"hash":"%b","message":%b}\n'
+        % (
+            record.seq,
+            record.tokens,
+            encode_json(record.tokenizer).encode(),
+            record.hash.encode(),
+            record.body,
+        )
+        for record in records
+    )
+    return lines, Manifest(entries=len(records), tokens=sum(record.tokens for record in records))
+
+
+def _line(fields: dict[str, Any]) -> bytes:
+    return encode_json(clean_fields(fields, "line")).encode() + b"\n"
+
+
+def _write(file: BinaryIO, digest: Any, lines: bytes) -> None:
+    digest.update(lines)
+    file.write(lines)
+
+
+def _manifest_fields(manifest: Manifest) -> dict[str, Any]:
+    fields = asdict(manifest)
+    del fields["added"]
+    return fields
+
+
+def _sum(a: Manifest, b: Manifest) -> Manifest:
+    return Manifest(
+        a.conversations + b.conversations,
+        a.entries + b.entries,
+        a.tokens + b.tokens,
+        added=a.added + b.added,
+    )
+
+
+# -- import -----------------------------------------------------------------------------------
+
+
+class _About(NamedTuple):
+    """A conversation's line."""
+
+    name: str
+    entries: int
+    head: str
+    project: str | None
+    metadata: dict[str, Any]
+
+
+class _Page(NamedTuple):
+    """Some of a conversation's entries, chained for the file's tenant and for ours."""
+
+    about: _About
+    first_seq: int
+    drafts: list[Draft]
+    hashes: list[str]
+    read_bytes: int
+
+
+class _Digests(NamedTuple):
+    about: _About
+    digests: list[Digest]
+
+
+async def import_(store: Store, tenant: str, path: Path, progress: Progress | None) -> Manifest:
+    """Check all of the file against itself and against the store, then take what is new."""
+    size = await asyncio.to_thread(_size, path)
+    checked = Manifest()
+    async for item in _walk(path, tenant):
+        if isinstance(item, Manifest):
+            checked = item
+        elif isinstance(item, _Page):
+            await _check_against(store, tenant, item)
+            _tell(progress, item.read_bytes // 2, size)
+    added = 0
+    async for item in _walk(path, tenant):
+        added += await _take(store, tenant, item)
+        if isinstance(item, _Page):
+            _tell(progress, size // 2 + item.read_bytes // 2, size)
+    _tell(progress, size, size)
+    return replace(checked, added=added)
+
+
+async def _walk(
+    path: Path, tenant: str
+) -> AsyncIterator[_About | _Page | _Digests | Project | Manifest]:
+    items = _Reader(path, tenant).items()
+    while (item := await asyncio.to_thread(next, items, None)) is not None:
+        yield item
+
+
+def _tell(progress: Progress | None, done: int, size: int) -> None:
+    if progress is not None:
+        progress(done, size)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+
+
+async def _check_against(store: Store, tenant: str, page: _Page) -> None:
+    """Where the store has these entries already, they must be the same ones."""
+    key = Key(tenant, page.about.name)
+    there = await store.records(key, page.first_seq, len(page.drafts))
+    for record, expected in zip(there, page.hashes, strict=False):
+        if record.hash != expected:
+            raise ConflictError(
+                f"{key.conversation}: entry {record.seq} here is not the one in the file; "
+                "nothing was imported",
+                seq=record.seq,
+            )
+
+
+async def _take(
+    store: Store, tenant: str, item: _About | _Page | _Digests | Project | Manifest
+) -> int:
+    if isinstance(item, Project):
+        await store.save_project(tenant, item)
+    elif isinstance(item, _About) and (item.project or item.metadata or not item.entries):
+        key = Key(tenant, item.name)
+        await store.describe(key, project=item.project, metadata=item.metadata)
+    elif isinstance(item, _Digests):
+        key = Key(tenant, item.about.name)
+        if not await store.digests(key):
+            await store.put_digests(key, item.digests)
+    elif isinstance(item, _Page):
+        return await _append_new(store, Key(tenant, item.about.name), item)
+    return 0
+
+
+async def _append_new(store: Store, key: Key, page: _Page) -> int:
+    head = await store.head(key)
+    known = max(0, (head.entries if head else 0) - page.first_seq)
+    new = page.drafts[known:]
+    if new:
+        await store.append(key, new, expected_seq=page.first_seq + known)
+    return len(new)
+
+
+class _Reader:
+    """Reads and checks a file line by line; memory holds one page."""
+
+    def __init__(self, path: Path, tenant: str) -> None:
+        self._path = path
+        self._tenant = tenant
+        self._number = 0
+        self._read_bytes = 0
+        self._sha256 = hashlib.sha256()
+        self._counts = Manifest()
+        self._from_tenant = ""
+        self._about: _About | None = None
+        self._seq = 0
+        self._hash = self._our_hash = ""
+        self._page: list[tuple[Draft, str]] = []
+        self._digests: list[Digest] = []
+
+    def items(self) -> Iterator[_About | _Page | _Digests | Project | Manifest]:
+        """Everything in the file, in order; anything wrong raises `InputError` with the line."""
+        with self._path.open("rb") as file:
+            header = self._parse(file)
+            if header.get("firnline") != FORMAT:
+                raise self._wrong(f"not a Firnline export of format {FORMAT}")
+            self._from_tenant = clean_name(header.get("tenant", ""), "tenant")
+            while True:
+                before = self._sha256.copy()
+                fields = self._parse(file)
+                if "manifest" in fields:
+                    yield from self._finish()
+                    self._check_manifest(fields["manifest"], before.hexdigest())
+                    if file.read(1):
+                        raise self._wrong("there is more behind the manifest")
+                    yield Manifest(**fields["manifest"])
+                    return
+                yield from self._line(fields)
+
+    def _parse(self, file: BinaryIO) -> dict[str, Any]:
+        line = file.readline(_LINE_BYTES_MAX)
+        self._number += 1
+        self._read_bytes += len(line)
+        self._sha256.update(line)
+        if not line.endswith(b"\n"):
+            cut_off = len(line) < _LINE_BYTES_MAX
+            raise self._wrong("the file ends without a manifest" if cut_off else "it is too long")
+        try:
+            fields = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise self._wrong(f"not JSON: {error}") from error
+        if not isinstance(fields, dict):
+            raise self._wrong("not an object")
+        return fields
+
+    def _line(self, fields: dict[str, Any]) -> Iterator[_About | _Page | _Digests | Project]:
+        try:
+            if "project" in fields and "conversation" not in fields:
+                yield Project(**fields["project"])
+            elif "conversation" in fields:
+                yield from self._finish()
+                yield self._begin(fields)
+            elif "digest" in fields:
+                yield from self._flush()
+                self._digests.append(decode_digest(encode_json(fields["digest"]).encode()))
+            else:
+                self._entry(fields)
+                if len(self._page) >= limits.READ_PAGE:
+                    yield from self._flush()
+        except (KeyError, TypeError, StoreCorrupt) as error:
+            raise self._wrong(f"not understood: {error}") from error
+
+    def _begin(self, fields: dict[str, Any]) -> _About:
+        name = clean_name(fields["conversation"], "conversation")
+        self._about = _About(
+            name, fields["entries"], fields["head"], fields["project"], fields["metadata"]
+        )
+        self._seq = 0
+        self._hash = genesis(Key(self._from_tenant, name))
+        self._our_hash = genesis(Key(self._tenant, name))
+        self._counts = _sum(self._counts, Manifest(conversations=1))
+        return self._about
+
+    def _entry(self, fields: dict[str, Any]) -> None:
+        body = encode_json(fields["message"]).encode()
+        self._hash = chain(self._hash, body)
+        self._our_hash = chain(self._our_hash, body)
+        if fields["seq"] != self._seq:
+            raise self._wrong(f"entry {fields['seq']} where {self._seq} should be")
+        if fields["hash"] != self._hash:
+            raise self._wrong(f"entry {self._seq} does not match its hash")
+        draft = Draft(decode(body), body, fields["tokens"], fields["tokenizer"])
+        if not isinstance(draft.tokens, int) or draft.message.created_at is None:
+            raise self._wrong(f"entry {self._seq} has no token count or no time")
+        self._page.append((draft, self._our_hash))
+        self._seq += 1
+        self._counts = _sum(self._counts, Manifest(entries=1, tokens=draft.tokens))
+
+    def _flush(self) -> Iterator[_Page]:
+        if self._page and self._about:
+            drafts, hashes = zip(*self._page, strict=True)
+            first = self._seq - len(self._page)
+            self._page = []
+            yield _Page(self._about, first, list(drafts), list(hashes), self._read_bytes)
+
+    def _finish(self) -> Iterator[_Page | _Digests]:
+        if self._about is None:
+            return
+        yield from self._flush()
+        if (self._seq, self._hash) != (self._about.entries, self._about.head):
+            raise self._wrong(f"{self._about.name} does not end where its head says")
+        if self._digests:
+            yield _Digests(self._about, self._digests)
+            self._digests = []
+        self._about = None
+
+    def _check_manifest(self, fields: dict[str, Any], sha256: str) -> None:
+        if fields != _manifest_fields(replace(self._counts, sha256=sha256)):
+            raise self._wrong("the manifest does not match what is in the file")
+
+    def _wrong(self, what: str) -> InputError:
+        return InputError(f"{self._path}, line {self._number}: {what}; nothing was imported")

@@ -1,0 +1,34 @@
+"""What the torture tests share: the seed of a run, and the kit that the scripts use as well."""
+
+import os
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+# Test modules are imported by path; the kit is for them and for the scripts they start.
+sys.path.insert(0, str(SCRIPTS))
+
+
+@pytest.fixture
+def seed():
+    """A new seed for each run, shown when a test fails; FIRNLINE_SEED repeats one."""
+    chosen = int(os.environ.get("FIRNLINE_SEED", "0")) or random.SystemRandom().randrange(1, 2**32)
+    sys.stdout.write(f"FIRNLINE_SEED={chosen} repeats this run\n")
+    return chosen
+
+
+@pytest.fixture
+def rng(seed):
+    return random.Random(seed)
+
+
+@pytest.fixture
+def database(tmp_path):
+    """Where a test's database goes; alone in its folder, so that its side files are easily seen."""
+    folder = tmp_path / "database"
+    folder.mkdir()
+    return folder / "torture.db"
