@@ -28,6 +28,7 @@ from firnline.protocols import Progress
 from firnline.store import missing_file
 from firnline.sync import Memory
 from firnline.terminal import cut, plain, progress_bar, table
+from firnline.wire import load_json, load_openai
 
 DEFAULT_STORE: Final = "sqlite:///firnline.db"
 
@@ -83,17 +84,20 @@ def _complain(error: FirnlineError, *, as_json: bool) -> None:
 
 def _append(options: argparse.Namespace) -> None:
     text = " ".join(options.text) if options.text else _standard_input().read().removesuffix("\n")
-    message = Message(options.role, text, options.name, tool_call_id=options.tool_call_id)
+    if options.openai:
+        messages = load_openai(load_json(text))
+    else:
+        messages = [Message(options.role, text, options.name, tool_call_id=options.tool_call_id)]
     with _memory(options, create=True) as memory:
         appended = memory.append(
-            options.conversation, message, idempotency_key=options.idempotency_key
+            options.conversation, messages, idempotency_key=options.idempotency_key
         )
-    entry = appended[0]
-    if options.json:
-        _print_json({**_entry(entry), "replayed": appended.replayed})
-    else:
-        again = ", stored before" if appended.replayed else ""
-        print(f"{options.conversation} {entry.seq}: {entry.tokens} tokens, {entry.hash}{again}")
+    again = ", stored before" if appended.replayed else ""
+    for entry in appended:
+        if options.json:
+            _print_json({**_entry(entry), "replayed": appended.replayed})
+        else:
+            print(f"{options.conversation} {entry.seq}: {entry.tokens} tokens, {entry.hash}{again}")
 
 
 def _show(options: argparse.Namespace) -> None:
@@ -356,6 +360,7 @@ def _add_reading(command: Callable[..., argparse.ArgumentParser]) -> None:
     append.add_argument(
         "text", nargs="*", help="the message; without it, standard input (less its last newline)"
     )
+    append.add_argument("--openai", action="store_true", help="the text is JSON: OpenAI messages")
     append.add_argument("--role", choices=ROLES, default="user")
     append.add_argument("--name", help="who speaks")
     append.add_argument("--tool-call-id", help="for --role tool: the call this answers")

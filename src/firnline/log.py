@@ -16,8 +16,8 @@ from firnline.message import Message, encode_json
 from firnline.text import Json
 
 HASH: Final = "sha256"
-TOKENIZERS: Final = frozenset(("o200k_base", "o200k_base~", "cl100k_base", "cl100k_base~"))
-"""The names under which tokens are counted; ``~`` marks an estimate."""
+TOKENIZERS: Final = ("o200k_base", "o200k_base~", "cl100k_base", "cl100k_base~")
+"""The names under which tokens are counted; ``~`` marks an estimate. Only ever add at the end."""
 
 
 class Key(NamedTuple):

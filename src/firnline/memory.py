@@ -37,6 +37,7 @@ from firnline.protocols import Clock, Finding, Progress, Store
 from firnline.store import open_store
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
+from firnline.wire import load_openai
 
 DEFAULT_TENANT: Final = "default"
 MessageLike: TypeAlias = Message | Mapping[str, Json]
@@ -133,7 +134,7 @@ class Memory:
         `idempotency_key` and messages returns what was stored the first time.
         """
         key = self._key(conversation)
-        given = _messages(messages)
+        given = load_openai(messages)
         idempotency = None
         if idempotency_key is not None:
             name = clean_name(idempotency_key, "idempotency_key")
@@ -308,13 +309,6 @@ class Memory:
     async def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file while it goes on working."""
         await self._store.backup(Path(path), progress)
-
-
-def _messages(messages: MessageLike | Iterable[MessageLike]) -> list[Message]:
-    items = [messages] if isinstance(messages, Message | Mapping) else messages
-    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        raise InputError(f"expected messages, got {type(items).__name__}; try Message.user(text)")
-    return [item if isinstance(item, Message) else Message.from_openai(item) for item in items]
 
 
 def _counted(

@@ -23,7 +23,8 @@ import tiktoken
 from firnline import limits
 from firnline.errors import FirnlineError, InputError
 from firnline.message import Message, Part, encode_json
-from firnline.text import clean_json, clean_text
+from firnline.text import clean_json
+from firnline.wire import load_openai
 
 
 class TokenCount(int):
@@ -184,17 +185,14 @@ def count_tokens(
     count = counter(model, encoding=encoding)
     if isinstance(what, str):
         return count.text(what)
+    messages = load_openai(what)
     if isinstance(what, Message | Mapping):
-        return count.message(_message(what))
-    total = count.messages(map(_message, what))
+        return count.message(messages[0])
+    total = count.messages(messages)
     if not tools:
         return total
     schemas = count.tools(tools)
     return TokenCount(total + schemas, exact=total.exact and schemas.exact, encoding=count.encoding)
-
-
-def _message(what: Message | Mapping[str, Any]) -> Message:
-    return what if isinstance(what, Message) else Message.from_openai(what)
 
 
 # -- what a message costs besides its role ----------------------------------------------------
@@ -310,8 +308,6 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
 def _count_piece(encode: Callable[[str], list[int]], text: str) -> tuple[int, bool]:
     try:
         return len(encode(text)), True
-    except UnicodeEncodeError:
-        return len(encode(clean_text(text))), False
     except (KeyboardInterrupt, SystemExit, MemoryError):
         raise
     except BaseException:  # noqa: BLE001 - a panic of the encoder is not an Exception

@@ -1,34 +1,41 @@
-"""Archived entries: columns of what a run of entries has in common, compressed together.
+"""Archived entries: columns of what a run of entries has in common, and their texts, compressed.
 
-A plain text message costs its text, one byte for its role and a few for its time and its tokens;
-any other message is kept as its canonical bytes. What is decoded is compared with a checksum of the
+A plain text message costs its compressed text and a few bytes for its role, time and tokens; any
+other message is kept as its canonical bytes. What is unpacked is compared with a checksum of the
 plain bytes, and its hashes are derived again, so a damaged segment is an error and never a text.
 
 The dictionary is part of the package. It is not trained on the user's own messages: fragments of
 them would live on in it after `erase`.
+
+Layout: format, size of columns, size of texts, columns, texts (one zstd frame, NUL between texts,
+which no stored text contains). Columns: kinds, names, tokenizers, times, tokens.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
+from itertools import pairwise
 from typing import Final
 
 import zstandard
 
 from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Record, chain
-from firnline.message import ROLES, Message, encode, from_microseconds, microseconds, parse_time
+from firnline.log import TOKENIZERS, Record, chain
+from firnline.message import ROLES, Message, encode, from_microseconds, parse_time
 
 LEVEL: Final = 19
 _FORMAT: Final = 1
-_RAW: Final = 0
-_NAMED: Final = 16
+_RAW: Final = 0  # a message with more to it than these columns hold
+_NAMED: Final = 8  # added to the kind of a message that has a name
+_MIXED: Final = 0xFF  # not all of a segment's tokens were counted by the same tokenizer
 _MORE: Final = 0x80
+_TEXT_BYTES_MAX: Final = limits.SEGMENT_BYTES_MAX + 2 * limits.MESSAGE_BYTES_MAX
 _CHECKSUM_BYTES: Final = 16
 
 
@@ -49,8 +56,11 @@ def spans(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 def pack(records: Sequence[Record]) -> tuple[bytes, bytes]:
     """Compress records; returns the segment's bytes and the checksum of its plain bytes."""
-    plain = _columns(records)
-    return bytes([_FORMAT]) + _compressor().compress(plain), _checksum(plain)
+    columns, texts = _columns(records)
+    header = bytearray([_FORMAT])
+    _put(header, len(columns))
+    _put(header, len(texts))
+    return bytes(header + columns) + _compressor().compress(texts), _checksum(columns, texts)
 
 
 def unpack(
@@ -60,94 +70,108 @@ def unpack(
     if packed[:1] != bytes([_FORMAT]):
         raise StoreCorrupt("an archived segment has a format this Firnline does not know")
     try:
-        plain = _decompressor().decompress(packed[1:], max_output_size=1 << 30)
-    except zstandard.ZstdError as error:
+        data = _Reader(packed[1:])
+        columns_size, texts_size = data.number(), data.number()
+        columns = data.take(columns_size)
+        texts = _decompress(data.rest(), texts_size)
+    except (zstandard.ZstdError, IndexError) as error:
         raise StoreCorrupt("an archived segment cannot be decompressed") from error
-    if _checksum(plain) != checksum:
+    if _checksum(columns, texts) != checksum:
         raise StoreCorrupt("an archived segment does not match its checksum")
-    return _records(plain, first_seq, hash_before, total_before)
+    return _records(columns, texts, first_seq, hash_before, total_before)
 
 
-def _checksum(plain: bytes) -> bytes:
-    return hashlib.sha256(plain).digest()[:_CHECKSUM_BYTES]
+def _checksum(columns: bytes, texts: bytes) -> bytes:
+    size = len(columns).to_bytes(8, "big")
+    return hashlib.sha256(size + columns + texts).digest()[:_CHECKSUM_BYTES]
 
 
 # -- columns ----------------------------------------------------------------------------------
 
 
-def _columns(records: Sequence[Record]) -> bytes:
-    """kinds, names, lengths, times, tokens, tokenizers, then all texts."""
+def _columns(records: Sequence[Record]) -> tuple[bytes, bytes]:
+    """The columns of a run of records, and its texts: first the names, then what was said."""
+    kinds: list[int] = []
     texts: list[bytes] = []
-    kinds, lengths, times, tokens = bytearray(), bytearray(), bytearray(), bytearray()
     names: dict[str, int] = {}
-    name_of = bytearray()
-    tokenizers: dict[str, int] = {}
-    tokenizer_of = bytearray()
-    now = 0
+    columns, name_of = bytearray(), bytearray()
     for record in records:
         plain = _plain_message(record.body)
         if plain is None:
             kinds.append(_RAW)
-            text = record.body
-            at = record.created_at
-        else:
-            role, text, name, at = plain
-            kinds.append(1 + ROLES.index(role) + (_NAMED if name is not None else 0))
-            if name is not None:
-                _put(name_of, names.setdefault(name, len(names)))
-        _put(times, _zigzag(at - now))
-        now = at
-        _put(lengths, len(text))
+            texts.append(record.body)
+            continue
+        role, text, name = plain
+        kinds.append(1 + ROLES.index(role) + (_NAMED if name is not None else 0))
         texts.append(text)
-        _put(tokens, record.tokens)
-        _put(tokenizer_of, tokenizers.setdefault(record.tokenizer, len(tokenizers)))
-    if len(tokenizers) == 1:
-        tokenizer_of.clear()  # one for all of them
-    table = json.dumps([list(tokenizers), list(names)], separators=(",", ":")).encode()
-    header = bytearray()
-    _put(header, len(records))
-    _put(header, len(table))
-    return b"".join((header, table, kinds, name_of, lengths, times, tokens, tokenizer_of, *texts))
+        if name is not None:
+            _put(name_of, names.setdefault(name, len(names)))
+    _put(columns, len(records))
+    _put(columns, len(names))
+    columns += _nibbles(kinds) + name_of + _tokenizers(records)
+    _put_times(columns, [record.created_at for record in records])
+    for record in records:
+        _put(columns, record.tokens)
+    return bytes(columns), b"\0".join([*(name.encode() for name in names), *texts])
 
 
-def _plain_message(body: bytes) -> tuple[str, bytes, str | None, int] | None:
-    """Role, text, name and time, if they are all there is to the message; else None."""
+def _plain_message(body: bytes) -> tuple[str, bytes, str | None] | None:
+    """Role, text and name, if they and the time are all there is to the message; else None."""
     fields = json.loads(body)
     text, name, at = fields.get("content"), fields.get("name"), fields.get("created_at")
     if not isinstance(text, str) or at is None:
         return None
-    time = parse_time(at)
-    if encode(Message(fields["role"], text, name, created_at=time)) != body:
+    if encode(Message(fields["role"], text, name, created_at=parse_time(at))) != body:
         return None
-    return fields["role"], text.encode(), name, microseconds(time)
+    return fields["role"], text.encode(), name
 
 
-def _records(plain: bytes, first_seq: int, previous: str, total: int) -> list[Record]:
-    data = _Reader(plain)
-    count = data.number()
-    tokenizers, names = json.loads(data.take(data.number()))
-    kinds = data.take(count)
-    name_of = [names[data.number()] if kind > _NAMED else None for kind in kinds]
-    lengths = [data.number() for _ in kinds]
-    times = [_unzigzag(data.number()) for _ in kinds]
-    tokens = [data.number() for _ in kinds]
-    tokenizer_of = [data.number() if len(tokenizers) > 1 else 0 for _ in kinds]
+def _nibbles(kinds: Sequence[int]) -> bytes:
+    padded = [*kinds, 0]
+    return bytes(padded[i] << 4 | padded[i + 1] for i in range(0, len(kinds), 2))
+
+
+def _tokenizers(records: Sequence[Record]) -> bytes:
+    used = [TOKENIZERS.index(record.tokenizer) for record in records]
+    return bytes(used[:1]) if len(set(used)) == 1 else bytes([_MIXED, *used])
+
+
+def _put_times(column: bytearray, times: Sequence[int]) -> None:
+    """The first time, then the steps, in the coarsest unit that loses nothing."""
+    steps = [b - a for a, b in pairwise(times)]
+    unit = math.gcd(*steps) or 1
+    _put(column, unit)
+    _put(column, _zigzag(times[0]))
+    for step in steps:
+        _put(column, _zigzag(step // unit))
+
+
+def _records(
+    columns: bytes, texts: bytes, first_seq: int, previous: str, total: int
+) -> list[Record]:
+    """The inverse of `_columns`; the checksum has matched, so this is what was packed."""
+    data = _Reader(columns)
+    count, name_count = data.number(), data.number()
+    parts = texts.split(b"\0")
+    names, bodies = parts[:name_count], parts[name_count:]
+    kinds = data.nibbles(count)
+    name_of = [names[data.number()].decode() if kind > _NAMED else None for kind in kinds]
+    tokenizers = data.tokenizers(count)
+    times = data.times(count)
     records: list[Record] = []
-    now = 0
     for i, kind in enumerate(kinds):
-        text = data.take(lengths[i])
-        now += times[i]
-        if kind == _RAW:
-            body = text
-        else:
-            role = ROLES[(kind & (_NAMED - 1)) - 1]
-            time = from_microseconds(now)
-            body = encode(Message(role, text.decode(), name_of[i], created_at=time))
+        body = bodies[i]
+        if kind != _RAW:
+            role = ROLES[kind % _NAMED - 1]
+            time = from_microseconds(times[i])
+            body = encode(Message(role, body.decode(), name_of[i], created_at=time))
         previous = chain(previous, body)
-        total += tokens[i]
-        tokenizer = tokenizers[tokenizer_of[i]]
+        tokens = data.number()
+        total += tokens
         records.append(
-            Record(first_seq + i, body, now, tokens[i], total, previous, tokenizer, archived=True)
+            Record(
+                first_seq + i, body, times[i], tokens, total, previous, tokenizers[i], archived=True
+            )
         )
     return records
 
@@ -161,15 +185,12 @@ def _put(column: bytearray, number: int) -> None:
 
 
 def _zigzag(number: int) -> int:
+    """Signed to unsigned, small ones staying small."""
     return number * 2 if number >= 0 else -number * 2 - 1
 
 
-def _unzigzag(number: int) -> int:
-    return -(number + 1) // 2 if number & 1 else number // 2
-
-
 class _Reader:
-    """Walks over bytes that `_put` and friends wrote."""
+    """Walks over the columns."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -179,6 +200,9 @@ class _Reader:
         start = self._at
         self._at += size
         return self._data[start : self._at]
+
+    def rest(self) -> bytes:
+        return self._data[self._at :]
 
     def number(self) -> int:
         value, shift = 0, 0
@@ -190,6 +214,25 @@ class _Reader:
                 return value
             shift += 7
 
+    def signed(self) -> int:
+        number = self.number()
+        return -(number + 1) // 2 if number & 1 else number // 2
+
+    def nibbles(self, count: int) -> list[int]:
+        packed = self.take((count + 1) // 2)
+        return [half for byte in packed for half in (byte >> 4, byte & 0xF)][:count]
+
+    def tokenizers(self, count: int) -> list[str]:
+        first = self.take(1)[0]
+        used = self.take(count) if first == _MIXED else bytes([first]) * count
+        return [TOKENIZERS[index] for index in used]
+
+    def times(self, count: int) -> list[int]:
+        unit, times = self.number(), [self.signed()]
+        for _ in range(count - 1):
+            times.append(times[-1] + self.signed() * unit)
+        return times
+
 
 # -- the codec --------------------------------------------------------------------------------
 
@@ -197,16 +240,24 @@ class _Reader:
 @lru_cache(maxsize=1)
 def _dictionary() -> zstandard.ZstdCompressionDict:
     data = resources.files("firnline").joinpath("store/chat.zdict").read_bytes()
-    dictionary = zstandard.ZstdCompressionDict(data)
-    dictionary.precompute_compress(level=LEVEL)
-    return dictionary
+    return zstandard.ZstdCompressionDict(data)
 
 
 def _compressor() -> zstandard.ZstdCompressor:
-    return zstandard.ZstdCompressor(
-        level=LEVEL, dict_data=_dictionary(), write_checksum=False, write_dict_id=False
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        LEVEL,
+        format=zstandard.FORMAT_ZSTD1_MAGICLESS,
+        write_checksum=False,
+        write_content_size=False,
+        write_dict_id=False,
     )
+    return zstandard.ZstdCompressor(dict_data=_dictionary(), compression_params=parameters)
 
 
-def _decompressor() -> zstandard.ZstdDecompressor:
-    return zstandard.ZstdDecompressor(dict_data=_dictionary())
+def _decompress(packed: bytes, size: int) -> bytes:
+    if size > _TEXT_BYTES_MAX:
+        raise StoreCorrupt("an archived segment claims to be larger than any is")
+    decompressor = zstandard.ZstdDecompressor(
+        dict_data=_dictionary(), format=zstandard.FORMAT_ZSTD1_MAGICLESS
+    )
+    return decompressor.decompress(packed, max_output_size=max(size, 1))

@@ -1,0 +1,96 @@
+"""Archived segments: what comes out is what went in, or an error."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firnline import Message
+from firnline.errors import StoreCorrupt
+from firnline.log import Key, Record, chain, genesis
+from firnline.message import encode, from_microseconds, microseconds
+from firnline.store import segments
+from strategies import clean, messages, times
+
+pytestmark = [pytest.mark.promise("archive-transparent"), pytest.mark.promise("tamper-evident")]
+
+KEY = Key("t", "c")
+
+
+def records_of(items, first_seq=0, total=0):
+    """Records as a store would have them."""
+    hash_, records = genesis(KEY), []
+    for i, message in enumerate(items):
+        body = encode(message)
+        hash_, total = chain(hash_, body), total + i * 3
+        at = microseconds(message.created_at)
+        records.append(
+            Record(
+                first_seq + i,
+                body,
+                at,
+                i * 3,
+                total,
+                hash_,
+                "o200k_base~" if i % 5 else "cl100k_base",
+                True,
+            )
+        )
+    return records
+
+
+said = st.builds(lambda message, time: message.at(time), messages, times)
+plain = st.builds(
+    lambda role, text, name, time: Message(role, text, name, created_at=time),
+    st.sampled_from(["user", "assistant", "system", "tool", "developer"]),
+    clean,
+    st.none() | clean,
+    times,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(said | plain, min_size=1, max_size=12), st.integers(0, 10**6), st.integers(0, 10**9)
+)
+def test_a_round_trip_is_the_identity(items, first_seq, total):
+    records = records_of(items, first_seq, total)
+    packed, checksum = segments.pack(records)
+    back = segments.unpack(
+        packed, checksum, first_seq=first_seq, hash_before=genesis(KEY), total_before=total
+    )
+    assert back == records
+
+
+def test_any_flipped_byte_is_noticed():
+    items = [Message.user(f"message {i} about ropes", created_at=_time(i)) for i in range(20)]
+    records = records_of(items)
+    packed, checksum = segments.pack(records)
+    for i in range(len(packed)):
+        for bit in (1, 0x10, 0x80):
+            damaged = bytearray(packed)
+            damaged[i] ^= bit
+            try:
+                back = segments.unpack(
+                    bytes(damaged), checksum, first_seq=0, hash_before=genesis(KEY), total_before=0
+                )
+            except StoreCorrupt:
+                continue
+            assert back == records  # a bit that means nothing
+
+
+def test_a_segment_of_another_format_is_refused():
+    packed, checksum = segments.pack(records_of([Message.user("x", created_at=_time(0))]))
+    with pytest.raises(StoreCorrupt, match="format"):
+        segments.unpack(b"\x09" + packed[1:], checksum, first_seq=0, hash_before="", total_before=0)
+
+
+def test_spans_are_bounded():
+    small = records_of([Message.user("x", created_at=_time(i)) for i in range(600)])
+    assert [len(run) for run in segments.spans(small)] == [256, 256, 88]
+    large = records_of([Message.user("x" * 400_000, created_at=_time(i)) for i in range(5)])
+    assert [len(run) for run in segments.spans(large)] == [2, 2, 1]
+    assert list(segments.spans([])) == []
+
+
+def _time(i):
+    return from_microseconds(1_700_000_000_000_000 + i * 61_234_567)

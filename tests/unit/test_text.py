@@ -1,0 +1,87 @@
+"""Text is made storable once, visibly, and otherwise left alone."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firnline.errors import InputError
+from firnline.text import altered, clean_json, clean_name, clean_text
+
+pytestmark = pytest.mark.promise("byte-exact")
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")))
+def test_storable_text_is_not_touched(text):
+    assert clean_text(text) is text
+
+
+@given(st.text(st.characters()))
+def test_any_text_becomes_storable_and_stays_so(text):
+    cleaned = clean_text(text)
+    assert "\0" not in cleaned
+    cleaned.encode()
+    assert clean_text(cleaned) == cleaned
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\0b", "a␀b"),
+        ("a\ud83d", "a\ufffd"),
+        ("\ude00b", "\ufffdb"),
+        ("\ud83d\ude00", "😀"),
+        ("x\ud83d\ud83d\ude00\0", "x\ufffd😀␀"),
+    ],
+)
+def test_what_is_replaced_and_by_what(text, expected):
+    assert clean_text(text) == expected
+
+
+def test_json_keeps_the_order_of_keys_and_copies():
+    given = {"b": [1, {"z": 1.5, "a": None}], "a": True}
+    cleaned = clean_json(given)
+    assert cleaned == given
+    assert list(cleaned) == ["b", "a"]
+    assert cleaned["b"] is not given["b"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [float("nan"), float("inf"), 10**5000, object(), {1: 2}, b"bytes", {"a\0": 1, "a␀": 2}, {1, 2}],
+    ids=range(8),
+)
+def test_what_is_not_json_is_refused(wrong):
+    with pytest.raises(InputError):
+        clean_json({"x": [wrong]})
+
+
+def test_nesting_is_bounded():
+    deep = []
+    for _ in range(60):
+        deep = [deep]
+    clean_json(deep)
+    for _ in range(10):
+        deep = [deep]
+    with pytest.raises(InputError, match="nested"):
+        clean_json(deep)
+
+
+def test_altered_is_about_text_only():
+    assert not altered({"a": (1, "x")}, clean_json({"a": (1, "x")}))
+    assert altered({"a": (1, "x\0")}, clean_json({"a": (1, "x\0")}))
+    assert altered({"\0": 1}, clean_json({"\0": 1}))
+
+
+@pytest.mark.parametrize(
+    "name", ["a", "user 42", "ticket/7", "é", "東京", "x" * 200, "a@b.c:1-2_3"]
+)
+def test_names_people_use(name):
+    assert clean_name(name, "conversation") == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", " a", "a ", "a\n", "a\0", "\ud800", "x" * 201, "a\u200b", 7, None]
+)
+def test_names_that_cannot_be_seen_are_refused(name):
+    with pytest.raises(InputError, match="conversation"):
+        clean_name(name, "conversation")

@@ -1,0 +1,243 @@
+"""Counts equal the reference encoder's, on anything; what cannot be exact says so."""
+
+import asyncio
+import base64
+import gzip
+import os
+import time
+from importlib import resources
+
+import pytest
+import tiktoken
+import tiktoken_ext.openai_public as published
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from firnline import Memory, Message, Part, ToolCall, count_tokens, tokens
+from firnline.errors import FirnlineError, InputError
+from firnline.log import TOKENIZERS
+from firnline.tokens import MODELS, Model, counter, model_named
+
+pytestmark = [pytest.mark.promise("exact-tokens"), pytest.mark.requirement("A1")]
+
+ENCODINGS = ("o200k_base", "cl100k_base")
+EXAMPLES = 100_000 if os.environ.get("FIRNLINE_TORTURE") else 5_000
+SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|endofprompt|>"]
+
+
+def _reference(name: str, monkeypatch: pytest.MonkeyPatch) -> tiktoken.Encoding:
+    """The encoder as tiktoken itself builds it, its download replaced by the shipped file."""
+    packed = resources.files("firnline").joinpath(f"vocabulary/{name}.tiktoken.gz").read_bytes()
+    lines = (line.split() for line in gzip.decompress(packed).splitlines())
+    ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
+    monkeypatch.setattr(published, "load_tiktoken_bpe", lambda *_, **__: ranks)
+    return tiktoken.Encoding(**getattr(published, name)())
+
+
+@pytest.fixture(scope="module")
+def reference():
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return {name: _reference(name, monkeypatch) for name in ENCODINGS}
+
+
+texts = st.one_of(
+    st.text(st.characters(exclude_categories=["Cs"])),
+    st.text("aA'sStTlL\u017f\u212a 0123456789\u0663½\n\r\t\u00a0\u2028/", max_size=80),
+    st.text("東京都こんにちは안녕하세요مرحبا สวัสดี", max_size=40),
+    st.lists(st.sampled_from(["👩‍👩‍👧", "🏳️‍🌈", "🇯🇵", "e\u0301", "\u200d", " ", "x"])).map("".join),
+    st.lists(st.sampled_from([*SPECIALS, " ", "a", "\n"])).map("".join),
+    st.lists(
+        st.sampled_from(
+            [
+                "def f(x):\n",
+                "    return x\n",
+                "```python\n",
+                "{}",
+                "=> ",
+                "// ",
+                "0x1F",
+                "<div>",
+                '"k": ',
+            ]
+        )
+    ).map("".join),
+)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_counts_equal_the_reference_encoder(encoding, reference):
+    """10,000 random strings and more: all of Unicode, code, CJK, emoji, special tokens as text."""
+    count, encoder = counter(encoding=encoding), reference[encoding]
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(texts)
+    def check(text):
+        counted = count.text(text)
+        assert counted == len(encoder.encode(text, disallowed_special=()))
+        assert counted.exact
+
+    check()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_long_texts_are_cut_where_no_token_can_span(encoding, reference):
+    count, encoder = counter(encoding=encoding), reference[encoding]
+    words = "It's the 東京 tower's  view,\n\n\tisn't it? 12345 naïve <|endoftext|> a_b x/y\r\n"
+
+    @settings(max_examples=20, deadline=None)
+    @given(st.lists(st.sampled_from([words, words[::-1], "word " * 9, " " * 50]), min_size=30))
+    def check(pieces):
+        text = "".join(pieces) * 40
+        counted = count.text(text)
+        assert counted == len(encoder.encode_ordinary(text))
+        assert counted.exact
+
+    check()
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("unit", [" ", "a", "\n", "é", "😀", "東", "\t ", "=", "\u200b", "0"])
+def test_a_megabyte_of_one_thing_is_counted_high_and_says_so(encoding, unit, reference):
+    text = unit * (1_000_000 // len(unit))
+    counted = counter(encoding=encoding).text(text)
+    sample = reference[encoding].encode_ordinary(text[:50_000])
+    truth = (
+        len(sample) * len(text) // 50_000
+    )  # it repeats; the encoder itself dies of some of these
+    assert 0.99 * truth <= counted <= 1.05 * truth + 50
+    assert not counted.exact
+    assert counted.tokenizer == f"{encoding}~"
+
+
+async def test_counting_a_megabyte_does_not_stop_the_event_loop():
+    longest, stop = 0.0, False
+
+    async def watch():
+        nonlocal longest
+        while not stop:
+            before = time.perf_counter()
+            await asyncio.sleep(0.001)
+            longest = max(longest, time.perf_counter() - before)
+
+    async with Memory.open("memory:") as memory:
+        await memory.append("c", Message.user("warm up"))
+        watching = asyncio.create_task(watch())
+        started = time.perf_counter()
+        for unit in " aé":
+            await memory.append("c", Message.user(unit * 1_000_000))
+        counting = time.perf_counter() - started
+        stop = True
+        await watching
+    # Were it counted on the loop, nothing else would run for about a third of the time each.
+    assert longest < counting / 4
+
+
+def test_a_broken_encoder_gives_an_over_estimate(monkeypatch):
+    class Panic(BaseException):
+        pass
+
+    def encode(text):
+        raise Panic
+
+    text = "Grüße 東京"
+    assert tokens._count_piece(encode, text) == (len(text.encode()), False)
+
+
+def test_lone_surrogates_are_counted_as_what_they_become():
+    assert count_tokens("a\ud800b") == count_tokens("a\ufffdb")
+
+
+def test_a_vocabulary_that_is_not_the_published_one_is_refused(monkeypatch):
+    wrong = tokens._VOCABULARIES["o200k_base"]._replace(sha256="0" * 64)
+    monkeypatch.setattr(tokens, "_VOCABULARIES", {"o200k_base": wrong})
+    with pytest.raises(FirnlineError, match="published"):
+        tokens._encoder.__wrapped__("o200k_base")
+
+
+def test_message_framing_follows_the_published_rule(reference):
+    """Three tokens around each message, one for a name, three that prime the answer."""
+    encoder = reference["o200k_base"]
+    messages = [
+        {"role": "system", "content": "You are helpful."},
+        {"role": "user", "name": "Ana", "content": "Hello there"},
+    ]
+    expected = 3
+    for message in messages:
+        expected += 3 + sum(len(encoder.encode(value)) for value in message.values())
+        expected += "name" in message
+    assert count_tokens(messages) == expected
+    assert count_tokens(messages).exact
+    assert count_tokens(messages[0]) + count_tokens(messages[1]) + 3 == expected
+
+
+def test_tool_calls_are_counted_with_their_arguments():
+    arguments = '{"text": "' + "many words " * 4000 + '"}'
+    message = Message.assistant(tool_calls=[ToolCall.of("c1", "write_file", arguments)])
+    assert count_tokens(message) > count_tokens(arguments) + count_tokens("write_file")
+
+
+def test_parts_pictures_and_unknown_fields_are_counted():
+    text = count_tokens(Message.user("hello"))
+    assert count_tokens(Message.user([Part.of_text("hello")])) == text
+    high = count_tokens(
+        Message.user([Part.of_text("hello"), Part.image("data:image/png;base64,AAAA")])
+    )
+    low = count_tokens(Message.user([Part.of_text("hello"), Part.image("https://x", detail="low")]))
+    assert (high - text, low - text) == (1445, 85)
+    assert not high.exact
+    unknown = Message.from_openai({"role": "user", "content": "hello", "audio": {"id": "a" * 40}})
+    assert count_tokens(unknown) > text
+    assert not count_tokens(unknown).exact
+
+
+def test_tool_schemas_are_counted():
+    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
+    plain = count_tokens([Message.user("x")])
+    assert count_tokens([Message.user("x")], tools=[tool]) > plain + 15
+    assert count_tokens([Message.user("x")], tools=[tool, tool]) > plain + 30
+    with pytest.raises(InputError):
+        count_tokens([], tools=[{"x": object()}])
+
+
+@pytest.mark.parametrize(
+    ("name", "encoding", "window"),
+    [
+        ("gpt-4o-mini", "o200k_base", 128_000),
+        ("openai/gpt-4o-mini-2024-07-18", "o200k_base", 128_000),
+        ("gpt-4.1-nano", "o200k_base", 1_047_576),
+        ("gpt-5-mini", "o200k_base", 400_000),
+        ("gpt-4", "cl100k_base", 8_192),
+        ("gpt-4-turbo", "cl100k_base", 128_000),
+        ("GPT-3.5-turbo", "cl100k_base", 16_385),
+        ("claude-sonnet-4-5", "o200k_base", 200_000),
+    ],
+)
+def test_models_are_known_by_name(name, encoding, window):
+    assert model_named(name)[:2] == (encoding, window)
+
+
+def test_the_model_table_can_be_overridden():
+    mine = {"my-model": Model("cl100k_base", 4_096)}
+    assert model_named("my-model-7b", mine) == mine["my-model"]
+    assert counter("my-model-7b", models=mine).encoding == "cl100k_base"
+    assert count_tokens("hello", encoding="cl100k_base").encoding == "cl100k_base"
+
+
+def test_models_without_a_public_tokenizer_are_over_estimated():
+    text = "The quick brown fox jumps over the lazy dog. " * 20
+    exact = count_tokens(text)
+    for name in ("claude-opus-4", "gemini-3-pro", "somebody/unheard-of"):
+        assert count_tokens(text, model=name) > exact
+        assert not count_tokens(text, model=name).exact
+        assert not count_tokens([Message.user(text)], model=name).exact
+
+
+def test_an_unknown_encoding_is_a_clear_error():
+    with pytest.raises(InputError, match="o200k_base"):
+        count_tokens("x", encoding="p50k_base")
+
+
+def test_every_tokenizer_is_known_to_the_log():
+    names = {model.encoding for model in MODELS.values()}
+    assert names == set(ENCODINGS) == set(tokens._VOCABULARIES)
+    assert {f"{name}{mark}" for name in names for mark in ("", "~")} == set(TOKENIZERS)
