@@ -37,6 +37,7 @@ from firnline.protocols import Clock, Finding, Progress, Store
 from firnline.store import open_store
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
+from firnline.transfer import Manifest
 from firnline.wire import load_openai
 
 DEFAULT_TENANT: Final = "default"
@@ -295,14 +296,14 @@ class Memory:
         *,
         conversations: Sequence[str] | None = None,
         progress: Progress | None = None,
-    ) -> transfer.Manifest:
+    ) -> Manifest:
         """Write conversations (all of them, unless named) to a JSON Lines file with a manifest."""
         keys = None if conversations is None else [self._key(name) for name in conversations]
         return await transfer.export(self._store, self._tenant, Path(path), keys, progress)
 
     async def import_(
         self, path: str | PathLike[str], *, progress: Progress | None = None
-    ) -> transfer.Manifest:
+    ) -> Manifest:
         """Read such a file; all of it is checked first. Importing it again adds nothing."""
         return await transfer.import_(self._store, self._tenant, Path(path), progress)
 

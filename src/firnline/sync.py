@@ -65,11 +65,12 @@ class Memory:
 
     def start(self) -> None:
         """Open the store; ``with`` does this."""
-        self._loop = asyncio.new_event_loop()
+        ready = threading.Event()
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name="firnline-sync", daemon=True
+            target=self._serve, args=(ready,), name="firnline-sync", daemon=True
         )
         self._thread.start()
+        ready.wait()
         try:
             self._run(self._memory.start())
         except BaseException:
@@ -90,14 +91,17 @@ class Memory:
             raise RuntimeError("use `with Memory.open(...) as memory:`, or call start() first")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
+    def _serve(self, ready: threading.Event) -> None:
+        with asyncio.Runner() as runner:
+            self._loop = runner.get_loop()
+            ready.set()
+            self._loop.run_forever()
+
     def _stop(self) -> None:
         loop, self._loop = self._loop, None
-        if loop is None or self._thread is None:
-            return
-        loop.call_soon_threadsafe(loop.stop)
-        self._thread.join()
-        loop.run_until_complete(loop.shutdown_default_executor())
-        loop.close()
+        if loop is not None and self._thread is not None:
+            loop.call_soon_threadsafe(loop.stop)
+            self._thread.join()
 
     def __enter__(self) -> Self:
         self.start()

@@ -1,0 +1,199 @@
+"""Export and import: a round trip is the identity, a damaged file is refused whole."""
+
+import asyncio
+import json
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firnline import Digest, Memory, Message, Project
+from firnline.errors import ConflictError, InputError, UnknownConversation
+from firnline.log import Key
+from strategies import clean, json_objects, messages
+
+pytestmark = pytest.mark.promise("round-trip")
+
+EXAMPLES = 2_000 if os.environ.get("FIRNLINE_TORTURE") else 40
+
+names = st.sampled_from(["c1", "c2", "東京 chat", "a/b", "Ünïcode"])
+stores = st.fixed_dictionaries(
+    {
+        "logs": st.dictionaries(names, st.lists(messages, min_size=0, max_size=6), max_size=3),
+        "metadata": json_objects,
+        "text": clean.filter(str.strip),
+        "archive": st.booleans(),
+    }
+)
+
+
+async def _fill(memory: Memory, plan: dict) -> None:
+    await memory.save_project(Project("p", metadata=plan["metadata"]))
+    for i, (name, log) in enumerate(plan["logs"].items()):
+        if i % 2 or not log:
+            await memory.describe(name, project="p", metadata=plan["metadata"])
+        if log:
+            await memory.append(name, log)
+            digest = Digest(
+                version=1, first_seq=0, last_seq=0, status="completed", text=plan["text"]
+            )
+            await memory.store.put_digests(Key(memory.tenant, name), [digest])
+            if plan["archive"]:
+                await memory.archive(name, keep=1)
+
+
+async def _state(memory: Memory) -> list:
+    return [
+        (
+            (head.conversation, head.hash, head.tokens, head.project, head.metadata),
+            [entry.message for entry in await memory.read(head.conversation)],
+            await memory.digests(head.conversation),
+        )
+        for head in await memory.conversations()
+    ]
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(plan=stores)
+def test_import_of_an_export_is_the_identity(plan, tmp_path):
+    first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+
+    async def check():
+        async with Memory.open("memory:") as a, Memory.open("memory:") as b:
+            await _fill(a, plan)
+            exported = await a.export(first)
+            imported = await b.import_(first)
+            assert imported.added == imported.entries == exported.entries
+            assert await _state(b) == await _state(a)
+            assert (await b.import_(first)).added == 0
+            await b.export(second)
+        assert first.read_bytes() == second.read_bytes()
+
+    asyncio.run(check())
+
+
+async def test_it_works_between_backends_and_in_pages(tmp_path):
+    path = tmp_path / "x.jsonl"
+    async with Memory.open(f"sqlite:///{tmp_path}/a.db") as a, Memory.open("memory:") as b:
+        await a.append("c", [Message.user(f"m{i}") for i in range(2_300)])
+        await a.archive("c", keep=100)
+        progress = []
+        await a.export(path, progress=lambda done, total: progress.append(done))
+        assert progress[-1] == 2_300
+        await b.import_(path, progress=lambda done, total: progress.append((done, total)))
+        assert progress[-1][0] == progress[-1][1] == path.stat().st_size
+        assert await b.verify("c")
+        assert (await b.head("c")).hash == (await a.head("c")).hash
+
+
+async def test_another_tenant_gets_the_same_messages_under_its_own_chain(tmp_path):
+    path = tmp_path / "x.jsonl"
+    async with Memory.open("memory:", tenant="a") as a, Memory.open("memory:", tenant="b") as b:
+        await a.append("c", [Message.user("x"), Message.user("y")])
+        await a.export(path)
+        assert (await b.import_(path)).added == 2
+        assert (await b.import_(path)).added == 0
+        assert await b.verify("c")
+        texts = [entry.message.text for entry in await b.read("c")]
+        assert texts == ["x", "y"]
+        assert (await a.head("c")).hash != (await b.head("c")).hash
+
+
+async def test_an_interrupted_import_is_resumed(memory, tmp_path):
+    path = tmp_path / "x.jsonl"
+    await memory.append("c", [Message.user(f"m{i}") for i in range(10)])
+    await memory.export(path)
+    async with Memory.open("memory:") as other:
+        first = await memory.read("c", last_seq=3)
+        await other.append("c", [entry.message for entry in first])
+        assert (await other.import_(path)).added == 6
+        assert (await other.head("c")).hash == (await memory.head("c")).hash
+
+
+async def test_other_messages_under_the_same_name_are_a_conflict(memory, tmp_path):
+    path = tmp_path / "x.jsonl"
+    await memory.append("a", Message.user("fine"))
+    await memory.append("b", Message.user("mine"))
+    await memory.export(path)
+    async with Memory.open("memory:") as other:
+        await other.append("b", Message.user("theirs"))
+        with pytest.raises(ConflictError, match="nothing was imported"):
+            await other.import_(path)
+        assert [head.conversation for head in await other.conversations()] == ["b"]
+
+
+async def test_some_conversations_only(memory, tmp_path):
+    for name in "abc":
+        await memory.append(name, Message.user(name))
+    manifest = await memory.export(tmp_path / "x.jsonl", conversations=["c", "a"])
+    assert manifest.conversations == 2
+    with pytest.raises(UnknownConversation):
+        await memory.export(tmp_path / "y.jsonl", conversations=["a", "nobody"])
+    assert sorted(path.name for path in tmp_path.glob("*.jsonl*")) == ["x.jsonl"]
+
+
+async def test_damage_of_any_kind_is_refused_and_nothing_is_imported(tmp_path):
+    path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"
+    async with Memory.open("memory:") as memory:
+        await memory.append("c", [Message.user(f"message {i}") for i in range(5)])
+        await memory.append("d", Message.user("other"))
+        await memory.export(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    broken = {
+        "empty": [],
+        "cut off": lines[:-1],
+        "cut in a line": [*lines[:-1], lines[-1][:-5]],
+        "no header": lines[1:],
+        "a line missing": [*lines[:3], *lines[4:]],
+        "lines swapped": [*lines[:2], lines[3], lines[2], *lines[4:]],
+        "a word changed": [line.replace(b"message 2", b"message 7") for line in lines],
+        "tokens changed": [line.replace(b'"tokens":5', b'"tokens":6') for line in lines],
+        "not JSON": [*lines[:2], b"{oops\n", *lines[2:]],
+        "not an object": [*lines[:2], b"[1]\n", *lines[2:]],
+        "unknown line": [*lines[:2], b'{"x":1}\n', *lines[2:]],
+        "more behind": [*lines, b"{}\n"],
+        "newer format": [lines[0].replace(b":1,", b":2,"), *lines[1:]],
+        "binary": [bytes(range(256))],
+        "deep": [b"[" * 100_000 + b"\n"],
+    }
+    for what, content in broken.items():
+        bad.write_bytes(b"".join(content))
+        async with Memory.open("memory:") as memory:
+            with pytest.raises(InputError) as caught:
+                await memory.import_(bad)
+            assert "bad.jsonl, line" in str(caught.value), what
+            assert await memory.conversations() == [], what
+
+
+async def test_every_flipped_byte_is_refused(tmp_path):
+    path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"
+    async with Memory.open("memory:") as memory:
+        await memory.append("c", [Message.user("hello"), Message.assistant("there")])
+        await memory.export(path)
+    data = path.read_bytes()
+    for i in range(len(data)):
+        bad.write_bytes(data[:i] + bytes([data[i] ^ 1]) + data[i + 1 :])
+        async with Memory.open("memory:") as memory:
+            with pytest.raises(InputError):
+                await memory.import_(bad)
+            assert await memory.conversations() == []
+
+
+async def test_files_that_cannot_be_read_or_written(memory, tmp_path):
+    await memory.append("c", Message.user("x"))
+    with pytest.raises(InputError, match="cannot be read"):
+        await memory.import_(tmp_path / "missing.jsonl")
+    with pytest.raises(InputError, match="cannot be written"):
+        await memory.export(tmp_path / "missing" / "x.jsonl")
+
+
+async def test_the_format_is_plain_json_lines(memory, tmp_path):
+    path = tmp_path / "x.jsonl"
+    await memory.append("c", Message.user("hello"))
+    await memory.export(path)
+    header, conversation, entry, manifest = map(json.loads, path.read_text().splitlines())
+    assert header == {"firnline": 1, "tenant": "default"}
+    assert conversation["conversation"] == "c"
+    assert entry["message"]["content"] == "hello"
+    assert manifest["manifest"]["entries"] == 1
