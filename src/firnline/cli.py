@@ -45,7 +45,13 @@ EXIT_CODES: Final = """exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    words: list[str] | None = getattr(options, options.words) if options.words else None
+    if words is None or any(word.startswith("-") for word in rest):
+        options = parser.parse_args(arguments)  # complains about the rest, if there is any
+    else:
+        words += rest  # argparse takes words behind an option for strangers
     try:
         return int(options.run(options) or 0)
     except FirnlineError as error:
@@ -155,7 +161,7 @@ def _verify(options: argparse.Namespace) -> int:
         names = options.conversations or [head.conversation for head in _all_heads(memory, None)]
         for name in names:
             with _progress(f"verifying {name}") as progress:
-                result = memory.verify(name, progress=progress)
+                result = memory.verify(name, anchor=options.anchor, progress=progress)
             damaged += not result.ok
             if options.json:
                 problems = [str(problem) for problem in result.problems]
@@ -344,9 +350,11 @@ def _parser() -> argparse.ArgumentParser:
     shared.add_argument("--json", action="store_true", help="print JSON, one object a line")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
-    def command(name: str, run: Callable[..., int | None], text: str) -> argparse.ArgumentParser:
+    def command(
+        name: str, run: Callable[..., int | None], text: str, words: str = ""
+    ) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text, parents=[shared])
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, words=words)
         return added
 
     _add_reading(command)
@@ -355,7 +363,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_reading(command: Callable[..., argparse.ArgumentParser]) -> None:
-    append = command("append", _append, "Add a message; it is durable when this returns.")
+    append = command("append", _append, "Add a message; durable when this returns.", "text")
     append.add_argument("conversation")
     append.add_argument(
         "text", nargs="*", help="the message; without it, standard input (less its last newline)"
@@ -375,17 +383,18 @@ def _add_reading(command: Callable[..., argparse.ArgumentParser]) -> None:
     conversations = command("conversations", _conversations, "List the conversations.")
     conversations.add_argument("--project", help="only those of this project")
 
-    search = command("search", _search, "Find entries by their words, best first.")
+    search = command("search", _search, "Find entries by their words, best first.", "query")
     search.add_argument("query", nargs="+")
     search.add_argument("--conversation", help="only in this one")
     search.add_argument("--limit", type=int, default=10)
 
-    verify = command("verify", _verify, "Derive every hash again and tell what is not whole.")
+    verify = command("verify", _verify, "Derive every hash again.", "conversations")
     verify.add_argument("conversations", nargs="*", help="which ones; without any, all")
+    verify.add_argument("--anchor", metavar="HASH", help="a hash noted earlier; must be in the log")
 
 
 def _add_keeping(command: Callable[..., argparse.ArgumentParser]) -> None:
-    export = command("export", _export, "Write conversations to a JSON Lines file.")
+    export = command("export", _export, "Write conversations to a file.", "conversations")
     export.add_argument("file")
     export.add_argument("conversations", nargs="*", help="which ones; without any, all")
 

@@ -249,7 +249,7 @@ class Memory:
         head = await self._store.head(key)
         if head is None:
             raise UnknownConversation(f"there is no conversation {conversation!r}")
-        audit = Audit(key)
+        audit = Audit(key, anchor)
         try:
             for first in range(0, head.entries, limits.READ_PAGE):
                 page = min(limits.READ_PAGE, head.entries - first)

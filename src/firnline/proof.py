@@ -88,6 +88,7 @@ class Audit:
     """Walks a conversation's records in order and collects what is wrong with them."""
 
     key: Key
+    anchor: str | None = None
     problems: list[Problem] = field(default_factory=list)
     seq: int = 0
     total: int = 0
@@ -103,6 +104,8 @@ class Audit:
             self.seq = record.seq + 1
             self.total = record.total
             self.hash = record.hash
+            if self.hash == self.anchor:
+                self.anchor = None
 
     def _check(self, record: Record) -> None:
         if record.seq != self.seq:
@@ -128,6 +131,8 @@ class Audit:
             self.problems.append(Problem("the last hash is not the recorded head"))
         elif self.total != head.tokens:
             self.problems.append(Problem("the token total is not the recorded one"))
+        if self.anchor is not None:
+            self.problems.append(Problem(f"{self.anchor} is not in the chain: this is another log"))
         return Verification(
             self.key.conversation, self.seq, self.total, self.hash, tuple(self.problems)
         )

@@ -212,9 +212,11 @@ class Memory:
 
     # -- proving ------------------------------------------------------------------------------
 
-    def verify(self, conversation: str, *, progress: Progress | None = None) -> Verification:
-        """Derive every hash of the conversation again."""
-        return self._run(self._memory.verify(conversation, progress=progress))
+    def verify(
+        self, conversation: str, *, anchor: str | None = None, progress: Progress | None = None
+    ) -> Verification:
+        """Derive every hash of the conversation again; `anchor` must be in the chain."""
+        return self._run(self._memory.verify(conversation, anchor=anchor, progress=progress))
 
     def check(self, *, thorough: bool = False) -> list[Finding]:
         """The health of the store itself."""

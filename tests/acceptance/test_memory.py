@@ -132,6 +132,19 @@ async def test_verify_says_that_all_is_whole(memory):
 
 
 @pytest.mark.promise("tamper-evident")
+async def test_an_anchor_noted_elsewhere_proves_which_log_it_is(memory):
+    noted = (await memory.append("c", [Message.user("a"), Message.user("b")]))[1].hash
+    await memory.append("c", Message.user("c"))
+    assert await memory.verify("c", anchor=noted)
+    await memory.erase("c")
+    await memory.append("c", [Message.user(text) for text in "axc"])
+    assert await memory.verify("c")
+    replaced = await memory.verify("c", anchor=noted)
+    assert not replaced
+    assert "another log" in str(replaced)
+
+
+@pytest.mark.promise("tamper-evident")
 async def test_verify_under_load_raises_no_false_alarm(memory):
     await memory.append("c", [Message.user(f"m{i}") for i in range(1_500)])
 

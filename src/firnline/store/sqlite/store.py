@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
@@ -98,12 +98,11 @@ class SqliteStore:
 
     def _open_file(self) -> apsw.Connection | None:
         with errors(self._place.path):
+            if self._place.read_only or self._place.path.exists():
+                # Looked at before anything is written: what is not ours stays as it is.
+                with closing(connect(self._place, writer=False)) as look:
+                    migrate.check(look, max(migrate.shipped()))
             if self._place.read_only:
-                connection = connect(self._place, writer=False)
-                try:
-                    migrate.check(connection, max(migrate.shipped()))
-                finally:
-                    connection.close()
                 return None
             connection = connect(self._place, writer=True)
             try:

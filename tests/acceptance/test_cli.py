@@ -1,0 +1,248 @@
+"""The command line: what people and scripts see."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from firnline.cli import main
+from firnline.terminal import plain, progress_bar, table
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run a command in a folder of its own; returns exit code, output and complaints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FIRNLINE_STORE", raising=False)
+
+    def run(*arguments):
+        try:
+            code = main(arguments)
+        except SystemExit as stop:
+            code = stop.code
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def test_a_first_session(run):
+    code, out, _ = run("append", "hello", "My", "first", "message")
+    assert (code, out.split(":")[0]) == (0, "hello 0")
+    assert run("append", "hello", "--role", "assistant", "--name", "Bot", "Hi!")[0] == 0
+    code, out, _ = run("show", "hello")
+    assert code == 0
+    assert "user: My first message" in out
+    assert "assistant (Bot): Hi!" in out
+    code, out, _ = run("conversations")
+    assert out.splitlines()[0].split()[:2] == ["conversation", "entries"]
+    assert out.splitlines()[2].split()[:2] == ["hello", "2"]
+    code, out, _ = run("search", "first")
+    assert "My first message" in out
+    code, out, _ = run("verify")
+    assert (code, "1 of 1 conversations whole" in out) == (0, True)
+    code, out, _ = run("doctor")
+    assert (code, "pages" in out) == (0, True)
+
+
+def test_json_for_machines(run):
+    _, out, _ = run("append", "c", "x", "--json")
+    entry = json.loads(out)
+    assert (entry["seq"], entry["message"]["content"], entry["replayed"]) == (0, "x", False)
+    for arguments in (
+        ["show", "c"],
+        ["conversations"],
+        ["search", "x"],
+        ["verify"],
+        ["doctor"],
+        ["export", "x.jsonl"],
+        ["import", "x.jsonl"],
+        ["backup", "copy.db"],
+        ["archive", "c", "--keep", "0"],
+        ["restore", "c"],
+        ["erase", "c", "--yes"],
+    ):
+        code, out, err = run(*arguments, "--json")
+        assert (code, err) == (0, ""), arguments
+        for line in out.splitlines():
+            json.loads(line)
+
+
+def test_openai_messages_and_standard_input(run, monkeypatch):
+    call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "x"}, {"role": "assistant", "tool_calls": [call]}]
+    assert run("append", "c", "--openai", json.dumps(messages))[0] == 0
+    monkeypatch.setattr("sys.stdin", _Input("two\nlines\n"))
+    assert run("append", "c")[0] == 0
+    _, out, _ = run("show", "c", "--json")
+    shown = [json.loads(line)["message"] for line in out.splitlines()]
+    assert shown == [*messages, {"role": "user", "content": "two\nlines"}]
+    assert "→ f({})" in run("show", "c")[1]
+
+
+class _Input:
+    def __init__(self, text):
+        self._text = text
+
+    def read(self):
+        return self._text
+
+    def isatty(self):
+        return False
+
+
+@pytest.mark.promise("idempotent")
+def test_a_retry_adds_nothing(run):
+    run("append", "c", "x", "--idempotency-key", "k")
+    code, out, _ = run("append", "c", "x", "--idempotency-key", "k")
+    assert (code, "stored before" in out) == (0, True)
+    assert run("append", "c", "y", "--idempotency-key", "k")[0] == 4
+
+
+@pytest.mark.promise("typed-failure")
+def test_exit_codes_mean_something(run, tmp_path):
+    assert run("show", "c")[0] == 2  # no store yet, and none is made
+    assert not (tmp_path / "firnline.db").exists()
+    run("append", "c", "x")
+    assert run("show", "nobody")[0] == 3
+    assert run("append", "", "x")[0] == 2
+    assert run("append", "c", "--openai", "{oops")[0] == 2
+    assert run("import", "missing.jsonl")[0] == 2
+    assert run("export", "no/such/folder.jsonl")[0] == 2
+    assert run("conversations", "--store", "mysql://x")[0] == 2
+    assert run("append", "c", "x", "--store", "sqlite:///firnline.db?mode=ro")[0] == 5
+    assert run("frobnicate")[0] == 2
+    (tmp_path / "text.db").write_text("this is not a database, and it is longer than a header" * 50)
+    code, _, err = run("conversations", "--store", "sqlite:///text.db")
+    assert (code, "not a database" in err) == (6, True)
+
+
+@pytest.mark.promise("tamper-evident")
+def test_damage_is_found_and_said(run, tmp_path):
+    run("append", "c", "the original text")
+    path = tmp_path / "firnline.db"
+    path.write_bytes(path.read_bytes().replace(b"the original text", b"the 0riginal text"))
+    code, out, _ = run("verify")
+    assert (code, "DAMAGED" in out, "entry 0" in out) == (1, True, True)
+    assert run("show", "c")[0] == 6
+    code, out, _ = run("verify", "--json")
+    assert json.loads(out)["ok"] is False
+
+
+@pytest.mark.promise("erase-total")
+def test_erase_asks_first(run):
+    run("append", "c", "secret")
+    code, _, err = run("erase", "c")
+    assert (code, "--yes" in err) == (2, True)
+    assert run("show", "c")[0] == 0
+    code, out, _ = run("erase", "c", "--yes")
+    assert (code, "1 entries" in out) == (0, True)
+    assert run("show", "c")[0] == 3
+
+
+@pytest.mark.promise("round-trip")
+def test_export_import_and_backup(run):
+    run("append", "c", "x")
+    assert run("export", "x.jsonl")[0] == 0
+    assert run("import", "x.jsonl", "--store", "sqlite:///other.db")[0] == 0
+    assert "x" in run("show", "c", "--store", "sqlite:///other.db")[1]
+    assert run("backup", "copy.db")[0] == 0
+    assert run("backup", "copy.db")[0] == 2
+    assert run("verify", "--store", "sqlite:///copy.db")[0] == 0
+
+
+def test_show_pages_and_says_what_it_left_out(run):
+    lines = [json.dumps([{"role": "user", "content": f"m{i}"} for i in range(60)])]
+    run("append", "c", "--openai", *lines)
+    code, out, err = run("show", "c")
+    assert (code, len(out.splitlines()), "10 earlier" in err) == (0, 50, True)
+    assert len(run("show", "c", "--all")[1].splitlines()) == 60
+    assert len(run("show", "c", "--first", "57")[1].splitlines()) == 3
+
+
+def test_the_search_index_can_be_rebuilt(run):
+    run("append", "c", "hello")
+    assert run("doctor", "--rebuild-index", "--quick")[0] == 0
+    assert "hello" in run("search", "hello", "--conversation", "c")[1]
+    assert run("search", "yurt")[1] == "Nothing found.\n"
+
+
+def test_a_tenant_and_a_store_can_be_named(run, monkeypatch):
+    run("append", "c", "x", "--tenant", "a")
+    assert "No conversations yet" in run("conversations")[1]
+    assert "c" in run("conversations", "--tenant", "a")[1]
+    monkeypatch.setenv("FIRNLINE_STORE", "sqlite:///elsewhere.db")
+    assert run("append", "d", "x")[0] == 0
+    assert Path("elsewhere.db").exists()
+
+
+def test_messages_cannot_take_over_the_terminal(run):
+    run("append", "c", "evil \x1b[2J\x1b]0;title\x07 \u202e bidi \u200b")
+    _, out, _ = run("show", "c")
+    assert not set(out) & set("\x1b\x07\u202e\u200b")
+    assert "\\u001b[2J" in out
+    assert plain("family 👩\u200d👩\u200d👧 ok\n") == "family 👩\u200d👩\u200d👧 ok\n"
+
+
+def test_tables_align_wide_characters():
+    lines = table(("name", "n"), [("東京", "1"), ("Oslo", "1,000")], right=(1,)).splitlines()
+    assert lines == ["name      n", "────  ─────", "東京      1", "Oslo  1,000"]
+
+
+def test_every_command_has_help_and_runs_as_a_program(tmp_path):
+    program = [sys.executable, "-m", "firnline.cli"]
+    shown = subprocess.run([*program, "--help"], capture_output=True, text=True, check=True)
+    commands = [
+        line.split()[0]
+        for line in shown.stdout.splitlines()
+        if line.startswith("    ") and line[4:5].isalpha() and not line[4:].startswith("COMMAND")
+    ]
+    assert len(commands) >= 12
+    for command in commands:
+        text = subprocess.run(
+            [*program, command, "--help"], capture_output=True, text=True, check=True
+        )
+        assert "--store" in text.stdout
+    version = subprocess.run([*program, "--version"], capture_output=True, text=True, check=True)
+    assert version.stdout.startswith("firnline ")
+
+
+def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
+    many = json.dumps([{"role": "user", "content": "x" * 200}] * 5_000)
+    program = [sys.executable, "-m", "firnline.cli"]
+    subprocess.run(
+        [*program, "append", "c", "--openai"],
+        input=many,
+        text=True,
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+    )
+    with subprocess.Popen(
+        [*program, "show", "c", "--all"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as show:
+        show.stdout.readline()
+        show.stdout.close()
+        assert show.stderr.read() == b""
+        assert show.wait(30) == 0
+
+
+def test_a_progress_bar_is_drawn_on_a_terminal_only(monkeypatch):
+    now = 0.0
+    monkeypatch.setattr("firnline.terminal.time.monotonic", lambda: now)
+    leader, follower = pty.openpty()
+    with os.fdopen(follower, "w") as terminal, progress_bar("copying", terminal) as progress:
+        progress(1, 4)  # too early: most work is done before a bar could be read
+        now = 1.0
+        progress(2, 4)
+    drawn = os.read(leader, 1_000).decode()
+    os.close(leader)
+    assert "copying ████████████░░░░░░░░░░░░  50% 2/4" in drawn
+    assert drawn.count("copying") == 1

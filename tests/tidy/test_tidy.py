@@ -1,0 +1,132 @@
+"""Style is a test: layers, lengths, imports, names. Raise a limit only with a reason."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "firnline"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+FUNCTION_LINES_MAX = 60
+MODULE_LINES_MAX = 450
+LONGER = {  # module: why it may be longer
+    "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
+}
+BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}
+BANNED_IMPORTS = {"pickle", "marshal", "shelve", "sqlite3", "yaml"}
+
+LAYERS = [
+    {"errors", "limits", "text", "message", "log", "promises"},
+    {"proof", "protocols", "tokens", "wire"},
+    {"store", "store.digests", "store.ram", "store.segments", "store.terms", "store.sqlite"},
+    {"transfer", "memory"},
+    {"sync", "testing"},
+    {"cli", "demo", "terminal"},
+]
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+MODULES = {_name(path): ast.parse(path.read_text()) for path in FILES}
+
+
+def _imports(tree: ast.AST) -> set[str]:
+    """The modules of ours that a module imports, by their name inside the package."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            modules = {name for name in names if name.removeprefix("firnline.") in MODULES}
+            found |= modules or {str(node.module)}
+    ours = {name.removeprefix("firnline.") for name in found if name.startswith("firnline.")}
+    return ours & set(MODULES)
+
+
+def _layer(module: str) -> int:
+    for number, names in enumerate(LAYERS):
+        if any(module == name or module.startswith(f"{name}.") for name in names):
+            return number
+    if not module:
+        return 3.5  # the package itself: names from memory and below
+    raise AssertionError(f"{module} has no layer: add it to LAYERS")
+
+
+GRAPH = {module: _imports(tree) - {module} for module, tree in MODULES.items()}
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_its_own_layer_or_a_lower_one(module):
+    for imported in GRAPH[module]:
+        assert _layer(imported) <= _layer(module), f"{module} imports {imported}"
+
+
+def test_there_are_no_import_cycles():
+    done: set[str] = set()
+
+    def visit(module: str, path: tuple[str, ...]) -> None:
+        assert module not in path, f"cycle: {' → '.join((*path, module))}"
+        if module not in done:
+            for imported in GRAPH[module]:
+                visit(imported, (*path, module))
+            done.add(module)
+
+    for module in MODULES:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_functions_and_modules_are_short(path):
+    name = str(path.relative_to(PACKAGE))
+    limit, _ = LONGER.get(name, (MODULE_LINES_MAX, ""))
+    assert len(path.read_text().splitlines()) <= limit
+    for node in ast.walk(MODULES[_name(path)]):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            assert lines <= FUNCTION_LINES_MAX, f"{node.name}: {lines} lines"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_is_imported_inside_a_function(module):
+    for node in ast.walk(MODULES[module]):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
+            assert not inner, f"{node.name} in {module}"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_names_say_what_a_module_is_about(module):
+    assert not BANNED_NAMES & set(module.split("."))
+    assert not any(part.endswith(("_v2", "_v3", "_new", "_old")) for part in module.split("."))
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_nothing_unsafe_or_foreign_is_imported(module):
+    for node in ast.walk(MODULES[module]):
+        if isinstance(node, ast.Import):
+            assert not BANNED_IMPORTS & {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert str(node.module).split(".")[0] not in BANNED_IMPORTS
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("store")])
+def test_stores_and_edges_never_swallow_errors(module):
+    """An `except Exception` that goes on is how data is lost without a word."""
+    for node in ast.walk(MODULES[module]):
+        if isinstance(node, ast.ExceptHandler):
+            names = ast.unparse(node.type) if node.type else "everything"
+            assert names not in ("Exception", "everything"), f"line {node.lineno}"
+            assert not all(isinstance(line, ast.Pass) for line in node.body), f"line {node.lineno}"
+
+
+def test_the_architecture_page_names_every_module():
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for path in PACKAGE.iterdir():
+        if path.suffix == ".py" and path.stem != "__init__":
+            assert f"`{path.stem}`" in text, path.stem

@@ -1,0 +1,110 @@
+"""The schema: migrations add up to it, newer ones are refused, foreign files are left alone."""
+
+import hashlib
+import threading
+from importlib import resources
+
+import apsw
+import pytest
+
+from firnline.errors import StoreError, StoreTooNew
+from firnline.store import SqliteStore
+from firnline.store.sqlite import migrate
+from firnline.store.sqlite.connection import PRAGMAS, Place, connect
+
+pytestmark = pytest.mark.promise("typed-failure")
+
+
+def _schema(connection):
+    return sorted(connection.execute("SELECT type, name, sql FROM sqlite_schema"))
+
+
+def test_all_migrations_together_are_the_schema(tmp_path):
+    stepwise, at_once = apsw.Connection(":memory:"), apsw.Connection(":memory:")
+    migrate.migrate(stepwise, migrate.shipped())
+    schema = resources.files("firnline").joinpath("store/sqlite/schema.sql").read_text()
+    at_once.execute(schema)
+    assert _schema(stepwise) == _schema(at_once)
+
+
+def test_each_is_applied_once_and_in_one_transaction(tmp_path):
+    path = tmp_path / "x.db"
+    connection = connect(Place(path), writer=True)
+    first = {1: "CREATE TABLE a (x); INSERT INTO a VALUES (1)"}
+    second = {**first, 2: "INSERT INTO a VALUES (2); CREATE TABLE b (x)"}
+    broken = {**second, 3: "INSERT INTO a VALUES (3); CREATE TABLE b (x)"}
+    for migrations, expected in ((first, 1), (first, 1), (second, 2)):
+        assert migrate.migrate(connection, migrations) == expected
+    with pytest.raises(apsw.SQLError):
+        migrate.migrate(connection, broken)
+    assert connection.execute("PRAGMA user_version").get == 2
+    assert connection.execute("SELECT sum(x) FROM a").get == 3
+    connection.close()
+
+
+def test_several_processes_may_open_a_new_file_at_once(tmp_path):
+    failures = []
+
+    def open_it():
+        try:
+            connection = connect(Place(tmp_path / "x.db"), writer=True)
+            migrate.migrate(connection, migrate.shipped())
+            connection.close()
+        except apsw.Error as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=open_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+async def test_a_newer_schema_is_refused_and_not_touched(tmp_path):
+    path = tmp_path / "x.db"
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA user_version = 99; PRAGMA journal_mode = DELETE")
+    connection.close()
+    before = hashlib.sha256(path.read_bytes()).digest()
+    for read_only in (True, False):
+        with pytest.raises(StoreTooNew, match="newer"):
+            await SqliteStore(path, read_only=read_only).open()
+    after = apsw.Connection(str(path))
+    assert after.execute("PRAGMA user_version").get == 99
+    after.close()
+    assert hashlib.sha256(path.read_bytes()).digest() == before
+
+
+async def test_a_database_of_somebody_else_is_refused_and_not_touched(tmp_path):
+    path = tmp_path / "x.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="not one of Firnline's"):
+        await SqliteStore(path).open()
+    assert path.read_bytes() == before
+
+
+def test_migrations_must_be_numbered_without_holes(tmp_path):
+    (tmp_path / "0001_a.sql").write_text("")
+    (tmp_path / "0003_c.sql").write_text("")
+    (tmp_path / "README").write_text("")
+    with pytest.raises(StoreError, match="holes"):
+        migrate.load(tmp_path)
+
+
+@pytest.mark.parametrize("writer", [True, False])
+def test_every_connection_has_the_settings_our_promises_rest_on(tmp_path, writer):
+    connect(Place(tmp_path / "x.db"), writer=True).close()
+    connection = connect(Place(tmp_path / "x.db"), writer=writer)
+    found = {name: str(connection.execute(f"PRAGMA {name}").get) for name in PRAGMAS}
+    assert found == PRAGMAS
+    assert connection.execute("PRAGMA journal_mode").get == "wal"
+    assert connection.execute("PRAGMA synchronous").get == 2
+    assert connection.execute("PRAGMA wal_autocheckpoint").get == (1000 if writer else 0)
+    connection.close()
