@@ -243,8 +243,14 @@ class Memory:
 
     # -- proving ------------------------------------------------------------------------------
 
-    async def verify(self, conversation: str, *, progress: Progress | None = None) -> Verification:
-        """Derive every hash of the conversation again, archived entries too."""
+    async def verify(
+        self, conversation: str, *, anchor: str | None = None, progress: Progress | None = None
+    ) -> Verification:
+        """Derive every hash of the conversation again, archived entries too.
+
+        `anchor` is a hash of an entry that was noted elsewhere; if it is not in the chain, the log
+        is not the one it was taken from, however consistent it is in itself.
+        """
         key = self._key(conversation)
         head = await self._store.head(key)
         if head is None:

@@ -1,0 +1,78 @@
+"""Every block of Python in the documents runs, and the commands they show exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import firnline
+from firnline.cli import main
+from firnline.promises import PROMISES
+
+ROOT = Path(__file__).parents[2]
+PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def _blocks(language: str) -> list:
+    return [
+        pytest.param(match[2], id=f"{page.name}-{number}")
+        for page in PAGES
+        for number, match in enumerate(BLOCK.finditer(page.read_text()))
+        if match[1] == language
+    ]
+
+
+@pytest.mark.parametrize("code", _blocks("python"))
+def test_python_in_the_documents_runs(code, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", _blocks("console"))
+def test_commands_in_the_documents_work(text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for line in text.splitlines():
+        if line.startswith("$ firnline "):
+            arguments = re.findall(r'"[^"]*"|\S+', line.removeprefix("$ firnline "))
+            assert main([argument.strip('"') for argument in arguments]) == 0, line
+
+
+def test_make_run_tells_its_story():
+    done = subprocess.run(
+        [sys.executable, "-m", "firnline.demo"], capture_output=True, text=True, check=True
+    )
+    assert "whole: 7 entries" in done.stdout
+    assert "DAMAGED: 1 problem(s)" in done.stdout
+    assert "refused" in done.stdout
+
+
+def test_links_between_the_documents_lead_somewhere():
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_public_names_are_what_is_there_and_documented():
+    for name in firnline.__all__:
+        assert getattr(firnline, name).__doc__
+    assert firnline.__all__ == sorted(firnline.__all__)
+
+
+def test_the_readme_counts_the_promises():
+    words = {16: "sixteen", 17: "seventeen", 18: "eighteen"}
+    assert f"All {words[len(PROMISES)]} promises" in (ROOT / "README.md").read_text()
+
+
+def test_the_version_is_said_once():
+    assert f'version = "{firnline.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
