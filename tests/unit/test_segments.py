@@ -1,5 +1,8 @@
 """Archived segments: what comes out is what went in, or an error."""
 
+import runpy
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from strategies import clean, messages, times
 pytestmark = [pytest.mark.promise("archive-transparent"), pytest.mark.promise("tamper-evident")]
 
 KEY = Key("t", "c")
+ROOT = Path(__file__).parents[2]
 
 
 def records_of(items, first_seq=0, total=0):
@@ -94,3 +98,10 @@ def test_spans_are_bounded():
 
 def _time(i):
     return from_microseconds(1_700_000_000_000_000 + i * 61_234_567)
+
+
+def test_the_dictionary_is_made_of_our_own_words_only():
+    """It can be built again from what is in the repository, byte for byte."""
+    build = runpy.run_path(str(ROOT / "tools" / "dictionary" / "build.py"))["build"]
+    shipped = ROOT / "src" / "firnline" / "store" / "chat.zdict"
+    assert shipped.read_bytes() == build()

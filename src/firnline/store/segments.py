@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
@@ -240,10 +241,20 @@ class _Reader:
 @lru_cache(maxsize=1)
 def _dictionary() -> zstandard.ZstdCompressionDict:
     data = resources.files("firnline").joinpath("store/chat.zdict").read_bytes()
-    return zstandard.ZstdCompressionDict(data)
+    return zstandard.ZstdCompressionDict(data, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
+
+
+_LOCAL: Final = threading.local()  # a compressor is of one thread, and costs 20 ms to make
 
 
 def _compressor() -> zstandard.ZstdCompressor:
+    compressor: zstandard.ZstdCompressor | None = getattr(_LOCAL, "compressor", None)
+    if compressor is None:
+        compressor = _LOCAL.compressor = _new_compressor()
+    return compressor
+
+
+def _new_compressor() -> zstandard.ZstdCompressor:
     parameters = zstandard.ZstdCompressionParameters.from_level(
         LEVEL,
         format=zstandard.FORMAT_ZSTD1_MAGICLESS,
