@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Self
 
 from firnline import limits, transfer
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt, UnknownConversation
@@ -38,10 +38,9 @@ from firnline.store import open_store
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
 from firnline.transfer import Manifest
-from firnline.wire import load_openai
+from firnline.wire import MessageLike, load_openai
 
 DEFAULT_TENANT: Final = "default"
-MessageLike: TypeAlias = Message | Mapping[str, Json]
 
 
 def utc_now() -> datetime:
@@ -129,10 +128,10 @@ class Memory:
     ) -> Appended:
         """Add one message or several to the end of a conversation; durable when this returns.
 
-        Several are stored together or not at all. Messages are `Message` values or dicts of the
-        OpenAI shape; one without a time gets the present one. `expected_seq` is the sequence number
-        the first of them must get, else `ConflictError`. Repeating an append with the same
-        `idempotency_key` and messages returns what was stored the first time.
+        Several are stored together or not at all. Messages are `Message` values or of the OpenAI
+        shape, dicts or the SDK's objects; one without a time gets the present one. `expected_seq`
+        is the sequence number the first of them must get, else `ConflictError`. Repeating an append
+        with the same `idempotency_key` and messages returns what was stored the first time.
         """
         key = self._key(conversation)
         given = load_openai(messages)

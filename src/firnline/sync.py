@@ -16,13 +16,14 @@ from typing import Any, Self, TypeVar
 
 from firnline import memory as asynchronous
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
-from firnline.memory import DEFAULT_TENANT, MessageLike, utc_now
+from firnline.memory import DEFAULT_TENANT, utc_now
 from firnline.message import Message, Part, ToolCall
 from firnline.proof import Verification
 from firnline.protocols import Clock, Finding, Progress, Store
 from firnline.text import Json
 from firnline.tokens import DEFAULT_MODEL, TokenCount, TokenCounter, count_tokens
 from firnline.transfer import Manifest
+from firnline.wire import MessageLike
 
 __all__ = ["Memory", "Message", "Part", "TokenCount", "ToolCall", "count_tokens"]
 

@@ -24,7 +24,7 @@ from firnline import limits
 from firnline.errors import FirnlineError, InputError
 from firnline.message import Message, Part, encode_json
 from firnline.text import clean_json
-from firnline.wire import load_openai
+from firnline.wire import MessageLike, load_openai
 
 
 class TokenCount(int):
@@ -171,7 +171,7 @@ def counter(
 
 
 def count_tokens(
-    what: str | Message | Mapping[str, Any] | Iterable[Message | Mapping[str, Any]],
+    what: str | MessageLike | Iterable[MessageLike],
     model: str = DEFAULT_MODEL,
     *,
     encoding: str | None = None,
@@ -186,7 +186,7 @@ def count_tokens(
     if isinstance(what, str):
         return count.text(what)
     messages = load_openai(what)
-    if isinstance(what, Message | Mapping):
+    if isinstance(what, Message | Mapping) or hasattr(what, "model_dump"):
         return count.message(messages[0])
     total = count.messages(messages)
     if not tools:

@@ -8,11 +8,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol, TypeAlias
 
 from firnline.errors import InputError
 from firnline.message import Message
 from firnline.text import Json, clean_json
+
+
+class SdkObject(Protocol):
+    """What the OpenAI SDK hands out: an object that can be turned into a dict."""
+
+    def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, Any]:
+        """Its fields."""
+        ...
+
+
+MessageLike: TypeAlias = "Message | Mapping[str, Any] | SdkObject"
+"""A message: ours, or in the OpenAI chat shape, as a dict or as the SDK's object."""
 
 
 def load_openai(messages: object) -> list[Message]:

@@ -1,0 +1,32 @@
+"""The public names as a typed program uses them: checked by mypy in strict mode, not run."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from openai.types.chat import ChatCompletionMessage
+
+from firnline import Entry, Memory, Message, Part, ToolCall, Verification, count_tokens, sync
+from firnline.protocols import Store
+from firnline.store import RamStore, SqliteStore
+
+
+async def asynchronous(reply: ChatCompletionMessage) -> list[str]:
+    async with Memory.open("sqlite:///x.db", tenant="acme", model="gpt-4o-mini") as memory:
+        await memory.append("c", Message.user("hi", name="Ana", created_at=datetime.now(UTC)))
+        await memory.append("c", [Message.assistant(tool_calls=[ToolCall.of("1", "f", {"a": 1})])])
+        await memory.append("c", {"role": "user", "content": "dicts too"}, expected_seq=2)
+        await memory.append("c", reply, idempotency_key="k")
+        await memory.append("c", Message.user([Part.of_text("x"), Part.image("https://x")]))
+        entries: Sequence[Entry] = await memory.newest("c", tokens=2_500)
+        result: Verification = await memory.verify("c")
+        return [entry.message.text for entry in entries] if result else []
+
+
+def synchronous() -> int:
+    with sync.Memory.open("memory:") as memory:
+        seq: int = memory.append("c", Message.system("x")).seq
+        return seq + count_tokens([Message.user("x")], model="gpt-4o")
+
+
+def stores() -> list[Store]:
+    return [RamStore(), SqliteStore("x.db", full_sync=False)]
