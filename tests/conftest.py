@@ -1,11 +1,10 @@
-"""What all tests share."""
+"""What all tests share, and the list of requirements that a run ends with."""
 
 from pathlib import Path
 
 import pytest
 
 from firnline import Memory
-from firnline.log import Key
 
 BACKENDS = ("sqlite", "memory")
 
@@ -23,6 +22,35 @@ async def memory(url: str):
         yield memory
 
 
-@pytest.fixture
-def key() -> Key:
-    return Key("default", "c")
+# -- one line per requirement -----------------------------------------------------------------
+
+
+def _backend(item: pytest.Item) -> str:
+    """Where a test ran: the backend its parameter or its class names, if any."""
+    callspec = getattr(item, "callspec", None)
+    given = callspec.params.get("url") if callspec else None
+    return given or getattr(getattr(item, "cls", None), "backend", "")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    report = yield
+    ids = {mark.args[0] for mark in item.iter_markers("requirement")}
+    if ids and (report.when == "call" or not report.passed):
+        results = item.config.stash.setdefault(_RESULTS, {})
+        for name in ids:
+            results.setdefault(name, []).append((_backend(item), report.passed))
+    return report
+
+
+_RESULTS = pytest.StashKey[dict[str, list[tuple[str, bool]]]]()
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    results = config.stash.get(_RESULTS, {})
+    if results:
+        terminalreporter.section("requirements")
+    for name, runs in sorted(results.items()):
+        where = " ".join(name for name in BACKENDS if name in {backend for backend, _ in runs})
+        word = "passed" if all(passed for _, passed in runs) else "failed"
+        terminalreporter.write_line(f"{name} {word} {where}".rstrip())

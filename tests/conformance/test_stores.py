@@ -13,12 +13,16 @@ EXAMPLES = 500 if os.environ.get("FIRNLINE_TORTURE") else 60
 
 @pytest.mark.requirement("X2")
 class TestRamStore(StoreConformance):
+    backend = "memory"
+
     def make_store(self, folder, clock):
         return RamStore(clock=clock)
 
 
 @pytest.mark.requirement("X2")
 class TestSqliteStore(StoreConformance):
+    backend = "sqlite"
+
     def make_store(self, folder, clock):
         return SqliteStore(folder / "store.db", clock=clock)
 
