@@ -166,6 +166,16 @@ async def test_damage_of_any_kind_is_refused_and_nothing_is_imported(tmp_path):
             assert await memory.conversations() == [], what
 
 
+async def test_the_damaged_line_is_named(tmp_path):
+    path = tmp_path / "x.jsonl"
+    async with Memory.open("memory:") as memory:
+        await memory.append("c", [Message.user(f"message {i}") for i in range(5)])
+        await memory.export(path)
+        path.write_bytes(path.read_bytes().replace(b"message 2", b"message 7"))
+        with pytest.raises(InputError, match="line 5: entry 2 does not match its hash"):
+            await memory.import_(path)
+
+
 async def test_every_flipped_byte_is_refused(tmp_path):
     path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"
     async with Memory.open("memory:") as memory:

@@ -11,6 +11,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import apsw
@@ -83,7 +84,8 @@ class Writer:
         """Finish the queue, stop, and close the connection. Blocks."""
         self._jobs.put(None)
         self._thread.join()
-        self._connection.close()
+        with errors(self._place.path):
+            self._connection.close()
 
     # -- the thread ---------------------------------------------------------------------------
 
@@ -141,11 +143,14 @@ class Writer:
 
     def _begin(self) -> None:
         with errors(self._place.path):
-            if self._reopen:
-                self._connection = connect(self._place, writer=True)
-                self._reopen = False
+            self._connect()
             self._connection.execute("BEGIN IMMEDIATE")
             self._hooks.begin(self._connection)
+
+    def _connect(self) -> None:
+        if self._reopen:
+            self._connection = connect(self._place, writer=True)
+            self._reopen = False
 
     def _run_jobs(self, batch: Sequence[_Job]) -> list[_Outcome] | None:
         """The outcomes after a commit; None after a rollback that the others must not suffer."""
@@ -169,6 +174,7 @@ class Writer:
     def _run_alone(self, job: _Job) -> _Outcome:
         try:
             with errors(self._place.path):
+                self._connect()
                 return _Outcome(job, result=job.work(self._connection))
         except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
             self._recover(error)
@@ -188,15 +194,22 @@ class Writer:
 
     def _recover(self, error: BaseException) -> None:
         """Get back to a state from which the next write can be tried, or must not be."""
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
         self._hooks.forget()
         if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
             self._fatal = f"{error}; nothing more is written to it"
-        if isinstance(error, StoreTimeout):
+        try:
+            if not self._reopen and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
             # After a failed sync the kernel may have dropped the pages: start from the disk again.
+            if isinstance(error, StoreTimeout):
+                self._drop_connection()
+        except apsw.Error:
+            self._drop_connection()
+
+    def _drop_connection(self) -> None:
+        self._reopen = True
+        with suppress(apsw.Error):  # a disk that fails can fail this, too
             self._connection.close()
-            self._reopen = True
 
     def _answer(self, outcomes: Sequence[_Outcome]) -> None:
         """Wake the callers: one visit to each event loop."""
