@@ -119,6 +119,7 @@ class TokenCounter:
     encoding: str
     factor: float
     count_text: Callable[[str], tuple[int, bool]]
+    count_role: Callable[[str], tuple[int, bool]]
 
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
@@ -126,7 +127,7 @@ class TokenCounter:
 
     def message(self, message: Message) -> TokenCount:
         """The tokens of a message: role, name, content, tool calls and the framing around them."""
-        tokens, exact = self.count_text(message.role)
+        tokens, exact = self.count_role(message.role)
         tokens += MESSAGE_TOKENS
         for text in _texts(message):
             more, sure = self.count_text(text)
@@ -225,7 +226,7 @@ def _fixed(message: Message) -> tuple[int, bool]:
     """Tokens that are not text, and whether they are sure."""
     tokens = NAME_TOKENS if message.name else 0
     tokens += CALL_TOKENS * (len(message.tool_calls) + (message.tool_call_id is not None))
-    exact = not message.extra
+    exact = not any(message.extra.values())
     if isinstance(message.content, tuple):
         for part in message.content:
             if part.kind == "image":
@@ -302,7 +303,7 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
             return _count_long(encode, text)
         return _count_piece(encode, text)
 
-    return TokenCounter(encoding, factor, count_text)
+    return TokenCounter(encoding, factor, count_text, lru_cache(maxsize=16)(count_text))
 
 
 def _count_piece(encode: Callable[[str], list[int]], text: str) -> tuple[int, bool]:
