@@ -29,8 +29,8 @@ format: $(READY) ## Format the code
 bench: $(READY) ## Measure speed and size, as ratios within one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
-torture: $(READY) ## The long version of the crash and fault tests
-	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture $(ARGS)
+torture: $(READY) ## The long version of the crash, fault and property tests
+	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture tests/conformance tests/unit tests/acceptance $(ARGS)
 
 lock: $(READY) ## Pin every package anew
 	$(BIN)/python -m pip install --quiet uv

@@ -28,22 +28,28 @@ from firnline.wire import MessageLike, load_openai
 
 
 class TokenCount(int):
-    """A number of tokens that knows how it was made: `exact`, or an over-estimate."""
+    """A number of tokens that knows how it was made.
 
-    exact: bool
-    encoding: str
+    `tokenizer` is the encoding's name, with ``~`` behind it if this is an over-estimate.
+    """
 
-    def __new__(cls, tokens: int, *, exact: bool = True, encoding: str = "") -> Self:
-        """`tokens` by `encoding`."""
-        count = super().__new__(cls, tokens)
-        count.exact = exact
-        count.encoding = encoding
+    tokenizer: str
+
+    def __new__(cls, tokens: int, tokenizer: str) -> Self:
+        """`tokens` as counted by `tokenizer`."""
+        count = int.__new__(cls, tokens)
+        count.tokenizer = tokenizer
         return count
 
     @property
-    def tokenizer(self) -> str:
-        """The encoding's name, with ``~`` behind it if this is an estimate."""
-        return self.encoding if self.exact else f"{self.encoding}~"
+    def exact(self) -> bool:
+        """Whether the reference encoder would say the same."""
+        return not self.tokenizer.endswith("~")
+
+    @property
+    def encoding(self) -> str:
+        """The encoding's name."""
+        return self.tokenizer.removesuffix("~")
 
 
 class Model(NamedTuple):
@@ -123,7 +129,8 @@ class TokenCounter:
 
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
-        return self._make(*self.count_text(text))
+        tokens, exact = self.count_text(text)
+        return self._make(tokens, exact)
 
     def message(self, message: Message) -> TokenCount:
         """The tokens of a message: role, name, content, tool calls and the framing around them."""
@@ -138,24 +145,25 @@ class TokenCounter:
 
     def messages(self, messages: Iterable[Message]) -> TokenCount:
         """The tokens of a whole request: its messages and what primes the answer."""
-        return self._sum(map(self.message, messages), REPLY_TOKENS)
+        return self.sum(map(self.message, messages), REPLY_TOKENS)
 
     def tools(self, tools: Iterable[Mapping[str, Any]]) -> TokenCount:
         """The tokens of tool schemas, counted as compact JSON; an estimate on the high side."""
         texts = [encode_json(clean_json(tool, "tool")) for tool in tools]
         return self._make(sum(self.count_text(text)[0] + TOOL_TOKENS for text in texts), not texts)
 
-    def _sum(self, counts: Iterable[TokenCount], extra: int) -> TokenCount:
-        total, exact = extra, self.factor == 1.0
+    def sum(self, counts: Iterable[TokenCount], framing: int = 0) -> TokenCount:
+        """Counts added up; exact if each of them is."""
+        total, exact = framing, self.factor == 1.0
         for count in counts:
             total += count
             exact &= count.exact
-        return TokenCount(total, exact=exact, encoding=self.encoding)
+        return TokenCount(total, self.encoding if exact else f"{self.encoding}~")
 
     def _make(self, tokens: int, exact: bool) -> TokenCount:
-        if self.factor != 1.0:
-            tokens, exact = int(tokens * self.factor) + 1, False
-        return TokenCount(tokens, exact=exact, encoding=self.encoding)
+        if exact and self.factor == 1.0:
+            return TokenCount(tokens, self.encoding)
+        return TokenCount(int(tokens * self.factor) + (self.factor > 1.0), f"{self.encoding}~")
 
 
 def counter(
@@ -165,10 +173,12 @@ def counter(
     models: Mapping[str, Model] = MODELS,
 ) -> TokenCounter:
     """The counter for `model`, or for an encoding by name; `models` overrides the table."""
-    if encoding is None:
-        known = model_named(model, models)
-        return _counter(known.encoding, known.factor)
-    return _counter(encoding, 1.0)
+    if encoding is not None:
+        return _counter(encoding, 1.0)
+    if models is MODELS:
+        return _known_counter(model)
+    known = model_named(model, models)
+    return _counter(known.encoding, known.factor)
 
 
 def count_tokens(
@@ -189,11 +199,7 @@ def count_tokens(
     messages = load_openai(what)
     if isinstance(what, Message | Mapping) or hasattr(what, "model_dump"):
         return count.message(messages[0])
-    total = count.messages(messages)
-    if not tools:
-        return total
-    schemas = count.tools(tools)
-    return TokenCount(total + schemas, exact=total.exact and schemas.exact, encoding=count.encoding)
+    return count.sum((count.messages(messages), count.tools(tools)))
 
 
 # -- what a message costs besides its role ----------------------------------------------------
@@ -301,18 +307,25 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
             encode = _encoder(encoding).encode_ordinary
         if len(text) > limits.COUNT_PIECE_CHARS:
             return _count_long(encode, text)
-        return _count_piece(encode, text)
+        try:
+            return len(encode(text)), True
+        except BaseException as error:  # noqa: BLE001 - a panic of the encoder is no Exception
+            return _over_estimate(text, error), False
 
     return TokenCounter(encoding, factor, count_text, lru_cache(maxsize=16)(count_text))
 
 
-def _count_piece(encode: Callable[[str], list[int]], text: str) -> tuple[int, bool]:
-    try:
-        return len(encode(text)), True
-    except (KeyboardInterrupt, SystemExit, MemoryError):
-        raise
-    except BaseException:  # noqa: BLE001 - a panic of the encoder is not an Exception
-        return len(text.encode(errors="replace")), False
+@lru_cache(maxsize=256)
+def _known_counter(model: str) -> TokenCounter:
+    known = model_named(model)
+    return _counter(known.encoding, known.factor)
+
+
+def _over_estimate(text: str, error: BaseException) -> int:
+    """What to say when the encoder fails: no text has more tokens than bytes."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+        raise error
+    return len(text.encode(errors="replace"))
 
 
 def _count_long(encode: Callable[[str], list[int]], text: str) -> tuple[int, bool]:
@@ -324,9 +337,11 @@ def _count_long(encode: Callable[[str], list[int]], text: str) -> tuple[int, boo
             seam = _last_seam(text, start, end)
             exact &= seam is not None
             end = seam or end
-        more, sure = _count_piece(encode, text[start:end])
-        tokens += more
-        exact &= sure
+        try:
+            tokens += len(encode(text[start:end]))
+        except BaseException as error:  # noqa: BLE001 - a panic of the encoder is no Exception
+            tokens += _over_estimate(text[start:end], error)
+            exact = False
         start = end
     # Cut elsewhere, a piece can only need a token or two more than it did in one go.
     return (tokens, True) if exact else (tokens + len(text) // limits.COUNT_PIECE_CHARS, False)

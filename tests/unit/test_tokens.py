@@ -132,15 +132,31 @@ async def test_counting_a_megabyte_does_not_stop_the_event_loop():
     assert longest < counting / 4
 
 
-def test_a_broken_encoder_gives_an_over_estimate(monkeypatch):
-    class Panic(BaseException):
-        pass
+class Panic(BaseException):
+    """What a crash inside the encoder looks like: not even an Exception."""
 
-    def encode(text):
-        raise Panic
 
-    text = "Grüße 東京"
-    assert tokens._count_piece(encode, text) == (len(text.encode()), False)
+@pytest.mark.parametrize("error", [Panic, ValueError, RuntimeError])
+def test_a_broken_encoder_gives_an_over_estimate(error, monkeypatch):
+    class Broken:
+        def encode_ordinary(self, text):
+            raise error
+
+    monkeypatch.setattr(tokens, "_encoder", lambda name: Broken())
+    count = tokens._counter.__wrapped__("o200k_base", 1.0)
+    for text in ("Grüße 東京", "x" * 200_000):
+        assert count.text(text) == len(text.encode()) + len(text) // 65_536
+        assert count.text(text).tokenizer == "o200k_base~"
+
+
+def test_an_interrupted_count_is_interrupted(monkeypatch):
+    class Interrupted:
+        def encode_ordinary(self, text):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(tokens, "_encoder", lambda name: Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        tokens._counter.__wrapped__("o200k_base", 1.0).text("x")
 
 
 def test_lone_surrogates_are_counted_as_what_they_become():
