@@ -37,7 +37,8 @@ def main() -> int:
     build = Path("build")
     build.mkdir(exist_ok=True)
     with TemporaryDirectory(prefix="bench-", dir=build) as folder:
-        rows = asyncio.run(_measure(Bench(Path(folder).absolute(), options.quick), names))
+        bench = Bench(Path(folder).absolute(), options.quick, options.sample)
+        rows = asyncio.run(_measure(bench, names))
     seconds = time.perf_counter() - started
     if options.json:
         write_json(options.json, rows, quick=options.quick, seconds=seconds)
@@ -48,6 +49,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all")
     parser.add_argument("--only", choices=FIGURES, metavar="NAME", help=", ".join(FIGURES))
+    parser.add_argument(
+        "--sample", type=Path, metavar="FILE", help="chats of your own (JSON, JSON Lines)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     return parser.parse_args()
 

@@ -48,8 +48,8 @@ async def many_callers(bench: Bench) -> AsyncIterator[Row]:
         async with Memory.open(url(path)) as memory:
             each = bench.size(16, 4)
             ours = _callers(memory, conversations, bench.endless_messages(), each)
-            with _bare_loop(bench, f"{path.stem}-bare", bench.size(100, 20)) as bare:
-                pairs = await in_turns(ours, bare, bench.size(15, 3), "append-64")
+            with _bare_loop(bench, f"{path.stem}-bare", bench.size(200, 20)) as bare:
+                pairs = await in_turns(ours, bare, bench.size(25, 3), "append-64")
         yield Row(
             f"append-64: {CALLERS} callers, {conversations} conversation(s)",
             rate(pairs.ours),

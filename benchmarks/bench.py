@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,11 +9,11 @@ from functools import cached_property
 from itertools import cycle, islice
 from pathlib import Path
 
+from benchmarks import texts
 from benchmarks.table import progress
 from firnline import Memory, Message
 from firnline.limits import BATCH_MESSAGES_MAX
 
-SAMPLE = Path(__file__).with_name("sample.jsonl")
 LONG = "long"
 """The one conversation of a database made by `Bench.database`, or the long one of two."""
 SHORT = "short"
@@ -27,6 +26,7 @@ class Bench:
 
     folder: Path
     quick: bool
+    sample: Path | None = None
     build_rates: dict[Path, float] = field(default_factory=dict)
 
     def size(self, full: int, quick: int) -> int:
@@ -36,12 +36,10 @@ class Bench:
     @cached_property
     def messages(self) -> list[Message]:
         """Real chat messages."""
-        with SAMPLE.open(encoding="utf-8") as lines:
-            fields = map(json.loads, lines)
-            return [Message(item["role"], item["text"]) for item in fields]
+        return texts.packaged() if self.sample is None else texts.from_file(self.sample)
 
     def endless_messages(self) -> Iterator[Message]:
-        """The sample over and over."""
+        """The messages over and over."""
         return cycle(self.messages)
 
     def new_path(self, name: str) -> Path:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-_WIDTHS = (42, 20, 38, 9, 10, 6)
+_WIDTHS = (46, 20, 38, 9, 10, 6)
 _TITLES = ("what", "ours", "compared with", "ratio", "target", "")
 
 
