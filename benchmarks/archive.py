@@ -14,7 +14,7 @@ from benchmarks.measure import in_turns, megabytes, timed_call
 from benchmarks.table import Row, at_least
 from firnline import Message
 from firnline.log import Key, Record, chain, genesis
-from firnline.message import decode, encode, format_time, microseconds
+from firnline.message import decode, encode, format_time
 from firnline.store import segments
 from firnline.tokens import counter
 
@@ -92,8 +92,7 @@ def _records(messages: Sequence[Message]) -> list[Record]:
         body = encode(message.at(now))
         tokens = count.message(message)
         previous, total = chain(previous, body), total + tokens
-        at = microseconds(now)
-        records.append(Record(seq, body, at, int(tokens), total, previous, tokens.tokenizer))
+        records.append(Record(seq, body, int(tokens), total, previous, tokens.tokenizer))
     return records
 
 

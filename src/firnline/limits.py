@@ -39,6 +39,8 @@ WRITES_WAITING_MAX: Final = 10_000
 """Writes queued in one process before callers are told to slow down."""
 BATCH_WRITES_MAX: Final = 512
 """Writes that share one commit."""
+CROWD_SECONDS: Final = 0.001
+"""How long a commit waits for as many writes as shared the one before it."""
 READERS: Final = 4
 """Reading connections of one process."""
 READ_PAGE: Final = 1_000

@@ -56,7 +56,6 @@ class Record:
 
     seq: int
     body: bytes
-    created_at: int
     tokens: int
     total: int
     hash: str

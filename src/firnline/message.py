@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
@@ -46,7 +46,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "redacted_thinking": "reasoning",
 }
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 _ENCODER: Final = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
@@ -273,7 +273,12 @@ class Message:
 
     def at(self, time: datetime) -> Self:
         """The same message, said at `time`."""
-        return replace(self, created_at=time)
+        # A copy of what is valid already: `replace` would check all of it again.
+        timed = object.__new__(type(self))
+        for name in self.__slots__:
+            object.__setattr__(timed, name, getattr(self, name))
+        object.__setattr__(timed, "created_at", _utc(time))
+        return timed
 
 
 # -- the canonical form -----------------------------------------------------------------------
@@ -355,12 +360,12 @@ def parse_time(text: str) -> datetime:
 
 def microseconds(time: datetime) -> int:
     """Microseconds since 1970, before it negative."""
-    return (time - _EPOCH) // _MICROSECOND
+    return (time - EPOCH) // _MICROSECOND
 
 
 def from_microseconds(value: int) -> datetime:
     """The inverse of `microseconds`."""
-    return _EPOCH + value * _MICROSECOND
+    return EPOCH + value * _MICROSECOND
 
 
 # -- the constructor's pieces -----------------------------------------------------------------

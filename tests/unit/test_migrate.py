@@ -106,5 +106,5 @@ def test_every_connection_has_the_settings_our_promises_rest_on(tmp_path, writer
     assert found == PRAGMAS
     assert connection.execute("PRAGMA journal_mode").get == "wal"
     assert connection.execute("PRAGMA synchronous").get == 2
-    assert connection.execute("PRAGMA wal_autocheckpoint").get == (1000 if writer else 0)
+    assert connection.execute("PRAGMA wal_autocheckpoint").get == (4000 if writer else 0)
     connection.close()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from firnline import Message
 from firnline.errors import StoreCorrupt
 from firnline.log import Key, Record, chain, genesis
-from firnline.message import encode, from_microseconds, microseconds
+from firnline.message import encode, from_microseconds
 from firnline.store import segments
 from strategies import clean, messages, times
 
@@ -26,12 +26,10 @@ def records_of(items, first_seq=0, total=0):
     for i, message in enumerate(items):
         body = encode(message)
         hash_, total = chain(hash_, body), total + i * 3
-        at = microseconds(message.created_at)
         records.append(
             Record(
                 first_seq + i,
                 body,
-                at,
                 i * 3,
                 total,
                 hash_,

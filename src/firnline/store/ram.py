@@ -31,7 +31,7 @@ from firnline.log import (
     chain,
     genesis,
 )
-from firnline.message import decode, microseconds
+from firnline.message import decode
 from firnline.protocols import Clock, Finding, Progress
 from firnline.store.digests import check_finish, next_version, overtaken
 from firnline.store.terms import index_terms, query_terms, searchable
@@ -359,7 +359,6 @@ def _record(key: Key, before: Sequence[Record], draft: Draft) -> Record:
     return Record(
         len(before),
         draft.body,
-        microseconds(draft.time),
         draft.tokens,
         total + draft.tokens,
         chain(previous, draft.body),

@@ -14,7 +14,6 @@ which no stored text contains). Columns: kinds, names, tokenizers, times, tokens
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +27,7 @@ import zstandard
 from firnline import limits
 from firnline.errors import StoreCorrupt
 from firnline.log import TOKENIZERS, Record, chain
-from firnline.message import ROLES, Message, encode, from_microseconds, parse_time
+from firnline.message import ROLES, Message, Role, decode, encode, from_microseconds, microseconds
 
 LEVEL: Final = 19
 _FORMAT: Final = 1
@@ -94,6 +93,7 @@ def _columns(records: Sequence[Record]) -> tuple[bytes, bytes]:
     """The columns of a run of records, and its texts: first the names, then what was said."""
     kinds: list[int] = []
     texts: list[bytes] = []
+    times: list[int] = []
     names: dict[str, int] = {}
     columns, name_of = bytearray(), bytearray()
     for record in records:
@@ -102,29 +102,30 @@ def _columns(records: Sequence[Record]) -> tuple[bytes, bytes]:
             kinds.append(_RAW)
             texts.append(record.body)
             continue
-        role, text, name = plain
+        role, text, name, at = plain
         kinds.append(1 + ROLES.index(role) + (_NAMED if name is not None else 0))
         texts.append(text)
+        times.append(at)
         if name is not None:
             _put(name_of, names.setdefault(name, len(names)))
     _put(columns, len(records))
     _put(columns, len(names))
     columns += _nibbles(kinds) + name_of + _tokenizers(records)
-    _put_times(columns, [record.created_at for record in records])
+    _put_times(columns, times)
     for record in records:
         _put(columns, record.tokens)
     return bytes(columns), b"\0".join([*(name.encode() for name in names), *texts])
 
 
-def _plain_message(body: bytes) -> tuple[str, bytes, str | None] | None:
-    """Role, text and name, if they and the time are all there is to the message; else None."""
-    fields = json.loads(body)
-    text, name, at = fields.get("content"), fields.get("name"), fields.get("created_at")
-    if not isinstance(text, str) or at is None:
+def _plain_message(body: bytes) -> tuple[Role, bytes, str | None, int] | None:
+    """Role, text, name and time, if they are all there is to the message; else None."""
+    message = decode(body)
+    text, time = message.content, message.created_at
+    if not isinstance(text, str) or time is None:
         return None
-    if encode(Message(fields["role"], text, name, created_at=parse_time(at))) != body:
+    if encode(Message(message.role, text, message.name, created_at=time)) != body:
         return None
-    return fields["role"], text.encode(), name
+    return message.role, text.encode(), message.name, microseconds(time)
 
 
 def _nibbles(kinds: Sequence[int]) -> bytes:
@@ -142,7 +143,8 @@ def _put_times(column: bytearray, times: Sequence[int]) -> None:
     steps = [b - a for a, b in pairwise(times)]
     unit = math.gcd(*steps) or 1
     _put(column, unit)
-    _put(column, _zigzag(times[0]))
+    if times:
+        _put(column, _zigzag(times[0]))
     for step in steps:
         _put(column, _zigzag(step // unit))
 
@@ -158,21 +160,19 @@ def _records(
     kinds = data.nibbles(count)
     name_of = [names[data.number()].decode() if kind > _NAMED else None for kind in kinds]
     tokenizers = data.tokenizers(count)
-    times = data.times(count)
+    times = iter(data.times(sum(kind != _RAW for kind in kinds)))
     records: list[Record] = []
     for i, kind in enumerate(kinds):
         body = bodies[i]
         if kind != _RAW:
             role = ROLES[kind % _NAMED - 1]
-            time = from_microseconds(times[i])
+            time = from_microseconds(next(times))
             body = encode(Message(role, body.decode(), name_of[i], created_at=time))
         previous = chain(previous, body)
         tokens = data.number()
         total += tokens
         records.append(
-            Record(
-                first_seq + i, body, times[i], tokens, total, previous, tokenizers[i], archived=True
-            )
+            Record(first_seq + i, body, tokens, total, previous, tokenizers[i], archived=True)
         )
     return records
 
@@ -229,7 +229,7 @@ class _Reader:
         return [TOKENIZERS[index] for index in used]
 
     def times(self, count: int) -> list[int]:
-        unit, times = self.number(), [self.signed()]
+        unit, times = self.number(), [self.signed()] if count else []
         for _ in range(count - 1):
             times.append(times[-1] + self.signed() * unit)
         return times

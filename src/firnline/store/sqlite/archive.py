@@ -39,12 +39,9 @@ def pack(connection: apsw.Connection, found: log.Found, first: int, last: int) -
 
 def _packed(found: log.Found, part: Sequence[Record], hash_before: str) -> Packed:
     body, checksum = segments.pack(part)
-    times = [item.created_at for item in part]
     row = (
         found.entry_id(part[0].seq),
         part[-1].seq,
-        min(times),
-        max(times),
         hash_before,
         part[-1].hash,
         part[0].total - part[0].tokens,
@@ -74,7 +71,7 @@ def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Arch
     entries = packed.last_seq - packed.first_seq + 1
     if connection.changes() != entries:
         raise ConflictError(f"{found.key.conversation}: the entries were moved by somebody else")
-    connection.execute("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", packed.row)
+    connection.execute("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed.row)
     return Archived(entries, 1, packed.plain_bytes, len(packed.row[-1]))
 
 
@@ -84,11 +81,10 @@ def restore(connection: apsw.Connection, found: log.Found, first: int, last: int
     for row in log.segment_rows(connection, found, first, last):
         records = log.unpack_segment(row)
         connection.executemany(
-            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
             [
                 (
                     found.entry_id(item.seq),
-                    item.created_at,
                     item.tokens,
                     item.total,
                     item.tokenizer,

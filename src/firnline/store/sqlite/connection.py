@@ -27,6 +27,8 @@ from firnline.errors import (
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # before it, several processes could corrupt a WAL database
 
+CHECKPOINT_PAGES: Final = 4_000  # 16 MB of write-ahead log, then its pages move to the file
+
 NETWORK_FILESYSTEMS: Final = frozenset(
     [
         "nfs",
@@ -85,7 +87,7 @@ def connect(place: Place, *, writer: bool) -> apsw.Connection:
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
     # Only the writer moves pages out of the write-ahead log.
-    connection.execute(f"PRAGMA wal_autocheckpoint = {1000 if writer else 0}")
+    connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if writer else 0}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.full_sync else 'NORMAL'}")
     if writer:
         mode = connection.execute("PRAGMA journal_mode = WAL").get

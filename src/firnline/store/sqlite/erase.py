@@ -32,7 +32,8 @@ def delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
         connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
         gone[table] = connection.changes()
     connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
-    connection.execute("DELETE FROM idempotency WHERE conversation = ?", (found.id,))
+    for table in ("said", "idempotency"):
+        connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
     connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
     return Erased(

@@ -1,14 +1,18 @@
-"""Where each conversation stands, as the writer knows it.
+"""Where each conversation stands, as the writer knows it, and what is yet to be written to it.
 
 The writer is the only one of its process that appends, so it may remember heads between
-transactions, as long as no other process has written: SQLite's data version tells.
+transactions, as long as no other process has written: SQLite's data version tells. New entries are
+collected and written just before the commit, many by one statement: each statement gives up
+Python's lock and has to wait to get it back.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from itertools import chain
+from typing import Any, Final
 
 import apsw
 
@@ -16,6 +20,13 @@ from firnline.log import Key, genesis
 from firnline.store.sqlite.connection import one
 
 _REMEMBERED_MAX: Final = 10_000
+_ROWS_MAX: Final = 128  # rows in one statement; a power of two
+
+_INSERT: Final = "INSERT INTO entry VALUES {}"
+_UPDATE: Final = (
+    "UPDATE conversation SET next_seq = column2, total = column3, hash = column4,"
+    " updated_at = column5 FROM (VALUES {}) WHERE conversation.id = column1"
+)
 
 
 @dataclass(slots=True)
@@ -30,45 +41,49 @@ class OpenHead:
 
 
 class Heads:
-    """The writer's hooks: keeps heads, writes the changed ones before each commit."""
+    """The writer's hooks: keeps heads, and writes what was appended before each commit."""
 
     def __init__(self, index_pending: Callable[[apsw.Connection], bool]) -> None:
         self._index_pending = index_pending
         self._known: dict[Key, OpenHead] = {}
         self._changed: dict[int, OpenHead] = {}
+        self._rows: list[tuple[Any, ...]] = []
         self._version = -1
 
     def begin(self, connection: apsw.Connection) -> None:
         """Forget what another process may have changed."""
-        version = connection.data_version()
+        # The pragma, not apsw's data_version(): that one also counts our own commits.
+        version = connection.execute("PRAGMA data_version").get
         if version != self._version or len(self._known) > _REMEMBERED_MAX:
             self._known.clear()
             self._version = version
 
     def flush(self, connection: apsw.Connection) -> None:
-        """Write the heads that appends have moved."""
-        if self._changed:
-            connection.executemany(
-                "UPDATE conversation SET next_seq = ?, total = ?, hash = ?, updated_at = ?"
-                " WHERE id = ?",
-                [
-                    (head.next_seq, head.total, head.hash, head.updated_at, head.id)
-                    for head in self._changed.values()
-                ],
-            )
-            self._changed.clear()
+        """Write the entries that were appended, and the heads that they moved."""
+        if not self._rows:
+            return
+        heads = [
+            (head.id, head.next_seq, head.total, head.hash, head.updated_at)
+            for head in self._changed.values()
+        ]
+        _write_many(connection, _INSERT, self._rows)
+        _write_many(connection, _UPDATE, heads)
+        self._rows.clear()
+        self._changed.clear()
 
     def forget(self) -> None:
-        """Nothing that was remembered is sure any more."""
+        """The transaction was rolled back: nothing that was remembered is sure any more."""
         self._known.clear()
         self._changed.clear()
+        self._rows.clear()
 
     def idle(self, connection: apsw.Connection) -> bool:
         """Use the quiet moment to catch up with the search index."""
         return self._index_pending(connection)
 
-    def moved(self, head: OpenHead) -> None:
-        """The head has been appended to."""
+    def add(self, head: OpenHead, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Append rows to a conversation; they are written by the next `flush`."""
+        self._rows.extend(rows)
         self._changed[head.id] = head
 
     def find(self, connection: apsw.Connection, key: Key) -> OpenHead | None:
@@ -97,3 +112,20 @@ class Heads:
         head = OpenHead(connection.last_insert_rowid(), 0, 0, start, now)
         self._known[key] = head
         return head
+
+
+def _write_many(connection: apsw.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Run `sql` for all rows, in as few statements as powers of two allow."""
+    start, size = 0, _ROWS_MAX
+    while start < len(rows):
+        while size > len(rows) - start:
+            size //= 2
+        part = rows[start : start + size]
+        connection.execute(_statement(sql, size, len(part[0])), tuple(chain.from_iterable(part)))
+        start += size
+
+
+@lru_cache(maxsize=64)
+def _statement(sql: str, rows: int, columns: int) -> str:
+    row = f"({', '.join('?' * columns)})"
+    return sql.format(", ".join([row] * rows))

@@ -64,10 +64,10 @@ def _index(connection: apsw.Connection) -> Finding:
     (waiting,) = one(connection, "SELECT coalesce(sum(next_seq - indexed), 0) FROM conversation")
     (entries,) = one(connection, "SELECT coalesce(sum(indexed), 0) FROM conversation")
     (indexed,) = one(connection, "SELECT count(*) FROM search_docsize")
-    if indexed != entries:
-        return Finding(
-            "search index", "broken", f"{indexed:,} of {entries:,} entries; use --rebuild-index"
-        )
+    (dated,) = one(connection, "SELECT count(*) FROM said")
+    if (indexed, dated) != (entries, entries):
+        detail = f"{indexed:,} by word and {dated:,} by date of {entries:,}; use --rebuild-index"
+        return Finding("search index", "broken", detail)
     return Finding("search index", "ok", f"{indexed:,} entries, {waiting:,} waiting")
 
 

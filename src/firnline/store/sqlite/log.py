@@ -31,7 +31,7 @@ from firnline.store.sqlite.heads import Heads, OpenHead
 SEQ_MASK: Final = (1 << limits.SEQ_BITS) - 1
 
 _SPAN: Final = (
-    "SELECT id, body, created_at, tokens, total, hash, tokenizer FROM entry"
+    "SELECT id, body, tokens, total, hash, tokenizer FROM entry"
     " WHERE id BETWEEN ? AND ? ORDER BY id"
 )
 _HEAD: Final = (
@@ -68,7 +68,7 @@ def append(
 ) -> Appended:
     """Add messages; all that can be refused is refused before the first write."""
     head = heads.find(connection, key)
-    if idempotency and head and (done := _replay(connection, key, head, idempotency)):
+    if idempotency and head and (done := _replay(connection, heads, key, head, idempotency)):
         return done
     next_seq = head.next_seq if head else 0
     if expected_seq is not None and expected_seq != next_seq:
@@ -79,8 +79,8 @@ def append(
         )
     if head is None:
         head = heads.create(connection, key, microseconds(drafts[0].time))
-    entries = _insert(connection, head, drafts)
-    heads.moved(head)
+    rows, entries = _entries(head, drafts)
+    heads.add(head, rows)
     if idempotency:
         connection.execute(
             "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?)",
@@ -89,9 +89,10 @@ def append(
     return Appended(entries)
 
 
-def _insert(
-    connection: apsw.Connection, head: OpenHead, drafts: Sequence[Draft]
-) -> tuple[Entry, ...]:
+def _entries(
+    head: OpenHead, drafts: Sequence[Draft]
+) -> tuple[list[tuple[Any, ...]], tuple[Entry, ...]]:
+    """The new rows and entries; moves the head behind them."""
     rows, entries = [], []
     seq, total, hash_, at = head.next_seq, head.total, head.hash, head.updated_at
     for draft in drafts:
@@ -99,20 +100,15 @@ def _insert(
         hash_ = chain(hash_, body)
         total += tokens
         at = microseconds(draft.time)
-        rows.append((head.id << limits.SEQ_BITS | seq, at, tokens, total, tokenizer, hash_, body))
+        rows.append((head.id << limits.SEQ_BITS | seq, tokens, total, tokenizer, hash_, body))
         entries.append(Entry(seq, message, tokens, total, hash_, tokenizer))
         seq += 1
-    insert = "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)"
-    if len(rows) == 1:
-        connection.execute(insert, rows[0])
-    else:
-        connection.executemany(insert, rows)
     head.next_seq, head.total, head.hash, head.updated_at = seq, total, hash_, at
-    return tuple(entries)
+    return rows, tuple(entries)
 
 
 def _replay(
-    connection: apsw.Connection, key: Key, head: OpenHead, idempotency: Idempotency
+    connection: apsw.Connection, heads: Heads, key: Key, head: OpenHead, idempotency: Idempotency
 ) -> Appended | None:
     row = one(
         connection,
@@ -128,6 +124,7 @@ def _replay(
             f"the idempotency key {idempotency.key!r} was used for other messages",
             idempotency_key=idempotency.key,
         )
+    heads.flush(connection)  # they may have been appended a moment ago, in this very transaction
     found = Found(key, head.id, head.next_seq, head.total)
     return Appended(tuple(span(connection, found, first, last)), replayed=True)
 
@@ -211,8 +208,8 @@ def records(
 
 def record(row: tuple[Any, ...]) -> Record:
     """A row of the entry table."""
-    id_, body, created_at, tokens, total, hash_, tokenizer = row
-    return Record(id_ & SEQ_MASK, body, created_at, tokens, total, hash_, tokenizer)
+    id_, body, tokens, total, hash_, tokenizer = row
+    return Record(id_ & SEQ_MASK, body, tokens, total, hash_, tokenizer)
 
 
 def segment_rows(
@@ -221,8 +218,8 @@ def segment_rows(
     """The segments that touch a span, oldest first. Segments never overlap."""
     return list(
         connection.execute(
-            "SELECT id, last_seq, first_at, last_at, hash_before, hash, total_before, total,"
-            " checksum, body FROM segment"
+            "SELECT id, last_seq, hash_before, hash, total_before, total, checksum, body"
+            " FROM segment"
             " WHERE id BETWEEN coalesce((SELECT max(id) FROM segment WHERE id BETWEEN ?1 AND ?2),"
             " ?2) AND ?3 AND last_seq >= ?4 ORDER BY id",
             (found.entry_id(0), found.entry_id(first), found.entry_id(last), first),
@@ -232,7 +229,7 @@ def segment_rows(
 
 def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Record]:
     """The records of a row of the segment table; they must be what the row says they are."""
-    id_, last_seq, first_at, last_at, hash_before, hash_, total_before, total, checksum, body = row
+    id_, last_seq, hash_before, hash_, total_before, total, checksum, body = row
     first_seq = id_ & SEQ_MASK
     try:
         found = segments.unpack(
@@ -242,20 +239,19 @@ def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Reco
             hash_before=hash_before,
             total_before=total_before,
         )
-        _check_ends(found, (last_seq, hash_, total, first_at, last_at))
+        _check_end(found[-1], (last_seq, hash_, total))
     except StoreCorrupt as error:
         if not tolerant:
             raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
         return [
-            Record(seq, b"", 0, 0, total, "", "", archived=True, problem=str(error))
+            Record(seq, b"", 0, total, "", "", archived=True, problem=str(error))
             for seq in range(first_seq, max(first_seq, last_seq) + 1)
         ]
     return found
 
 
-def _check_ends(found: Sequence[Record], row: tuple[int, str, int, int, int]) -> None:
-    times = [item.created_at for item in found]
-    if row != (found[-1].seq, found[-1].hash, found[-1].total, min(times), max(times)):
+def _check_end(last: Record, row: tuple[int, str, int]) -> None:
+    if row != (last.seq, last.hash, last.total):
         raise StoreCorrupt("an archived segment does not hold what its row says")
 
 
@@ -323,33 +319,13 @@ def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
 def dated(
     connection: apsw.Connection, found: Found, since: datetime, until: datetime, limit: int
 ) -> list[Entry]:
-    """The entries said in [since, until): live ones by index, archived ones by their segment."""
-    start, end = microseconds(since), microseconds(until)
-    seqs = [
-        row[0] & SEQ_MASK
-        for row in connection.execute(
-            "SELECT id FROM entry WHERE id >> 32 = ? AND created_at >= ? AND created_at < ?"
-            " ORDER BY id LIMIT ?",
-            (found.id, start, end, limit),
-        )
-    ]
-    touching = connection.execute(
-        "SELECT id & 4294967295, last_seq FROM segment WHERE id BETWEEN ? AND ?"
-        " AND first_at < ? AND last_at >= ? ORDER BY id",
-        (found.entry_id(0), found.entry_id(SEQ_MASK), end, start),
+    """The entries said in [since, until), as far as the views of the log have come."""
+    rows = connection.execute(
+        "SELECT seq FROM said WHERE conversation = ? AND at >= ? AND at < ? ORDER BY seq LIMIT ?",
+        (found.id, microseconds(since), microseconds(until), max(limit, 0)),
     )
-    entries: list[Entry] = []
-    for first, last in touching:
-        if len(entries) >= limit:
-            break
-        entries.extend(
-            entry
-            for entry in span(connection, found, first, last)
-            if entry.message.created_at and since <= entry.message.created_at < until
-        )
-    for first, last in _runs(seqs):
-        entries.extend(span(connection, found, first, last))
-    return sorted(entries, key=lambda entry: entry.seq)[:limit]
+    runs = _runs([seq for (seq,) in rows])
+    return [entry for first, last in runs for entry in span(connection, found, first, last)]
 
 
 def _runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:

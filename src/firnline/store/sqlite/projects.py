@@ -25,7 +25,6 @@ def describe(
     """Set what is given; create the conversation if there is none."""
     if heads.find(connection, key) is None:
         heads.create(connection, key, now)
-    heads.flush(connection)
     connection.execute(
         "UPDATE conversation SET project = coalesce(?, project), metadata = coalesce(?, metadata)"
         " WHERE tenant = ? AND name = ?",

@@ -1,5 +1,6 @@
 -- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
--- missing from the end of the log are noticed. `indexed` is how far the search index has come.
+-- missing from the end of the log are noticed. `indexed` is how far the
+-- views of the log (said, search) have come.
 CREATE TABLE conversation (
     id          INTEGER PRIMARY KEY,
     tenant      TEXT NOT NULL,
@@ -21,24 +22,19 @@ CREATE TABLE conversation (
 -- One entry. id = conversation.id << 32 | seq: the table itself is the index by (conversation, seq).
 -- `body` is the message's canonical form, `total` the running token total including this entry.
 CREATE TABLE entry (
-    id         INTEGER PRIMARY KEY,
-    created_at INTEGER NOT NULL,
-    tokens     INTEGER NOT NULL,
-    total      INTEGER NOT NULL,
-    tokenizer  TEXT NOT NULL,
-    hash       TEXT NOT NULL,
-    body       BLOB NOT NULL
+    id        INTEGER PRIMARY KEY,
+    tokens    INTEGER NOT NULL,
+    total     INTEGER NOT NULL,
+    tokenizer TEXT NOT NULL,
+    hash      TEXT NOT NULL,
+    body      BLOB NOT NULL
 ) STRICT;
-
-CREATE INDEX entry_time ON entry (id >> 32, created_at);
 
 -- Archived entries, compressed. id = conversation.id << 32 | first seq. `checksum` is of the plain
 -- bytes; `hash_before` and `total_before` are the chain and the total in front of the first entry.
 CREATE TABLE segment (
     id           INTEGER PRIMARY KEY,
     last_seq     INTEGER NOT NULL,
-    first_at     INTEGER NOT NULL,
-    last_at      INTEGER NOT NULL,
     hash_before  TEXT NOT NULL,
     hash         TEXT NOT NULL,
     total_before INTEGER NOT NULL,
@@ -80,7 +76,15 @@ CREATE TABLE owed (
     what TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 
--- The search index, a view of the log: rowid is entry.id, whether the entry is archived or not.
+-- When what was said, a view of the log, whether the entry is archived or not.
+CREATE TABLE said (
+    conversation INTEGER NOT NULL,
+    at           INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    PRIMARY KEY (conversation, at, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The search index, a view of the log, too: rowid is entry.id.
 CREATE VIRTUAL TABLE search USING fts5 (
     terms, content = '', contentless_delete = 1, tokenize = 'porter ascii'
 );

@@ -1,4 +1,4 @@
-"""The search index: a view of the log that catches up with it in the writer's quiet moments."""
+"""The views of the log by word and by date; they catch up in the writer's quiet moments."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import apsw
 from firnline import limits
 from firnline.errors import StoreCorrupt
 from firnline.log import Hit, Key, Record
-from firnline.message import decode
+from firnline.message import EPOCH, Message, decode, microseconds
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 from firnline.store.terms import index_terms, query_terms, searchable
@@ -28,13 +28,15 @@ def index_pending(connection: apsw.Connection, conversation: int | None = None) 
     tenant, name, id_, next_seq, total, indexed = row
     found = log.Found(Key(tenant, name), id_, next_seq, total)
     end = min(indexed + limits.INDEX_PAGE, next_seq)
-    connection.executemany(
-        "INSERT INTO search (rowid, terms) VALUES (?, ?)",
-        [
-            (found.entry_id(record.seq), " ".join(_terms(record)))
-            for record in log.records(connection, found, indexed, end - 1, tolerant=True)
-        ],
-    )
+    words, dates = [], []
+    for record in log.records(connection, found, indexed, end - 1, tolerant=True):
+        message = _message(record)
+        if message is not None:
+            terms = index_terms(searchable(message))
+            words.append((found.entry_id(record.seq), " ".join(terms)))
+            dates.append((id_, microseconds(message.created_at or EPOCH), record.seq))
+    connection.executemany("INSERT INTO search (rowid, terms) VALUES (?, ?)", words)
+    connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
     connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, id_))
     return True
 
@@ -52,8 +54,9 @@ def unindexed(connection: apsw.Connection, tenant: str, conversation: str | None
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Empty the index, so that it is made anew from the log."""
+    """Empty the views, so that they are made anew from the log."""
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
+    connection.execute("DELETE FROM said")
     connection.execute("UPDATE conversation SET indexed = 0")
 
 
@@ -95,8 +98,8 @@ def _hit(connection: apsw.Connection, tenant: str, row: tuple[Any, ...]) -> Hit:
     return Hit(name, log.span(connection, found, seq, seq)[0], -rank)
 
 
-def _terms(record: Record) -> list[str]:
+def _message(record: Record) -> Message | None:
     try:
-        return [] if record.problem else index_terms(searchable(decode(record.body)))
+        return None if record.problem else decode(record.body)
     except StoreCorrupt:
-        return []  # nothing can be found in it; reading it or verifying says so
+        return None  # nothing can be found in it; reading it or verifying says so

@@ -132,6 +132,15 @@ class SqliteStore:
             raise StoreError("the store is not open")
         return await self._writer.run(work, alone=alone)
 
+    async def _change(self, work: Work[T]) -> T:
+        """Like `_write`, for work that reads what appends before it in the transaction wrote."""
+
+        def after_appends(connection: apsw.Connection) -> T:
+            self._heads.flush(connection)
+            return work(connection)
+
+        return await self._write(after_appends)
+
     async def _read(self, work: Work[T]) -> T:
         self._check_process()
         if self._readers is None:
@@ -195,6 +204,7 @@ class SqliteStore:
 
     async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
         """See `Store.dated`."""
+        await self._catch_up(key.tenant, key.conversation)
         return await self._read(
             _with_found(key, lambda con, found: log.dated(con, found, since, until, limit), [])
         )
@@ -237,7 +247,7 @@ class SqliteStore:
     ) -> Head:
         """See `Store.describe`."""
         now = microseconds(self._clock())
-        return await self._write(
+        return await self._change(
             lambda con: projects.describe(con, self._heads, key, project, metadata, now)
         )
 
@@ -247,7 +257,7 @@ class SqliteStore:
 
     async def save_project(self, tenant: str, project: Project) -> None:
         """See `Store.save_project`."""
-        await self._write(lambda con: projects.save(con, tenant, project))
+        await self._change(lambda con: projects.save(con, tenant, project))
 
     # -- search -------------------------------------------------------------------------------
 
@@ -255,20 +265,21 @@ class SqliteStore:
         self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
     ) -> list[Hit]:
         """See `Store.search`."""
-        if not self._place.read_only:
-            for id_ in await self._read(lambda con: search.unindexed(con, tenant, conversation)):
-                await self._index(id_)
+        await self._catch_up(tenant, conversation)
         return await self._read(lambda con: search.hits(con, tenant, query, conversation, limit))
 
-    async def _index(self, conversation: int | None = None) -> None:
-        """Catch up with the index, a bounded transaction at a time, so that appends get between."""
-        while await self._write(lambda con: search.index_pending(con, conversation)):
-            pass
+    async def _catch_up(self, tenant: str, conversation: str | None) -> None:
+        """Index what is not yet, a bounded transaction at a time, so that appends get between."""
+        if self._place.read_only:
+            return
+        for id_ in await self._read(lambda con: search.unindexed(con, tenant, conversation)):
+            while await self._change(lambda con, id_=id_: search.index_pending(con, id_)):  # type: ignore[misc]
+                pass
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """Make the search index anew from the log."""
-        await self._write(search.clear)
-        while await self._write(search.index_pending):
+        await self._change(search.clear)
+        while await self._change(search.index_pending):
             if progress is not None:
                 progress(*await self._read(projects.indexed))
 
@@ -278,23 +289,23 @@ class SqliteStore:
         """See `Store.lease`."""
         if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
             raise InputError(f"a lease of {seconds} s; up to {limits.LEASE_SECONDS_MAX:.0f} are")
-        return await self._write(lambda con: leases.lease(con, key, owner, self._clock(), seconds))
+        return await self._change(lambda con: leases.lease(con, key, owner, self._clock(), seconds))
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
-        return await self._write(lambda con: leases.renew(con, lease, self._clock(), seconds))
+        return await self._change(lambda con: leases.renew(con, lease, self._clock(), seconds))
 
     async def release(self, lease: Lease) -> None:
         """See `Store.release`."""
-        await self._write(lambda con: leases.release(con, lease))
+        await self._change(lambda con: leases.release(con, lease))
 
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.begin_digest`."""
-        return await self._write(lambda con: leases.begin(con, lease, digest, self._clock()))
+        return await self._change(lambda con: leases.begin(con, lease, digest, self._clock()))
 
     async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.finish_digest`."""
-        return await self._write(lambda con: leases.finish(con, lease, digest))
+        return await self._change(lambda con: leases.finish(con, lease, digest))
 
     async def digests(self, key: Key) -> list[Digest]:
         """See `Store.digests`."""
@@ -302,7 +313,7 @@ class SqliteStore:
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
-        await self._write(lambda con: leases.put_all(con, key, digests))
+        await self._change(lambda con: leases.put_all(con, key, digests))
 
     # -- keeping ------------------------------------------------------------------------------
 
@@ -314,7 +325,7 @@ class SqliteStore:
             return done
         packed = await self._read(lambda con: archive.pack(con, found, first_seq, last_seq))
         for segment in packed:
-            stored = await self._write(lambda con, item=segment: archive.store(con, found, item))  # type: ignore[misc]
+            stored = await self._change(lambda con, item=segment: archive.store(con, found, item))  # type: ignore[misc]
             done = Archived(
                 done.entries + stored.entries,
                 done.segments + 1,
@@ -325,14 +336,14 @@ class SqliteStore:
 
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.restore`."""
-        return await self._write(
+        return await self._change(
             _with_found(key, lambda con, f: archive.restore(con, f, first_seq, last_seq), 0)
         )
 
     async def erase(self, key: Key) -> Erased:
         """See `Store.erase`."""
         try:
-            erased = await self._write(self._delete(key))
+            erased = await self._change(self._delete(key))
         finally:
             if self._writer is not None and await self._read(erase.scrub_owed):
                 await self._write(erase.scrub, alone=True)
@@ -340,7 +351,6 @@ class SqliteStore:
 
     def _delete(self, key: Key) -> Work[Erased]:
         def work(connection: apsw.Connection) -> Erased:
-            self._heads.flush(connection)
             erased = erase.delete(connection, key, self._clock())
             self._heads.forget()
             return erased

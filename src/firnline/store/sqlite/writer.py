@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -64,6 +65,7 @@ class Writer:
         self._fatal = ""
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._ahead: list[_Job | None] = []
+        self._crowd = 1
         self._thread = threading.Thread(target=self._serve, name="firnline-writer", daemon=True)
         self._thread.start()
 
@@ -107,10 +109,12 @@ class Writer:
 
     def _run_batch(self, first: _Job) -> list[_Outcome]:
         batch = [first]
+        self._wait_for_others(batch)
         try:
             self._begin()
             # Only now, with the lock held, look who else is waiting: more share the commit.
-            batch += self._gather()
+            self._gather(batch)
+            self._crowd = len(batch)
             outcomes = self._run_jobs(batch)
         except FirnlineError as error:
             self._recover(error)
@@ -127,19 +131,31 @@ class Writer:
             self._recover(error)
             return [_Outcome(job, error=error)]
 
-    def _gather(self) -> list[_Job]:
-        """The waiting jobs that can share a commit."""
-        found: list[_Job] = []
-        while len(found) < limits.BATCH_WRITES_MAX:
-            try:
-                job = self._jobs.get_nowait()
-            except queue.Empty:
-                break
-            if job is None or job.alone:
-                self._ahead.append(job)
-                break
-            found.append(job)
-        return found
+    def _wait_for_others(self, batch: list[_Job]) -> None:
+        """Give those who shared the last commit, and were just answered, a moment to come back."""
+        patience = time.monotonic() + limits.CROWD_SECONDS
+        while len(batch) < self._crowd and not self._ahead:
+            left = patience - time.monotonic()
+            if left <= 0 or not self._take(batch, left):
+                return
+
+    def _gather(self, batch: list[_Job]) -> None:
+        """Take all that are waiting and can share a commit."""
+        while len(batch) < limits.BATCH_WRITES_MAX and not self._ahead:
+            if not self._take(batch, 0):
+                return
+
+    def _take(self, batch: list[_Job], timeout: float) -> bool:
+        """Take the next job into the batch, or put it aside; False if there is none in time."""
+        try:
+            job = self._jobs.get(block=timeout > 0, timeout=timeout)
+        except queue.Empty:
+            return False
+        if job is None or job.alone:
+            self._ahead.append(job)
+        else:
+            batch.append(job)
+        return True
 
     def _begin(self) -> None:
         with errors(self._place.path):
