@@ -91,7 +91,7 @@ def _records(messages: Sequence[Message]) -> list[Record]:
         now += timedelta(seconds=uneven.uniform(2, 120))
         body = encode(message.at(now))
         tokens = count.message(message)
-        previous, total = chain(previous, body), total + tokens
+        previous, total = chain(previous, body, int(tokens), tokens.tokenizer), total + tokens
         records.append(Record(seq, body, int(tokens), total, previous, tokens.tokenizer))
     return records
 

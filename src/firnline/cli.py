@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import sys
@@ -45,6 +46,8 @@ EXIT_CODES: Final = """exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     words: list[str] | None = getattr(options, options.words) if options.words else None
@@ -53,7 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     else:
         words += rest  # argparse takes words behind an option for strangers
     try:
-        return int(options.run(options) or 0)
+        code = int(options.run(options) or 0)
+        sys.stdout.flush()  # now, while a full disk can still be reported
     except FirnlineError as error:
         _complain(error, as_json=options.json)
         return _exit_code(error)
@@ -61,8 +65,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has seen enough; keep the interpreter from complaining about it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        print(f"firnline: the output cannot be written: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
+    return code
 
 
 def _exit_code(error: FirnlineError) -> int:
@@ -93,6 +101,8 @@ def _append(options: argparse.Namespace) -> None:
     if options.openai:
         messages = load_openai(load_json(text))
     else:
+        if not text and not options.text:
+            raise InputError("there is no message: give one, or pipe one in")
         messages = [Message(options.role, text, options.name, tool_call_id=options.tool_call_id)]
     with _memory(options, create=True) as memory:
         appended = memory.append(
@@ -109,14 +119,16 @@ def _append(options: argparse.Namespace) -> None:
 def _show(options: argparse.Namespace) -> None:
     with _memory(options) as memory:
         head = _known(memory, options.conversation)
-        first = options.first if options.all else max(options.first, head.entries - options.last)
+        first = max(options.first, 0)
+        if not options.all:
+            first = max(first, head.entries - options.last)
         for start in range(first, head.entries, 1_000):
             for entry in memory.read(options.conversation, first_seq=start, limit=1_000):
                 if options.json:
                     _print_json(_entry(entry))
                 else:
                     print(_human_entry(entry))
-        if not options.json and first > options.first:
+        if not options.json and first > max(options.first, 0):
             print(f"({first:,} earlier entries; --all shows them)", file=sys.stderr)
 
 
@@ -157,6 +169,8 @@ def _search(options: argparse.Namespace) -> None:
 
 def _verify(options: argparse.Namespace) -> int:
     damaged = 0
+    if options.anchor and len(options.conversations) != 1:
+        raise InputError("--anchor belongs to one conversation: name it")
     with _memory(options) as memory:
         names = options.conversations or [head.conversation for head in _all_heads(memory, None)]
         for name in names:

@@ -45,6 +45,8 @@ READERS: Final = 4
 """Reading connections of one process."""
 READ_PAGE: Final = 1_000
 """Entries fetched at once when a whole conversation is walked."""
+PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
+"""Bytes of messages after which such a page ends."""
 INDEX_PAGE: Final = 500
 """Entries indexed for search in one transaction."""
 INDEX_IDLE_SECONDS: Final = 0.2

@@ -13,11 +13,14 @@ from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 from firnline.errors import InputError
 from firnline.message import Message, encode_json
-from firnline.text import Json
+from firnline.text import Json, clean_fields, clean_name
 
 HASH: Final = "sha256"
 TOKENIZERS: Final = ("o200k_base", "o200k_base~", "cl100k_base", "cl100k_base~")
 """The names under which tokens are counted; ``~`` marks an estimate. Only ever add at the end."""
+
+
+_TOKENS_MAX: Final = 1 << 40
 
 
 class Key(NamedTuple):
@@ -41,6 +44,13 @@ class Draft(NamedTuple):
         if self.message.created_at is None:
             raise InputError("a message without a time cannot be stored")
         return self.message.created_at
+
+    def check(self) -> None:
+        """Raise `InputError` if no store could keep this."""
+        counted = type(self.tokens) is int and 0 <= self.tokens < _TOKENS_MAX
+        if not counted or self.tokenizer not in TOKENIZERS:
+            raise InputError(f"{self.tokens!r} by {self.tokenizer!r} is not a count of tokens")
+        _ = self.time
 
 
 class Idempotency(NamedTuple):
@@ -138,6 +148,15 @@ class Project:
     metadata: dict[str, Json] = field(default_factory=dict)
 
 
+def checked_project(project: Project) -> Project:
+    """The project with clean text; what cannot be stored raises `InputError`."""
+    texts = {name: getattr(project, name) for name in ("status", "schedule", "task")}
+    fields = clean_fields({**texts, "metadata": project.metadata}, "project")
+    if not all(isinstance(fields[name], str) for name in texts):
+        raise InputError("project: status, schedule and task are texts")
+    return Project(clean_name(project.name, "project"), **fields)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A search result: the entry, whose conversation it is in, and how well it matched."""
@@ -205,6 +224,14 @@ class Archived:
     plain_bytes: int = 0
     stored_bytes: int = 0
 
+    def __add__(self, other: Archived) -> Archived:
+        return Archived(
+            self.entries + other.entries,
+            self.segments + other.segments,
+            self.plain_bytes + other.plain_bytes,
+            self.stored_bytes + other.stored_bytes,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Erased:
@@ -228,9 +255,10 @@ def genesis(key: Key) -> str:
     return f"{HASH}:{hashlib.sha256(b'firnline 1 ' + name).hexdigest()}"
 
 
-def chain(previous: str, body: bytes) -> str:
-    """The hash of an entry: over the hash before it and its canonical bytes."""
-    return f"{HASH}:{hashlib.sha256(previous.encode() + b' ' + body).hexdigest()}"
+def chain(previous: str, body: bytes, tokens: int, tokenizer: str) -> str:
+    """The hash of an entry: over the hash before it, its token count and its canonical bytes."""
+    start = f"{previous} {tokens} {tokenizer} ".encode()
+    return f"{HASH}:{hashlib.sha256(start + body).hexdigest()}"
 
 
 def fingerprint(bodies: Sequence[bytes]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
@@ -29,9 +29,10 @@ from firnline.log import (
     Idempotency,
     Key,
     Project,
+    checked_project,
     fingerprint,
 )
-from firnline.message import Message, encode
+from firnline.message import Message, encode, utc_now
 from firnline.proof import Audit, Problem, Verification
 from firnline.protocols import Clock, Finding, Progress, Store
 from firnline.store import open_store
@@ -41,11 +42,6 @@ from firnline.transfer import Manifest
 from firnline.wire import MessageLike, load_openai
 
 DEFAULT_TENANT: Final = "default"
-
-
-def utc_now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
 
 
 class Memory:
@@ -86,6 +82,8 @@ class Memory:
     async def start(self) -> None:
         """Open the store; ``async with`` does this."""
         await self._store.open()
+        # The vocabulary takes a third of a second to load; not later, on the event loop.
+        await asyncio.to_thread(self._count.text, "")
 
     async def close(self) -> None:
         """Let go of the store; ``async with`` does this."""
@@ -132,6 +130,9 @@ class Memory:
         shape, dicts or the SDK's objects; one without a time gets the present one. `expected_seq`
         is the sequence number the first of them must get, else `ConflictError`. Repeating an append
         with the same `idempotency_key` and messages returns what was stored the first time.
+
+        Concurrent appends are ordered as they reach the store: await one before the next to keep
+        yours in order. One that is cancelled may have been stored all the same.
         """
         key = self._key(conversation)
         given = load_openai(messages)
@@ -178,8 +179,7 @@ class Memory:
 
     async def save_project(self, project: Project) -> None:
         """Create a project, or replace what is known of it."""
-        clean_name(project.name, "project")
-        await self._store.save_project(self._tenant, project)
+        await self._store.save_project(self._tenant, checked_project(project))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -208,6 +208,8 @@ class Memory:
         """The entries said in [since, until)."""
         if since.utcoffset() is None or until.utcoffset() is None:
             raise InputError("since and until need a time zone, for example datetime.UTC")
+        if not 1 <= limit <= limits.PAGE_MAX:
+            raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
         return await self._store.dated(self._key(conversation), since, until, limit)
 
     async def head(self, conversation: str) -> Head | None:
@@ -220,6 +222,9 @@ class Memory:
         """The conversations by name, those behind `after`."""
         if not 1 <= limit <= limits.PAGE_MAX:
             raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
+        for name, given in (("project", project), ("after", after)):
+            if given:
+                clean_name(given, name)
         return await self._store.conversations(
             self._tenant, project=project, after=after, limit=limit
         )
@@ -256,12 +261,14 @@ class Memory:
             raise UnknownConversation(f"there is no conversation {conversation!r}")
         audit = Audit(key, anchor)
         try:
-            for first in range(0, head.entries, limits.READ_PAGE):
-                page = min(limits.READ_PAGE, head.entries - first)
-                records = await self._store.records(key, first, page)
+            while audit.seq < head.entries:
+                page = min(limits.READ_PAGE, head.entries - audit.seq)
+                records = await self._store.records(key, audit.seq, page)
+                if not records:
+                    break
                 await asyncio.to_thread(audit.take, records)
                 if progress is not None:
-                    progress(first + page, head.entries)
+                    progress(min(audit.seq, head.entries), head.entries)
             await self._store.digests(key)  # each one is checked against its checksum
             if await self._store.records(key, head.entries, 1):
                 audit.beyond(await self._store.head(key), head)

@@ -348,6 +348,11 @@ def decode(body: bytes) -> Message:
         raise StoreCorrupt("what is stored is not a message") from error
 
 
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
 def format_time(time: datetime) -> str:
     """ISO 8601 in UTC with microseconds and a Z."""
     return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
@@ -409,7 +414,11 @@ def _utc(time: datetime) -> datetime:
 
 
 def _content(content: str | Iterable[Part] | None) -> Content:
-    return content if content is None or isinstance(content, str) else tuple(content)
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, Iterable):
+        raise InputError(f"content: expected text or parts, got {type(content).__name__}")
+    return tuple(content)
 
 
 def _parts(content: list[Any]) -> tuple[Part, ...]:

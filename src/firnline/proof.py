@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from firnline.errors import StoreCorrupt
-from firnline.log import TOKENIZERS, Entry, Head, Key, Record, chain, genesis
+from firnline.log import Entry, Head, Key, Record, chain, genesis
 from firnline.message import decode
 
 
@@ -57,8 +57,8 @@ def flaw(record: Record, previous_hash: str) -> str:
     """What is wrong with a record that follows `previous_hash`; empty if nothing is."""
     if record.problem:
         return record.problem
-    if chain(previous_hash, record.body) != record.hash:
-        return "the text does not match its hash"
+    if chain(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
+        return "what is stored does not match its hash"
     return ""
 
 
@@ -143,6 +143,4 @@ def _unreadable(record: Record) -> str:
         decode(record.body)
     except StoreCorrupt as error:
         return str(error)
-    if record.tokenizer not in TOKENIZERS:
-        return "its tokens were counted by nothing known"
     return ""

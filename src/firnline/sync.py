@@ -7,6 +7,7 @@ own, so there is no second implementation that could differ from the first.
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterable, Mapping, Sequence
 from datetime import datetime
@@ -16,8 +17,8 @@ from typing import Any, Self, TypeVar
 
 from firnline import memory as asynchronous
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
-from firnline.memory import DEFAULT_TENANT, utc_now
-from firnline.message import Message, Part, ToolCall
+from firnline.memory import DEFAULT_TENANT
+from firnline.message import Message, Part, ToolCall, utc_now
 from firnline.proof import Verification
 from firnline.protocols import Clock, Finding, Progress, Store
 from firnline.text import Json
@@ -48,6 +49,7 @@ class Memory:
         self._memory = asynchronous.Memory(store, tenant=tenant, count=count, clock=clock)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._process = 0
 
     @classmethod
     def open(
@@ -66,7 +68,10 @@ class Memory:
 
     def start(self) -> None:
         """Open the store; ``with`` does this."""
+        if self._loop is not None:
+            raise RuntimeError("it is started already")
         ready = threading.Event()
+        self._process = os.getpid()
         self._thread = threading.Thread(
             target=self._serve, args=(ready,), name="firnline-sync", daemon=True
         )
@@ -90,6 +95,12 @@ class Memory:
         if self._loop is None:
             coroutine.close()
             raise RuntimeError("use `with Memory.open(...) as memory:`, or call start() first")
+        if self._process != os.getpid():
+            coroutine.close()
+            raise RuntimeError("this memory was opened before a fork; open one in the child")
+        if threading.current_thread() is self._thread:
+            coroutine.close()
+            raise RuntimeError("called from its own thread, for example from a progress callback")
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def _serve(self, ready: threading.Event) -> None:

@@ -113,7 +113,7 @@ def model_named(name: str, models: Mapping[str, Model] = MODELS) -> Model:
 
     An unknown one gets a small window and counts marked as estimates, both on the safe side.
     """
-    bare = name.rsplit("/", 1)[-1].lower()
+    bare = name.rsplit("/", 1)[-1].lower().removeprefix("ft:")
     fitting = [prefix for prefix in models if bare.startswith(prefix.lower())]
     return models[max(fitting, key=len)] if fitting else _UNKNOWN
 
@@ -195,11 +195,12 @@ def count_tokens(
     """
     count = counter(model, encoding=encoding)
     if isinstance(what, str):
-        return count.text(what)
-    messages = load_openai(what)
-    if isinstance(what, Message | Mapping) or hasattr(what, "model_dump"):
-        return count.message(messages[0])
-    return count.sum((count.messages(messages), count.tools(tools)))
+        counted = count.text(what)
+    elif isinstance(what, Message | Mapping) or hasattr(what, "model_dump"):
+        counted = count.message(load_openai(what)[0])
+    else:
+        counted = count.messages(load_openai(what))
+    return count.sum((counted, count.tools(tools))) if tools else counted
 
 
 # -- what a message costs besides its role ----------------------------------------------------
@@ -232,7 +233,8 @@ def _fixed(message: Message) -> tuple[int, bool]:
     """Tokens that are not text, and whether they are sure."""
     tokens = NAME_TOKENS if message.name else 0
     tokens += CALL_TOKENS * (len(message.tool_calls) + (message.tool_call_id is not None))
-    exact = not any(message.extra.values())
+    # How providers frame calls is not published, and what they make of unknown fields even less.
+    exact = not (message.tool_calls or message.tool_call_id or any(message.extra.values()))
     if isinstance(message.content, tuple):
         for part in message.content:
             if part.kind == "image":

@@ -14,17 +14,29 @@ import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple, get_args
 
 from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
-from firnline.log import Digest, Draft, Head, Key, Project, chain, genesis
-from firnline.message import decode, encode_json
+from firnline.log import (
+    Digest,
+    DigestStatus,
+    Draft,
+    Head,
+    Key,
+    Project,
+    Record,
+    chain,
+    checked_project,
+    genesis,
+)
+from firnline.message import decode, encode, encode_json
 from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
 from firnline.text import clean_fields, clean_name
 
 FORMAT: Final = 1
+_STATUSES: Final = get_args(DigestStatus)
 _LINE_BYTES_MAX: Final = 2 * limits.MESSAGE_BYTES_MAX
 
 
@@ -78,8 +90,11 @@ async def _lines(
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
         about = {"project": head.project, "metadata": head.metadata}
         yield _line({**fields, **about}), Manifest(conversations=1)
-        for first in range(0, head.entries, limits.READ_PAGE):
-            yield await _entries(store, key, first, min(first + limits.READ_PAGE, head.entries))
+        first = 0
+        while first < head.entries:
+            page = await _checked_page(store, key, first, head.entries)
+            yield _entry_lines(page)
+            first += len(page)
         for item in await store.digests(key):
             yield b'{"digest":' + encode_digest(item) + b"}\n", Manifest()
 
@@ -102,9 +117,17 @@ async def _heads(
         after = page[-1].conversation
 
 
-async def _entries(store: Store, key: Key, first: int, end: int) -> tuple[bytes, Manifest]:
-    await store.read(key, first, end - 1)  # raises rather than exporting what is damaged
-    records = await store.records(key, first, end - first)
+async def _checked_page(store: Store, key: Key, first: int, end: int) -> list[Record]:
+    """The next records, each as it was acknowledged; damage and erasure raise."""
+    limit = min(limits.READ_PAGE, end - first)
+    page = await store.records(key, first, limit)
+    entries = await store.read(key, first, first + max(len(page), 1) - 1)
+    if [entry.hash for entry in entries] != [record.hash for record in page] or not page:
+        raise ConflictError(f"{key.conversation} was erased while it was exported")
+    return page
+
+
+def _entry_lines(page: Sequence[Record]) -> tuple[bytes, Manifest]:
     lines = b"".join(
         b'{"seq":%d,"tokens":%d,"tokenizer":%b,"hash":"%b","message":%b}\n'
         % (
@@ -114,9 +137,9 @@ async def _entries(store: Store, key: Key, first: int, end: int) -> tuple[bytes,
             record.hash.encode(),
             record.body,
         )
-        for record in records
+        for record in page
     )
-    return lines, Manifest(entries=len(records), tokens=sum(record.tokens for record in records))
+    return lines, Manifest(entries=len(page), tokens=sum(record.tokens for record in page))
 
 
 def _line(fields: dict[str, Any]) -> bytes:
@@ -205,7 +228,8 @@ def _tell(progress: Progress | None, done: int, size: int) -> None:
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        with path.open("rb"):
+            return path.stat().st_size
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
@@ -227,10 +251,10 @@ async def _take(
     store: Store, tenant: str, item: _About | _Page | _Digests | Project | Manifest
 ) -> int:
     if isinstance(item, Project):
-        await store.save_project(tenant, item)
-    elif isinstance(item, _About) and (item.project or item.metadata or not item.entries):
-        key = Key(tenant, item.name)
-        await store.describe(key, project=item.project, metadata=item.metadata)
+        if item.name not in {project.name for project in await store.projects(tenant)}:
+            await store.save_project(tenant, item)
+    elif isinstance(item, _About):
+        await _describe_new(store, Key(tenant, item.name), item)
     elif isinstance(item, _Digests):
         key = Key(tenant, item.about.name)
         if not await store.digests(key):
@@ -240,6 +264,13 @@ async def _take(
     return 0
 
 
+async def _describe_new(store: Store, key: Key, about: _About) -> None:
+    """What is known here already is newer than the file."""
+    head = await store.head(key)
+    if head is None or ((about.project or about.metadata) and not (head.project or head.metadata)):
+        await store.describe(key, project=about.project, metadata=about.metadata)
+
+
 async def _append_new(store: Store, key: Key, page: _Page) -> int:
     head = await store.head(key)
     known = max(0, (head.entries if head else 0) - page.first_seq)
@@ -247,6 +278,21 @@ async def _append_new(store: Store, key: Key, page: _Page) -> int:
     if new:
         await store.append(key, new, expected_seq=page.first_seq + known)
     return len(new)
+
+
+def _checked_digest(fields: object) -> Digest:
+    digest = decode_digest(encode_json(clean_fields(fields, "digest")).encode())
+    if not 0 < digest.version < 1 << limits.SEQ_BITS or digest.status not in _STATUSES:
+        raise InputError(f"a digest of version {digest.version!r} and status {digest.status!r}")
+    return digest
+
+
+class _Wrong(InputError):
+    """Something in the file that cannot be taken, with its line."""
+
+    @property
+    def code(self) -> str:
+        return "InputError"
 
 
 class _Reader:
@@ -264,6 +310,7 @@ class _Reader:
         self._seq = 0
         self._hash = self._our_hash = ""
         self._page: list[tuple[Draft, str]] = []
+        self._page_bytes = 0
         self._digests: list[Digest] = []
 
     def items(self) -> Iterator[_About | _Page | _Digests | Project | Manifest]:
@@ -304,43 +351,49 @@ class _Reader:
     def _line(self, fields: dict[str, Any]) -> Iterator[_About | _Page | _Digests | Project]:
         try:
             if "project" in fields and "conversation" not in fields:
-                yield Project(**fields["project"])
+                yield checked_project(Project(**fields["project"]))
             elif "conversation" in fields:
                 yield from self._finish()
-                yield self._begin(fields)
+                self._begin(fields)
             elif "digest" in fields:
                 yield from self._flush()
-                self._digests.append(decode_digest(encode_json(fields["digest"]).encode()))
+                self._digests.append(_checked_digest(fields["digest"]))
             else:
                 self._entry(fields)
-                if len(self._page) >= limits.READ_PAGE:
+                if self._page_bytes > limits.PAGE_BYTES_MAX or len(self._page) >= limits.READ_PAGE:
                     yield from self._flush()
-        except (KeyError, TypeError, StoreCorrupt) as error:
+        except _Wrong:
+            raise
+        except InputError as error:
+            raise self._wrong(str(error)) from error
+        except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
             raise self._wrong(f"not understood: {error}") from error
 
-    def _begin(self, fields: dict[str, Any]) -> _About:
+    def _begin(self, fields: dict[str, Any]) -> None:
         name = clean_name(fields["conversation"], "conversation")
-        self._about = _About(
-            name, fields["entries"], fields["head"], fields["project"], fields["metadata"]
-        )
+        project, metadata = fields["project"], clean_fields(fields["metadata"], "metadata")
+        if project is not None:
+            clean_name(project, "project")
+        self._about = _About(name, fields["entries"], fields["head"], project, metadata)
         self._seq = 0
         self._hash = genesis(Key(self._from_tenant, name))
         self._our_hash = genesis(Key(self._tenant, name))
         self._counts = _sum(self._counts, Manifest(conversations=1))
-        return self._about
 
     def _entry(self, fields: dict[str, Any]) -> None:
         body = encode_json(fields["message"]).encode()
-        self._hash = chain(self._hash, body)
-        self._our_hash = chain(self._our_hash, body)
+        draft = Draft(decode(body), body, fields["tokens"], fields["tokenizer"])
+        self._hash = chain(self._hash, body, draft.tokens, draft.tokenizer)
+        self._our_hash = chain(self._our_hash, body, draft.tokens, draft.tokenizer)
         if fields["seq"] != self._seq:
             raise self._wrong(f"entry {fields['seq']} where {self._seq} should be")
         if fields["hash"] != self._hash:
             raise self._wrong(f"entry {self._seq} does not match its hash")
-        draft = Draft(decode(body), body, fields["tokens"], fields["tokenizer"])
-        if not isinstance(draft.tokens, int) or draft.message.created_at is None:
-            raise self._wrong(f"entry {self._seq} has no token count or no time")
+        if encode(draft.message) != body:
+            raise self._wrong(f"entry {self._seq} is not in canonical form")
+        draft.check()
         self._page.append((draft, self._our_hash))
+        self._page_bytes += len(body)
         self._seq += 1
         self._counts = _sum(self._counts, Manifest(entries=1, tokens=draft.tokens))
 
@@ -348,15 +401,16 @@ class _Reader:
         if self._page and self._about:
             drafts, hashes = zip(*self._page, strict=True)
             first = self._seq - len(self._page)
-            self._page = []
+            self._page, self._page_bytes = [], 0
             yield _Page(self._about, first, list(drafts), list(hashes), self._read_bytes)
 
-    def _finish(self) -> Iterator[_Page | _Digests]:
+    def _finish(self) -> Iterator[_About | _Page | _Digests]:
         if self._about is None:
             return
         yield from self._flush()
         if (self._seq, self._hash) != (self._about.entries, self._about.head):
             raise self._wrong(f"{self._about.name} does not end where its head says")
+        yield self._about
         if self._digests:
             yield _Digests(self._about, self._digests)
             self._digests = []
@@ -366,5 +420,5 @@ class _Reader:
         if fields != _manifest_fields(replace(self._counts, sha256=sha256)):
             raise self._wrong("the manifest does not match what is in the file")
 
-    def _wrong(self, what: str) -> InputError:
-        return InputError(f"{self._path}, line {self._number}: {what}; nothing was imported")
+    def _wrong(self, what: str) -> _Wrong:
+        return _Wrong(f"{self._path}, line {self._number}: {what}; nothing was imported")

@@ -210,8 +210,8 @@ def test_golden_hashes():
     )
     start = genesis(Key("default", "ticket-42"))
     assert start == ("sha256:5b00671cd6bddcfa5ab5eff4f9cced3b9d6477fcc9e7ebc8cfa40a6ee60f2c63")
-    assert chain(start, body) == (
-        "sha256:6284a13e4098b3f1786f9cd378685bd8b73322900b9e90b5ef72eb5e7a9ba513"
+    assert chain(start, body, 7, "o200k_base") == (
+        "sha256:9976651fc802ef65d7fd05b0a32197aff463992e676f4d0d58e9417bc277c0ed"
     )
 
 
@@ -219,4 +219,11 @@ def test_golden_hashes():
 def test_the_chain_depends_on_everything_before_it():
     starts = {genesis(Key(t, c)) for t, c in (("a", "b"), ("b", "a"), ("a", "b c"), ("a b", "c"))}
     assert len(starts) == 4
-    assert chain(chain("x", b"a"), b"b") != chain(chain("x", b"b"), b"a")
+    hashes = {
+        chain(previous, body, tokens, tokenizer)
+        for previous in ("x", "y")
+        for body in (b"a", b"b")
+        for tokens in (1, 2)
+        for tokenizer in ("o200k_base", "o200k_base~")
+    }
+    assert len(hashes) == 16

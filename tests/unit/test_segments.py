@@ -24,19 +24,10 @@ def records_of(items, first_seq=0, total=0):
     """Records as a store would have them."""
     hash_, records = genesis(KEY), []
     for i, message in enumerate(items):
-        body = encode(message)
-        hash_, total = chain(hash_, body), total + i * 3
-        records.append(
-            Record(
-                first_seq + i,
-                body,
-                i * 3,
-                total,
-                hash_,
-                "o200k_base~" if i % 5 else "cl100k_base",
-                True,
-            )
-        )
+        body, tokens = encode(message), i * 3
+        tokenizer = "o200k_base~" if i % 5 else "cl100k_base"
+        hash_, total = chain(hash_, body, tokens, tokenizer), total + tokens
+        records.append(Record(first_seq + i, body, tokens, total, hash_, tokenizer, archived=True))
     return records
 
 

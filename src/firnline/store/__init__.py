@@ -6,10 +6,10 @@ from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from firnline.errors import BadURL
+from firnline.message import utc_now
 from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
-from firnline.store.sqlite.store import utc_now
 
 __all__ = ["RamStore", "SqliteStore", "missing_file", "open_store"]
 
@@ -25,9 +25,14 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     """
     if url in ("memory:", "memory://"):
         return RamStore(clock=clock)
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise BadURL(f"{url!r}: use sqlite:///FILE or memory:") from error
     if parts.scheme != "sqlite":
         raise BadURL(f"{url!r}: use sqlite:///FILE or memory:")
+    if parts.fragment:
+        raise BadURL(f"{url!r}: write a # in a file's name as %23, sqlite:///notes%231.db")
     path = unquote(parts.path)[1:]
     if parts.netloc or not path or path == ":memory:":
         raise BadURL(

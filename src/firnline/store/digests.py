@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
+from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import Digest, Lease
 from firnline.message import encode_json, format_time, parse_time
@@ -58,6 +59,21 @@ def next_version(existing: Sequence[Digest], digest: Digest, now: datetime) -> D
         raise InputError(f"a digest over entries {digest.first_seq} to {digest.last_seq}")
     version = existing[-1].version + 1 if existing else 1
     return replace(digest, version=version, status="processing", created_at=now)
+
+
+def abandoned(digest: Digest) -> Digest:
+    """A digest that was in the making when its lease was taken over has failed."""
+    if digest.status != "processing":
+        return digest
+    return replace(digest, status="failed", error="its worker did not come back")
+
+
+def check_seconds(seconds: float) -> None:
+    """How long a lease may be held without being renewed."""
+    if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
+        raise InputError(
+            f"a lease of {seconds} s; more than 0 and up to {limits.LEASE_SECONDS_MAX}"
+        )
 
 
 def check_finish(stored: Digest | None, digest: Digest) -> None:

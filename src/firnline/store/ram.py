@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from datetime import datetime, timedelta
 from pathlib import Path
 
-from firnline import limits, proof
+from firnline import proof
 from firnline.errors import ConflictError, InputError, StoreError, UnknownConversation
 from firnline.log import (
     Appended,
@@ -31,15 +30,11 @@ from firnline.log import (
     chain,
     genesis,
 )
-from firnline.message import decode
+from firnline.message import decode, utc_now
 from firnline.protocols import Clock, Finding, Progress
-from firnline.store.digests import check_finish, next_version, overtaken
-from firnline.store.terms import index_terms, query_terms, searchable
+from firnline.store.digests import abandoned, check_finish, check_seconds, next_version, overtaken
+from firnline.store.terms import all_terms, query_terms
 from firnline.text import Json
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 @dataclass(slots=True)
@@ -59,10 +54,11 @@ class _Conversation:
 class RamStore:
     """Keeps conversations in memory, for tests and for a first try."""
 
-    def __init__(self, *, clock: Clock = _now) -> None:
+    def __init__(self, *, clock: Clock = utc_now) -> None:
         self._clock = clock
         self._conversations: dict[Key, _Conversation] = {}
         self._projects: dict[str, dict[str, Project]] = {}
+        self._fence = 0
         self._open = False
 
     async def open(self) -> None:
@@ -106,6 +102,8 @@ class RamStore:
         found = self._find(key)
         if found and idempotency and idempotency.key in found.keys:
             return self._replay(key, found, idempotency)
+        for draft in drafts:
+            draft.check()
         next_seq = len(found.records) if found else 0
         if expected_seq is not None and expected_seq != next_seq:
             raise ConflictError(
@@ -228,9 +226,7 @@ class RamStore:
             if key.tenant != tenant or conversation not in (None, key.conversation):
                 continue
             for record in found.records:
-                terms = index_terms(searchable(decode(record.body)))
-                pairs = set(pairwise(terms)) | {(term,) for term in terms}
-                if score := len(pairs.intersection(asked)):
+                if score := len(all_terms(decode(record.body)).intersection(asked)):
                     entry = self._span(key, found, record.seq, record.seq)[0]
                     hits.append(Hit(key.conversation, entry, float(score)))
         return sorted(hits, key=lambda hit: (-hit.score, -hit.seq))[: max(limit, 0)]
@@ -243,17 +239,18 @@ class RamStore:
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """See `Store.lease`."""
-        if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
-            raise InputError(f"a lease of {seconds} s; up to {limits.LEASE_SECONDS_MAX:.0f} are")
+        check_seconds(seconds)
         found, now = self._must_find(key), self._clock()
         if found.lease_until is not None and found.lease_until > now:
             return None
-        found.fence += 1
+        self._fence += 1
+        found.fence = self._fence
         found.owner, found.lease_until = owner, now + timedelta(seconds=seconds)
         return Lease(key, owner, found.fence, found.lease_until)
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
+        check_seconds(seconds)
         found = self._held(lease)
         found.lease_until = self._clock() + timedelta(seconds=seconds)
         return replace(lease, expires_at=found.lease_until)
@@ -273,7 +270,7 @@ class RamStore:
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.begin_digest`."""
         found = self._held(lease)
-        settled = [(_failed(item), fence) for item, fence in found.digests]
+        settled = [(abandoned(item), fence) for item, fence in found.digests]
         begun = next_version([item for item, _ in settled], digest, self._clock())
         found.digests = [*settled, (begun, lease.fence)]
         return begun
@@ -361,7 +358,7 @@ def _record(key: Key, before: Sequence[Record], draft: Draft) -> Record:
         draft.body,
         draft.tokens,
         total + draft.tokens,
-        chain(previous, draft.body),
+        chain(previous, draft.body, draft.tokens, draft.tokenizer),
         draft.tokenizer,
     )
 
@@ -379,9 +376,3 @@ def _head(key: Key, found: _Conversation) -> Head:
         found.metadata,
         sum(record.archived for record in found.records),
     )
-
-
-def _failed(digest: Digest) -> Digest:
-    if digest.status != "processing":
-        return digest
-    return replace(digest, status="failed", error="its worker did not come back")

@@ -25,7 +25,7 @@ from typing import Final
 import zstandard
 
 from firnline import limits
-from firnline.errors import StoreCorrupt
+from firnline.errors import InputError, StoreCorrupt
 from firnline.log import TOKENIZERS, Record, chain
 from firnline.message import ROLES, Message, Role, decode, encode, from_microseconds, microseconds
 
@@ -78,7 +78,10 @@ def unpack(
         raise StoreCorrupt("an archived segment cannot be decompressed") from error
     if _checksum(columns, texts) != checksum:
         raise StoreCorrupt("an archived segment does not match its checksum")
-    return _records(columns, texts, first_seq, hash_before, total_before)
+    try:
+        return _records(columns, texts, first_seq, hash_before, total_before)
+    except (ValueError, LookupError, OverflowError, StopIteration, InputError) as error:
+        raise StoreCorrupt("an archived segment is not one") from error
 
 
 def _checksum(columns: bytes, texts: bytes) -> bytes:
@@ -152,7 +155,7 @@ def _put_times(column: bytearray, times: Sequence[int]) -> None:
 def _records(
     columns: bytes, texts: bytes, first_seq: int, previous: str, total: int
 ) -> list[Record]:
-    """The inverse of `_columns`; the checksum has matched, so this is what was packed."""
+    """The inverse of `_columns`."""
     data = _Reader(columns)
     count, name_count = data.number(), data.number()
     parts = texts.split(b"\0")
@@ -168,8 +171,8 @@ def _records(
             role = ROLES[kind % _NAMED - 1]
             time = from_microseconds(next(times))
             body = encode(Message(role, body.decode(), name_of[i], created_at=time))
-        previous = chain(previous, body)
         tokens = data.number()
+        previous = chain(previous, body, tokens, tokenizers[i])
         total += tokens
         records.append(
             Record(first_seq + i, body, tokens, total, previous, tokenizers[i], archived=True)

@@ -50,6 +50,12 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
+def all_terms(message: Message) -> set[tuple[str, ...]]:
+    """Whatever `query_terms` could ask for that is in the message."""
+    terms = index_terms(searchable(message))
+    return {(term,) for term in terms} | set(pairwise(terms))
+
+
 def query_terms(query: str) -> list[tuple[str, ...]]:
     """What a query asks for: words, each alone, and pairs of neighbours of unspaced scripts."""
     asked: dict[tuple[str, ...], None] = {}

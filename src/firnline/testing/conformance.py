@@ -118,8 +118,10 @@ class StoreConformance:
     async def test_hashes_are_chained_from_the_conversation_on(self, store: Store) -> None:
         items = drafts(["a", "b"])
         appended = await store.append(KEY, items)
-        first = chain(genesis(KEY), items[0].body)
-        assert [entry.hash for entry in appended] == [first, chain(first, items[1].body)]
+        hashes = [genesis(KEY)]
+        for item in items:
+            hashes.append(chain(hashes[-1], item.body, item.tokens, item.tokenizer))
+        assert [entry.hash for entry in appended] == hashes[1:]
         head = await store.head(KEY)
         assert head is not None
         assert head.hash == appended[-1].hash

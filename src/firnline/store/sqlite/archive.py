@@ -7,11 +7,14 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from firnline import proof
+from firnline import limits, proof
 from firnline.errors import ConflictError
 from firnline.log import Archived, Record
 from firnline.store import segments
 from firnline.store.sqlite import log
+
+_HASH = 3  # the column of a segment's last hash
+_AT_ONCE = 8 * limits.SEGMENT_ENTRIES_MAX
 
 
 class Packed(NamedTuple):
@@ -24,9 +27,12 @@ class Packed(NamedTuple):
 
 
 def pack(connection: apsw.Connection, found: log.Found, first: int, last: int) -> list[Packed]:
-    """Compress the live entries of a span; reads only, so nobody has to wait for it."""
-    last = min(last, found.next_seq - 1)
-    live = [item for item in log.records(connection, found, first, last) if not item.archived]
+    """Compress the first live entries of a span; reads only, so nobody has to wait for it."""
+    first, last = max(first, 0), min(last, found.next_seq - 1)
+    if first > last:
+        return []
+    stored = log.records(connection, found, first, last)
+    live = log.page((item for item in stored if not item.archived), _AT_ONCE)
     packed: list[Packed] = []
     for run in _unbroken(live):
         before = log.hash_at(connection, found, run[0].seq - 1)
@@ -63,7 +69,13 @@ def _unbroken(records: Sequence[Record]) -> list[list[Record]]:
 
 
 def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Archived:
-    """Swap live entries for their segment, in one transaction."""
+    """Swap live entries for their segment, in one transaction.
+
+    The segment was packed from what a reader saw a moment ago, so all is checked again.
+    """
+    hash_now = log.hash_at(connection, found, packed.last_seq) if _still(connection, found) else ""
+    if hash_now != packed.row[_HASH]:
+        raise ConflictError(f"{found.key.conversation}: it was erased or changed meanwhile")
     connection.execute(
         "DELETE FROM entry WHERE id BETWEEN ? AND ?",
         (found.entry_id(packed.first_seq), found.entry_id(packed.last_seq)),
@@ -75,10 +87,17 @@ def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Arch
     return Archived(entries, 1, packed.plain_bytes, len(packed.row[-1]))
 
 
+def _still(connection: apsw.Connection, found: log.Found) -> bool:
+    now = log.find(connection, found.key)
+    return now is not None and now.id == found.id and now.next_seq >= found.next_seq
+
+
 def restore(connection: apsw.Connection, found: log.Found, first: int, last: int) -> int:
     """Make the entries of every segment that touches the span live again."""
     restored = 0
-    for row in log.segment_rows(connection, found, first, last):
+    first, last = max(first, 0), min(last, found.next_seq - 1)
+    rows = list(log.segment_rows(connection, found, first, last)) if first <= last else []
+    for row in rows:
         records = log.unpack_segment(row)
         connection.executemany(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",

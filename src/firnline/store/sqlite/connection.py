@@ -27,6 +27,7 @@ from firnline.errors import (
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # before it, several processes could corrupt a WAL database
 
+CACHE_KILOBYTES: Final = 32_000  # the writer's; the last page of each busy conversation fits
 CHECKPOINT_PAGES: Final = 4_000  # 16 MB of write-ahead log, then its pages move to the file
 
 NETWORK_FILESYSTEMS: Final = frozenset(
@@ -63,6 +64,7 @@ _ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
     (apsw.ReadOnlyError, StoreReadOnly, "it can be read but not written"),
     (apsw.BusyError, StoreUnavailable, "another process holds the database"),
     (apsw.LockedError, StoreUnavailable, "another connection holds a table"),
+    (apsw.IOError, StoreUnavailable, "the disk failed"),
 )
 
 
@@ -88,6 +90,7 @@ def connect(place: Place, *, writer: bool) -> apsw.Connection:
         connection.execute(f"PRAGMA {name} = {value}")
     # Only the writer moves pages out of the write-ahead log.
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if writer else 0}")
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES if writer else 4_000}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.full_sync else 'NORMAL'}")
     if writer:
         mode = connection.execute("PRAGMA journal_mode = WAL").get
@@ -118,17 +121,24 @@ def errors(path: Path, *, committing: bool = False) -> Iterator[None]:
     """Map the driver's errors to ours; the one place where that is done."""
     try:
         yield
-    except apsw.CantOpenError as error:
-        raise StoreUnavailable(f"{path} cannot be opened: {_why_not(path)}") from error
-    except apsw.IOError as error:
-        if committing:
-            raise StoreTimeout(f"{path}: the disk failed in a commit: {error}") from error
-        raise StoreUnavailable(f"{path}: the disk failed: {error}") from error
+    except UnicodeDecodeError as error:
+        raise StoreCorrupt(f"{path}: a text is not text: {error}") from error
     except apsw.Error as error:
-        for kind, ours, what in _ERRORS:
-            if isinstance(error, kind):
-                raise ours(f"{path}: {what}: {error}") from error
-        raise StoreError(f"{path}: {type(error).__name__}: {error}") from error
+        raise _translated(error, path, committing=committing) from error
+
+
+def _translated(error: apsw.Error, path: Path, *, committing: bool) -> StoreError:
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
+        advice = "run `firnline doctor --rebuild-index`"
+        return StoreError(f"{path}: the search index is damaged; {advice}")
+    if isinstance(error, apsw.CantOpenError):
+        return StoreUnavailable(f"{path} cannot be opened: {_why_not(path)}")
+    if isinstance(error, apsw.IOError) and committing:
+        return StoreTimeout(f"{path}: the disk failed in a commit: {error}")
+    for kind, ours, what in _ERRORS:
+        if isinstance(error, kind):
+            return ours(f"{path}: {what}: {error}")
+    return StoreError(f"{path}: {type(error).__name__}: {error}")
 
 
 def _why_not(path: Path) -> str:

@@ -20,7 +20,23 @@ from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 
 
-def delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
+def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
+    """Delete and scrub, in one go that nothing but a crash can part."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        erased = _delete(connection, key, now)
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        if scrub_owed(connection):
+            scrub(connection)  # what an earlier erasure left
+        raise
+    scrub(connection)
+    return erased
+
+
+def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     """Delete every row the conversation owns, and note that the file is to be scrubbed."""
     found = log.find(connection, key)
     if found is None:

@@ -8,7 +8,7 @@ Python's lock and has to wait to get it back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -43,11 +43,13 @@ class OpenHead:
 class Heads:
     """The writer's hooks: keeps heads, and writes what was appended before each commit."""
 
-    def __init__(self, index_pending: Callable[[apsw.Connection], bool]) -> None:
+    def __init__(self, index_pending: Callable[[apsw.Connection, int], bool]) -> None:
         self._index_pending = index_pending
         self._known: dict[Key, OpenHead] = {}
         self._changed: dict[int, OpenHead] = {}
         self._rows: list[tuple[Any, ...]] = []
+        self._added = 0
+        self._behind: set[int] = set()
         self._version = -1
 
     def begin(self, connection: apsw.Connection) -> None:
@@ -57,6 +59,10 @@ class Heads:
         if version != self._version or len(self._known) > _REMEMBERED_MAX:
             self._known.clear()
             self._version = version
+
+    def mark(self, connection: apsw.Connection) -> int:
+        """Changes made so far, and rows that are still to be written."""
+        return connection.total_changes() + self._added
 
     def flush(self, connection: apsw.Connection) -> None:
         """Write the entries that were appended, and the heads that they moved."""
@@ -78,13 +84,23 @@ class Heads:
         self._rows.clear()
 
     def idle(self, connection: apsw.Connection) -> bool:
-        """Use the quiet moment to catch up with the search index."""
-        return self._index_pending(connection)
+        """Use the quiet moment to catch up with the views of the log."""
+        for conversation in self._behind:
+            if not self._index_pending(connection, conversation):
+                self._behind.discard(conversation)
+            return bool(self._behind)
+        return False
+
+    def fell_behind(self, conversations: Iterable[int]) -> None:
+        """The views of the log have not yet come as far as these conversations."""
+        self._behind.update(conversations)
 
     def add(self, head: OpenHead, rows: Sequence[tuple[Any, ...]]) -> None:
         """Append rows to a conversation; they are written by the next `flush`."""
         self._rows.extend(rows)
+        self._added += len(rows)
         self._changed[head.id] = head
+        self._behind.add(head.id)
 
     def find(self, connection: apsw.Connection, key: Key) -> OpenHead | None:
         """The conversation's head, or None if there is none."""

@@ -12,6 +12,7 @@ from firnline.errors import ConflictError, UnknownConversation
 from firnline.log import Digest, Key, Lease
 from firnline.message import from_microseconds, microseconds
 from firnline.store.digests import (
+    abandoned,
     check_finish,
     checksum_of,
     decode_digest,
@@ -30,7 +31,8 @@ def lease(
     until = microseconds(now) + int(seconds * 1e6)
     row = one(
         connection,
-        "UPDATE conversation SET fence = fence + 1, lease_owner = ?, lease_until = ?"
+        # Above all fences of earlier conversations of this name: ids only grow.
+        "UPDATE conversation SET fence = max(fence, id << 32) + 1, lease_owner = ?, lease_until = ?"
         " WHERE tenant = ? AND name = ? AND (lease_until IS NULL OR lease_until <= ?)"
         " RETURNING fence",
         (owner, until, *key, microseconds(now)),
@@ -68,11 +70,12 @@ def release(connection: apsw.Connection, lease: Lease) -> None:
 def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: datetime) -> Digest:
     """Record a digest in the making; what an earlier holder left in the making has failed."""
     found = _held(connection, lease)
-    existing = [
-        _abandon(connection, found, item) if item.status == "processing" else item
-        for item in digests(connection, found)
-    ]
+    before = digests(connection, found)
+    existing = [abandoned(item) for item in before]
     begun = next_version(existing, digest, now)
+    for old, new in zip(before, existing, strict=True):
+        if new is not old:
+            _put(connection, found, new, 0)
     _put(connection, found, begun, lease.fence)
     return begun
 
@@ -121,12 +124,6 @@ def _held(connection: apsw.Connection, lease: Lease) -> log.Found:
     if not row:
         raise overtaken(lease)
     return log.Found(lease.key, *row)
-
-
-def _abandon(connection: apsw.Connection, found: log.Found, digest: Digest) -> Digest:
-    failed = replace(digest, status="failed", error="its worker did not come back")
-    _put(connection, found, failed, 0)
-    return failed
 
 
 def _put(connection: apsw.Connection, found: log.Found, digest: Digest, fence: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any, Final, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import apsw
 
 from firnline import limits, proof
-from firnline.errors import ConflictError, StoreCorrupt
+from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import (
     Appended,
     Draft,
@@ -52,6 +52,8 @@ class Found(NamedTuple):
 
     def entry_id(self, seq: int) -> int:
         """The number under which an entry, a segment or a digest of the conversation is kept."""
+        if not 0 <= seq <= SEQ_MASK:
+            raise InputError(f"{seq} is not a number that a conversation can have")
         return self.id << limits.SEQ_BITS | seq
 
 
@@ -77,6 +79,10 @@ def append(
             expected_seq=expected_seq,
             actual_seq=next_seq,
         )
+    if next_seq + len(drafts) > SEQ_MASK:
+        raise InputError(f"{key.conversation}: a conversation holds up to {SEQ_MASK:,} entries")
+    for draft in drafts:
+        draft.check()
     if head is None:
         head = heads.create(connection, key, microseconds(drafts[0].time))
     rows, entries = _entries(head, drafts)
@@ -97,7 +103,7 @@ def _entries(
     seq, total, hash_, at = head.next_seq, head.total, head.hash, head.updated_at
     for draft in drafts:
         message, body, tokens, tokenizer = draft
-        hash_ = chain(hash_, body)
+        hash_ = chain(hash_, body, tokens, tokenizer)
         total += tokens
         at = microseconds(draft.time)
         rows.append((head.id << limits.SEQ_BITS | seq, tokens, total, tokenizer, hash_, body))
@@ -162,33 +168,29 @@ def conversations(
 
 def _head(row: tuple[Any, ...]) -> Head:
     name, seq, hash_, total, created, updated, project, metadata, archived = row
-    return Head(
-        name,
-        seq,
-        hash_,
-        total,
-        from_microseconds(created),
-        from_microseconds(updated),
-        project,
-        json.loads(metadata),
-        archived,
-    )
+    try:
+        times = from_microseconds(created), from_microseconds(updated)
+        return Head(name, seq, hash_, total, *times, project, json.loads(metadata), archived)
+    except (ValueError, OverflowError) as error:
+        raise StoreCorrupt(f"what is known of the conversation {name!r} is damaged") from error
 
 
 def span(connection: apsw.Connection, found: Found, first: int, last: int) -> list[Entry]:
     """The entries `first` to `last`, checked: every one there, every hash derived again."""
     if first > last:
         return []
-    stored = list(records(connection, found, first, last))
-    if [record.seq for record in stored] != list(range(first, last + 1)):
+    before = max(first - 1, 0)
+    stored = list(records(connection, found, before, last))
+    if [record.seq for record in stored] != list(range(before, last + 1)):
         raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
-    return proof.entries(stored, hash_at(connection, found, first - 1))
+    hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
+    return proof.entries(stored, hash_before)
 
 
 def records(
     connection: apsw.Connection, found: Found, first: int, last: int, *, tolerant: bool = False
 ) -> Iterator[Record]:
-    """What is stored of a span, archived or live, by sequence number, unchecked.
+    """What is stored of a span, archived or live, by sequence number, unchecked and one by one.
 
     A damaged segment raises `StoreCorrupt`; if `tolerant`, its records say what the problem is.
     """
@@ -198,12 +200,24 @@ def records(
         while waiting is not None and waiting[0] < row[0]:
             yield record(waiting)
             waiting = next(live, None)
-        yield from (
-            item for item in unpack_segment(row, tolerant=tolerant) if first <= item.seq <= last
-        )
+        for item in unpack_segment(row, tolerant=tolerant):
+            if first <= item.seq <= last:
+                yield item
     while waiting is not None:
         yield record(waiting)
         waiting = next(live, None)
+
+
+def page(items: Iterable[Record], limit: int) -> list[Record]:
+    """The first `limit` records; fewer if they are large, but at least one if there is any."""
+    taken: list[Record] = []
+    size = 0
+    for item in items:
+        taken.append(item)
+        size += len(item.body)
+        if len(taken) >= limit or size >= limits.PAGE_BYTES_MAX:
+            break
+    return taken
 
 
 def record(row: tuple[Any, ...]) -> Record:
@@ -214,9 +228,9 @@ def record(row: tuple[Any, ...]) -> Record:
 
 def segment_rows(
     connection: apsw.Connection, found: Found, first: int, last: int
-) -> list[tuple[Any, ...]]:
+) -> Iterator[tuple[Any, ...]]:
     """The segments that touch a span, oldest first. Segments never overlap."""
-    return list(
+    return iter(
         connection.execute(
             "SELECT id, last_seq, hash_before, hash, total_before, total, checksum, body"
             " FROM segment"
@@ -245,7 +259,7 @@ def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Reco
             raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
         return [
             Record(seq, b"", 0, total, "", "", archived=True, problem=str(error))
-            for seq in range(first_seq, max(first_seq, last_seq) + 1)
+            for seq in range(first_seq, min(last_seq, first_seq + limits.SEGMENT_ENTRIES_MAX) + 1)
         ]
     return found
 
@@ -307,10 +321,10 @@ def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
             end -= 1
         if end < 0:
             return
-        touching = segment_rows(connection, found, end, end)
-        if not touching:
+        touching = next(segment_rows(connection, found, end, end), None)
+        if touching is None:
             return
-        for item in reversed(unpack_segment(touching[0])):
+        for item in reversed(unpack_segment(touching)):
             if item.seq <= end:
                 yield item
                 end = item.seq - 1

@@ -1,8 +1,9 @@
 -- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
 -- missing from the end of the log are noticed. `indexed` is how far the
 -- views of the log (said, search) have come.
+-- Ids are never used again: a late archive or lease of an erased conversation must find nothing.
 CREATE TABLE conversation (
-    id          INTEGER PRIMARY KEY,
+    id          INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant      TEXT NOT NULL,
     name        TEXT NOT NULL,
     project     TEXT,

@@ -12,28 +12,28 @@ from firnline.log import Hit, Key, Record
 from firnline.message import EPOCH, Message, decode, microseconds
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
-from firnline.store.terms import index_terms, query_terms, searchable
+from firnline.store.terms import all_terms, index_terms, query_terms, searchable
 
 
-def index_pending(connection: apsw.Connection, conversation: int | None = None) -> bool:
-    """Index the next page of entries that are not yet; returns whether there may be more."""
+def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
+    """Index the next page of entries before `until`; returns whether there may be more."""
     row = one(
         connection,
         "SELECT tenant, name, id, next_seq, total, indexed FROM conversation"
-        " WHERE indexed < next_seq AND (?1 IS NULL OR id = ?1) LIMIT 1",
-        (conversation,),
+        " WHERE id = ? AND indexed < min(next_seq, ?)",
+        (conversation, until),
     )
     if not row:
         return False
     tenant, name, id_, next_seq, total, indexed = row
     found = log.Found(Key(tenant, name), id_, next_seq, total)
-    end = min(indexed + limits.INDEX_PAGE, next_seq)
-    words, dates = [], []
-    for record in log.records(connection, found, indexed, end - 1, tolerant=True):
+    stored = log.records(connection, found, indexed, next_seq - 1, tolerant=True)
+    words, dates, end = [], [], next_seq
+    for record in log.page(stored, limits.INDEX_PAGE):
+        end = record.seq + 1
         message = _message(record)
         if message is not None:
-            terms = index_terms(searchable(message))
-            words.append((found.entry_id(record.seq), " ".join(terms)))
+            words.append((found.entry_id(record.seq), " ".join(index_terms(searchable(message)))))
             dates.append((id_, microseconds(message.created_at or EPOCH), record.seq))
     connection.executemany("INSERT INTO search (rowid, terms) VALUES (?, ?)", words)
     connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
@@ -41,16 +41,17 @@ def index_pending(connection: apsw.Connection, conversation: int | None = None) 
     return True
 
 
-def unindexed(connection: apsw.Connection, tenant: str, conversation: str | None) -> list[int]:
-    """The conversations to be indexed before a search can see all of them."""
-    return [
-        row[0]
-        for row in connection.execute(
-            "SELECT id FROM conversation WHERE tenant = ?1 AND (?2 IS NULL OR name = ?2)"
-            " AND indexed < next_seq",
+def unindexed(
+    connection: apsw.Connection, tenant: str | None = None, conversation: str | None = None
+) -> list[tuple[int, int]]:
+    """The conversations that the views have not caught up with, and how far they have to."""
+    return list(
+        connection.execute(
+            "SELECT id, next_seq FROM conversation WHERE indexed < next_seq"
+            " AND (?1 IS NULL OR tenant = ?1) AND (?2 IS NULL OR name = ?2)",
             (tenant, conversation),
         )
-    ]
+    )
 
 
 def clear(connection: apsw.Connection) -> None:
@@ -84,11 +85,26 @@ def hits(
         " ORDER BY rank, rowid DESC LIMIT ?",
         (match, found.entry_id(0), found.entry_id(log.SEQ_MASK), limit),
     )
-    return [_hit(connection, tenant, (*row, found.id, *_rest(found))) for row in rows.fetchall()]
+    rest = (found.id, conversation, found.next_seq, found.total)
+    return [_hit(connection, tenant, (*row, *rest)) for row in rows.fetchall()]
 
 
-def _rest(found: log.Found) -> tuple[str, int, int]:
-    return found.key.conversation, found.next_seq, found.total
+def unindexed_hits(
+    connection: apsw.Connection, tenant: str, query: str, conversation: str | None, limit: int
+) -> list[Hit]:
+    """Search, by reading it, what is not indexed: a store that is only read cannot catch up."""
+    asked = set(query_terms(query))
+    found: list[Hit] = []
+    for id_, next_seq in unindexed(connection, tenant, conversation):
+        name, first = one(connection, "SELECT name, indexed FROM conversation WHERE id = ?", (id_,))
+        place = log.Found(Key(tenant, name), id_, next_seq, 0)
+        for record in log.records(connection, place, first, next_seq - 1, tolerant=True):
+            message = _message(record)
+            if message is not None and asked & all_terms(message):
+                found.append(Hit(name, log.span(connection, place, record.seq, record.seq)[0], 0.0))
+            if len(found) >= limit:
+                return found
+    return found
 
 
 def _hit(connection: apsw.Connection, tenant: str, row: tuple[Any, ...]) -> Hit:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
-from datetime import UTC, datetime
+from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import apsw
 
 from firnline import limits
-from firnline.errors import InputError, StoreCorrupt, StoreError, StoreReadOnly
+from firnline.errors import (
+    InputError,
+    StoreCorrupt,
+    StoreError,
+    StoreReadOnly,
+    StoreUnavailable,
+)
 from firnline.log import (
     Appended,
     Archived,
@@ -31,8 +40,9 @@ from firnline.log import (
     Project,
     Record,
 )
-from firnline.message import microseconds
+from firnline.message import microseconds, utc_now
 from firnline.protocols import Clock, Finding, Progress
+from firnline.store.digests import check_seconds
 from firnline.store.sqlite import archive, erase, health, leases, log, migrate, projects, search
 from firnline.store.sqlite.connection import (
     Place,
@@ -48,10 +58,19 @@ from firnline.text import Json
 T = TypeVar("T")
 _BACKUP_PAGES = 1_024
 
+logger = logging.getLogger("firnline")
 
-def utc_now() -> datetime:
-    """The time, in UTC."""
-    return datetime.now(UTC)
+_open_here: Counter[Path] = Counter()
+_open_before_fork: set[Path] = set()
+
+
+def _after_fork() -> None:
+    _open_before_fork.update(+_open_here)
+    _open_here.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class SqliteStore:
@@ -87,14 +106,29 @@ class SqliteStore:
         if self._readers is not None:
             raise StoreError("the store is open already")
         self._process = os.getpid()
+        if self._place.path in _open_before_fork:
+            raise StoreError(
+                f"{self._place.path} was open when this process was forked, and SQLite's locks do "
+                "not survive that; start the child with spawn instead of fork"
+            )
         check_library()
         check_filesystem(self._place.path)
         connection = await asyncio.to_thread(self._open_file)
         self._readers = ThreadPoolExecutor(limits.READERS, "firnline-reader")
-        if connection is not None:
+        _open_here[self._place.path] += 1
+        if connection is None:
+            return
+        try:
+            self._heads.fell_behind(id_ for id_, _ in search.unindexed(connection))
             self._writer = Writer(self._place, connection, self._heads)
             if await self._read(erase.scrub_owed):
                 await self._write(erase.scrub, alone=True)
+        except StoreUnavailable as error:
+            # Still owed; `check` says so, and the next erasure or opening tries again.
+            logger.warning("an erasure could not be finished: %s", error)
+        except BaseException:
+            await self.close()
+            raise
 
     def _open_file(self) -> apsw.Connection | None:
         with errors(self._place.path):
@@ -116,13 +150,16 @@ class SqliteStore:
         """Write what is queued, then let go of the file."""
         readers, self._readers = self._readers, None
         writer, self._writer = self._writer, None
-        if readers is None or self._process != os.getpid():
-            return
-        await asyncio.to_thread(readers.shutdown)
+        if readers is not None and self._process == os.getpid():
+            await asyncio.shield(asyncio.to_thread(self._let_go, readers, writer))
+
+    def _let_go(self, readers: ThreadPoolExecutor, writer: Writer | None) -> None:
+        readers.shutdown()
         while self._connections:
             self._connections.pop().close()
         if writer is not None:
-            await asyncio.to_thread(writer.close)
+            writer.close()
+        _open_here[self._place.path] -= 1
 
     async def _write(self, work: Work[T], *, alone: bool = False) -> T:
         self._check_process()
@@ -161,8 +198,8 @@ class SqliteStore:
     def _check_process(self) -> None:
         if self._process != os.getpid() and self._process:
             raise StoreError(
-                "this store was opened before a fork; SQLite connections must not cross one: "
-                "open it in the child"
+                "this store was opened before a fork, which SQLite's connections must not cross; "
+                "start the child with spawn instead of fork, and open it there"
             )
 
     # -- the log ------------------------------------------------------------------------------
@@ -204,7 +241,8 @@ class SqliteStore:
 
     async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
         """See `Store.dated`."""
-        await self._catch_up(key.tenant, key.conversation)
+        if not self._place.read_only:
+            await self._catch_up(*key)
         return await self._read(
             _with_found(key, lambda con, found: log.dated(con, found, since, until, limit), [])
         )
@@ -225,8 +263,9 @@ class SqliteStore:
         """See `Store.records`."""
 
         def work(connection: apsw.Connection, found: log.Found) -> list[Record]:
-            last = first_seq + limit - 1
-            return list(log.records(connection, found, first_seq, last, tolerant=True))
+            # To the very end: what lies behind the recorded head is to be found, too.
+            stored = log.records(connection, found, first_seq, log.SEQ_MASK, tolerant=True)
+            return log.page(stored, limit)
 
         return await self._read(_with_found(key, work, []))
 
@@ -265,34 +304,43 @@ class SqliteStore:
         self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
     ) -> list[Hit]:
         """See `Store.search`."""
-        await self._catch_up(tenant, conversation)
-        return await self._read(lambda con: search.hits(con, tenant, query, conversation, limit))
+        if not self._place.read_only:
+            await self._catch_up(tenant, conversation)
 
-    async def _catch_up(self, tenant: str, conversation: str | None) -> None:
-        """Index what is not yet, a bounded transaction at a time, so that appends get between."""
-        if self._place.read_only:
-            return
-        for id_ in await self._read(lambda con: search.unindexed(con, tenant, conversation)):
-            while await self._change(lambda con, id_=id_: search.index_pending(con, id_)):  # type: ignore[misc]
+        def work(connection: apsw.Connection) -> list[Hit]:
+            hits = search.hits(connection, tenant, query, conversation, limit)
+            if self._place.read_only and len(hits) < limit:
+                room = limit - len(hits)
+                hits += search.unindexed_hits(connection, tenant, query, conversation, room)
+            return hits
+
+        return await self._read(work)
+
+    async def _catch_up(self, tenant: str | None = None, conversation: str | None = None) -> None:
+        """Index what is there now, a bounded transaction at a time: appends get between."""
+        behind = await self._read(lambda con: search.unindexed(con, tenant, conversation))
+        for id_, until in behind:
+            while await self._change(partial(search.index_pending, conversation=id_, until=until)):
                 pass
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
-        """Make the search index anew from the log."""
+        """See `Store.rebuild_index`."""
         await self._change(search.clear)
-        while await self._change(search.index_pending):
-            if progress is not None:
-                progress(*await self._read(projects.indexed))
+        for id_, until in await self._read(search.unindexed):
+            while await self._change(partial(search.index_pending, conversation=id_, until=until)):
+                if progress is not None:
+                    progress(*await self._read(projects.indexed))
 
     # -- digests and leases -------------------------------------------------------------------
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """See `Store.lease`."""
-        if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
-            raise InputError(f"a lease of {seconds} s; up to {limits.LEASE_SECONDS_MAX:.0f} are")
+        check_seconds(seconds)
         return await self._change(lambda con: leases.lease(con, key, owner, self._clock(), seconds))
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
+        check_seconds(seconds)
         return await self._change(lambda con: leases.renew(con, lease, self._clock(), seconds))
 
     async def release(self, lease: Lease) -> None:
@@ -321,17 +369,14 @@ class SqliteStore:
         """See `Store.archive`."""
         done = Archived()
         found = await self._read(lambda con: log.find(con, key))
-        if found is None:
-            return done
-        packed = await self._read(lambda con: archive.pack(con, found, first_seq, last_seq))
-        for segment in packed:
-            stored = await self._change(lambda con, item=segment: archive.store(con, found, item))  # type: ignore[misc]
-            done = Archived(
-                done.entries + stored.entries,
-                done.segments + 1,
-                done.plain_bytes + stored.plain_bytes,
-                done.stored_bytes + stored.stored_bytes,
-            )
+        while found is not None:
+            span = partial(archive.pack, found=found, first=first_seq, last=last_seq)
+            packed = await self._read(span)
+            if not packed:
+                break
+            for segment in packed:
+                done += await self._change(partial(archive.store, found=found, packed=segment))
+            first_seq = packed[-1].last_seq + 1
         return done
 
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
@@ -342,20 +387,12 @@ class SqliteStore:
 
     async def erase(self, key: Key) -> Erased:
         """See `Store.erase`."""
-        try:
-            erased = await self._change(self._delete(key))
-        finally:
-            if self._writer is not None and await self._read(erase.scrub_owed):
-                await self._write(erase.scrub, alone=True)
-        return erased
 
-    def _delete(self, key: Key) -> Work[Erased]:
         def work(connection: apsw.Connection) -> Erased:
-            erased = erase.delete(connection, key, self._clock())
             self._heads.forget()
-            return erased
+            return erase.erase(connection, key, self._clock())
 
-        return work
+        return await self._write(work, alone=True)
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""
@@ -367,10 +404,13 @@ class SqliteStore:
             raise InputError(f"{path} exists already; a backup goes to a new file")
         half_done = path.with_name(path.name + ".partial")
         half_done.unlink(missing_ok=True)
+        with errors(half_done):
+            target = apsw.Connection(str(half_done))
         with errors(self._place.path):
             source = connect(self._place, writer=False)
-            target = apsw.Connection(str(half_done))
             try:
+                # A snapshot, or every commit of others would make the copy begin anew.
+                source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
                 with target.backup("main", source, "main") as copy:
                     while not copy.done:
                         copy.step(_BACKUP_PAGES)
@@ -379,7 +419,7 @@ class SqliteStore:
             finally:
                 target.close()
                 source.close()
-        half_done.rename(path)
+        half_done.replace(path)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""

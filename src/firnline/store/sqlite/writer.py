@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import apsw
 
 from firnline import limits
-from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeout, StoreUnavailable
+from firnline.errors import StoreCorrupt, StoreError, StoreTimeout, StoreUnavailable
 from firnline.store.sqlite.connection import Place, connect, errors
 
 T = TypeVar("T")
@@ -30,6 +30,10 @@ class Hooks(Protocol):
 
     def begin(self, connection: apsw.Connection) -> None:
         """The transaction has begun; nobody else can write now."""
+
+    def mark(self, connection: apsw.Connection) -> int:
+        """A number that grows with every change made in the transaction."""
+        ...
 
     def flush(self, connection: apsw.Connection) -> None:
         """The transaction is about to be committed."""
@@ -66,6 +70,7 @@ class Writer:
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._ahead: list[_Job | None] = []
         self._crowd = 1
+        self._busy = True
         self._thread = threading.Thread(target=self._serve, name="firnline-writer", daemon=True)
         self._thread.start()
 
@@ -92,17 +97,28 @@ class Writer:
     # -- the thread ---------------------------------------------------------------------------
 
     def _serve(self) -> None:
-        busy = True
-        while True:
-            try:
-                job = self._next(limits.INDEX_IDLE_SECONDS if busy else None)
-            except queue.Empty:
-                busy = self._run_idle()
-                continue
-            if job is None:
-                return
-            busy = True
-            self._answer([self._run_alone(job)] if job.alone else self._run_batch(job))
+        try:
+            while self._serve_one():
+                pass
+        except BaseException as error:
+            # A mistake of ours. Nobody may wait for a thread that is gone.
+            self._fatal = f"the writer has stopped: {error!r}"
+            left: list[_Job] = []
+            self._gather(left)
+            self._answer([_Outcome(job, error=StoreError(self._fatal)) for job in left])
+            raise
+
+    def _serve_one(self) -> bool:
+        try:
+            job = self._next(limits.INDEX_IDLE_SECONDS if self._busy else None)
+        except queue.Empty:
+            self._busy = self._run_idle()
+            return True
+        if job is None:
+            return False
+        self._busy = True
+        self._answer([self._run_alone(job)] if job.alone else self._run_batch(job))
+        return True
 
     def _next(self, timeout: float | None) -> _Job | None:
         return self._ahead.pop() if self._ahead else self._jobs.get(timeout=timeout)
@@ -112,29 +128,31 @@ class Writer:
         self._wait_for_others(batch)
         try:
             self._begin()
-            # Only now, with the lock held, look who else is waiting: more share the commit.
-            self._gather(batch)
-            self._crowd = len(batch)
-            outcomes = self._run_jobs(batch)
-        except FirnlineError as error:
+        except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
             self._recover(error)
+            self._gather(batch)  # whoever waits behind the first would wait in vain
             return [_Outcome(job, error=error) for job in batch]
+        # Only now, with the lock held, look who else is waiting: more share the commit.
+        self._gather(batch)
+        self._crowd = len(batch)
+        outcomes = self._run_jobs(batch)
         if outcomes is None:  # one of them broke the transaction: each gets its own
-            return [outcome for job in batch for outcome in self._run_single(job)]
+            return [self._run_single(job) for job in batch]
         return outcomes
 
-    def _run_single(self, job: _Job) -> list[_Outcome]:
+    def _run_single(self, job: _Job) -> _Outcome:
         try:
             self._begin()
-            return self._run_jobs([job]) or []
-        except FirnlineError as error:
+        except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
             self._recover(error)
-            return [_Outcome(job, error=error)]
+            return _Outcome(job, error=error)
+        (outcome,) = self._run_jobs([job]) or [_Outcome(job)]
+        return outcome
 
     def _wait_for_others(self, batch: list[_Job]) -> None:
         """Give those who shared the last commit, and were just answered, a moment to come back."""
         patience = time.monotonic() + limits.CROWD_SECONDS
-        while len(batch) < self._crowd and not self._ahead:
+        while len(batch) < self._crowd // 2 and not self._ahead:
             left = patience - time.monotonic()
             if left <= 0 or not self._take(batch, left):
                 return
@@ -173,18 +191,24 @@ class Writer:
         connection = self._connection
         outcomes: list[_Outcome] = []
         for job in batch:
-            changes = connection.total_changes()
+            mark = self._hooks.mark(connection)
             try:
                 with errors(self._place.path):
                     outcomes.append(_Outcome(job, result=job.work(connection)))
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
                 outcomes.append(_Outcome(job, error=error))
-                if connection.total_changes() != changes or not connection.in_transaction:
+                if self._hooks.mark(connection) != mark or not connection.in_transaction:
                     self._recover(error)
                     return outcomes if len(batch) == 1 else None
-        with errors(self._place.path, committing=True):
-            self._hooks.flush(connection)
-            connection.execute("COMMIT")
+        try:
+            with errors(self._place.path, committing=True):
+                self._hooks.flush(connection)
+                connection.execute("COMMIT")
+        except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
+            self._recover(error)
+            if len(batch) > 1 and not isinstance(error, StoreError):
+                return None  # something in one of them that cannot be written
+            return [_Outcome(job, error=error) for job in batch]
         return outcomes
 
     def _run_alone(self, job: _Job) -> _Outcome:
@@ -202,7 +226,7 @@ class Writer:
             with errors(self._place.path, committing=True):
                 again = self._hooks.idle(self._connection)
                 self._connection.execute("COMMIT")
-        except StoreError as error:
+        except BaseException as error:  # noqa: BLE001
             # Nobody asked for this work, so nobody is told now; whoever needs it meets the error.
             self._recover(error)
             return False
@@ -233,7 +257,7 @@ class Writer:
         for outcome in outcomes:
             loops.setdefault(outcome.job.future.get_loop(), []).append(outcome)
         for loop, group in loops.items():
-            if not loop.is_closed():
+            with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
                 loop.call_soon_threadsafe(_resolve, group)
 
 
