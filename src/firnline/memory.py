@@ -265,13 +265,15 @@ class Memory:
                 page = min(limits.READ_PAGE, head.entries - audit.seq)
                 records = await self._store.records(key, audit.seq, page)
                 if not records:
-                    break
+                    break  # missing, or erased while we were at it
                 await asyncio.to_thread(audit.take, records)
                 if progress is not None:
                     progress(min(audit.seq, head.entries), head.entries)
             await self._store.digests(key)  # each one is checked against its checksum
             if await self._store.records(key, head.entries, 1):
                 audit.beyond(await self._store.head(key), head)
+            if audit.seq < head.entries and await self._store.head(key) is None:
+                raise UnknownConversation(f"{conversation!r} was erased while it was verified")
         except StoreCorrupt as error:
             audit.problems.append(Problem(str(error)))
         return audit.close(head)

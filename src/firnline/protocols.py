@@ -207,6 +207,10 @@ class Store(Protocol):
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file while it goes on working."""
 
+    def owns(self, path: Path) -> bool:
+        """Whether `path` is one of the store's own files, which nobody else may open."""
+        ...
+
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """The store's health; `thorough` reads every page."""
         ...

@@ -58,6 +58,7 @@ async def export(
     store: Store, tenant: str, path: Path, keys: Sequence[Key] | None, progress: Progress | None
 ) -> Manifest:
     """Write the tenant's conversations to `path`, which appears only when it is complete."""
+    _refuse_own_file(store, path)
     half_done = path.with_name(path.name + ".partial")
     digest = hashlib.sha256()
     counts = Manifest()
@@ -78,6 +79,11 @@ async def export(
     finally:
         half_done.unlink(missing_ok=True)
     return manifest
+
+
+def _refuse_own_file(store: Store, path: Path) -> None:
+    if store.owns(path):
+        raise InputError(f"{path} is the store itself, not an export of it")
 
 
 async def _lines(
@@ -196,6 +202,7 @@ class _Digests(NamedTuple):
 
 async def import_(store: Store, tenant: str, path: Path, progress: Progress | None) -> Manifest:
     """Check all of the file against itself and against the store, then take what is new."""
+    _refuse_own_file(store, path)
     size = await asyncio.to_thread(_size, path)
     checked = Manifest()
     async for item in _walk(path, tenant):

@@ -1,5 +1,6 @@
 """A disk that fails: every error is typed, nothing acknowledged is lost, and work goes on after."""
 
+import asyncio
 import itertools
 
 import apsw
@@ -11,8 +12,17 @@ from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeou
 from firnline.log import Digest, Key
 from firnline.memory import DEFAULT_TENANT
 
-FILES = ("main", "wal", "journal", "temp")
+WRITTEN = ("main", "wal", "journal")
+EVERYWHERE = [
+    *(("write", file) for file in WRITTEN),
+    *(("sync", file) for file in WRITTEN),
+    ("truncate", "main"),
+    ("truncate", "wal"),
+]
 STRIDE = 1 if TORTURE else 3
+BUSY_SECONDS = 5.0
+PATIENCE = 15.0
+WRONG_MAX = 3
 
 
 @pytest.fixture
@@ -25,21 +35,24 @@ def disk():
 class Scenario:
     """A store's day, from opening to closing, with whatever goes wrong noted down."""
 
-    def __init__(self, path, disk):
+    def __init__(self, path, fault, vfs=None):
         self.path = path
-        self.disk = disk
-        self.memory = memory_at(path, vfs=disk.name)
+        self.fault = fault
+        self.memory = memory_at(path, vfs=vfs, busy_seconds=BUSY_SECONDS)
         self.ledger = Ledger()
         self.failures = []
         self.refused = []
 
     async def run(self):
-        """Returns whether the disk failed on the way."""
+        """Returns whether there was a fault on the way."""
         opened = await self.attempt(self.memory.start())
         if opened:
+            await self.attempt(self.fault.watch(self.memory))
             await self.day()
-        hits = bool(self.disk.hits)
-        self.disk.off()
+        hits = bool(self.fault.hits)
+        # Only the first has to be the store's: after it, a conversation may not be there.
+        assert isinstance(self.failures[0], StoreError) if self.failures else True
+        self.fault.off()
         if not opened:
             await soon(self.memory.start())  # the same store can be opened once the fault is over
         if not any(isinstance(error, StoreCorrupt) for error in self.failures):
@@ -51,6 +64,10 @@ class Scenario:
         await self.append("a", ["one"])
         await self.append("a", [f"batch {i}/12" for i in range(12)])
         await self.append("b", ["another conversation", "of two"])
+        await asyncio.gather(
+            *(self.append("b", [f"at once {i}"], key=f"key {i}") for i in range(3)),
+            self.append("d", ["at once"], key="key"),
+        )
         await self.attempt(self.memory.archive("a", keep=4))
         await self.attempt(self.digest("a"))
         await self.attempt(self.memory.describe("a", project="névé", metadata={"mood": "calm"}))
@@ -62,12 +79,16 @@ class Scenario:
         await self.append("b", ["after the checkpoint"])
         await self.attempt(self.memory.restore("a"))
 
-    async def append(self, conversation, texts, *, must=False):
-        appended = await self.attempt(self.memory.append(conversation, said(texts)), must=must)
-        if appended:
-            self.ledger.ack_all(conversation, appended)
-        elif not isinstance(self.failures[-1], StoreTimeout):
-            self.refused.append((conversation, texts))
+    async def append(self, conversation, texts, *, key=None, must=False):
+        action = self.memory.append(conversation, said(texts), idempotency_key=key)
+        try:
+            self.ledger.ack_all(conversation, await soon(action, PATIENCE))
+        except StoreError as error:
+            self.failures.append(error)
+            if must:
+                pytest.fail(f"the fault has passed, and yet: {error!r}")
+            if not isinstance(error, StoreTimeout):
+                self.refused.append((conversation, texts))
 
     async def erase(self, conversation):
         self.ledger.acked.pop(conversation, None)
@@ -86,16 +107,14 @@ class Scenario:
             lambda con: con.execute("PRAGMA wal_checkpoint(FULL)").get, alone=True
         )
 
-    async def attempt(self, action, *, must=False):
-        """The result; a typed error gives None, any other fails the test by itself."""
+    async def attempt(self, action):
+        """Whether it was done; a typed error is noted, any other fails the test by itself."""
         try:
-            return await soon(action) or True
+            await soon(action, PATIENCE)
         except FirnlineError as error:
-            # Only the first has to be the store's: after it, a conversation may not be there.
-            assert not must, f"the fault has passed, and yet: {error!r} after {self.failures}"
-            assert self.failures or isinstance(error, StoreError), repr(error)
             self.failures.append(error)
-            return None
+            return False
+        return True
 
     async def check(self):
         """Through the real disk: all that was acknowledged is there, and nothing of the refused."""
@@ -119,41 +138,114 @@ def _completed(digest):
     )
 
 
-async def fail_everywhere(folder, disk, operation, file, code=None, *, stuck=False):  # noqa: PLR0913
+async def fail_everywhere(folder, faults, vfs=None):
     """Fail the first, the second, the third operation ... until the day goes by without."""
-    for nth in itertools.count(1, STRIDE if stuck else 1):
-        disk.on((operation,), file, nth, code, stuck=stuck)
-        scenario = Scenario(folder / f"{nth}.db", disk)
+    wrong = []
+    for number, fault in enumerate(faults):
+        scenario = Scenario(folder / f"{number}.db", fault, vfs)
         try:
-            failed = await scenario.run()
+            met = await scenario.run()
             await scenario.check()
-        except (AssertionError, TimeoutError, apsw.Error) as error:
-            pytest.fail(f"{operation} {nth} of {file}: {error!r}; before it {scenario.failures}")
-        if not failed:
-            return nth - 1
-    return None
+        except (AssertionError, pytest.fail.Exception, FirnlineError, apsw.Error) as error:
+            wrong.append(f"{fault}: {error!r}; before it {scenario.failures}")
+            met = len(wrong) < WRONG_MAX
+        if not met:
+            break
+    assert not wrong, "\n".join(wrong)
+    assert number, "there was nothing to fail"
+
+
+async def fail_disk(folder, disk, operation, file, code=None, **how):
+    step = how.pop("step", 1)
+    plans = (
+        disk.on((operation,), file, nth, code, **how) or disk for nth in itertools.count(1, step)
+    )
+    await fail_everywhere(folder, plans, disk.name)
 
 
 @pytest.mark.promise("durable")
-@pytest.mark.parametrize("file", FILES)
-@pytest.mark.parametrize("operation", ["write", "sync", "truncate"])
+@pytest.mark.parametrize(("operation", "file"), EVERYWHERE)
 async def test_an_operation_fails_once(tmp_path, disk, operation, file):
-    await fail_everywhere(tmp_path, disk, operation, file)
+    await fail_disk(tmp_path, disk, operation, file)
 
 
 @pytest.mark.promise("durable")
-@pytest.mark.parametrize("file", FILES)
+@pytest.mark.parametrize("file", WRITTEN)
 async def test_the_disk_is_full_once(tmp_path, disk, file):
-    await fail_everywhere(tmp_path, disk, "write", file, DISK_FULL)
+    await fail_disk(tmp_path, disk, "write", file, DISK_FULL)
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.parametrize("file", ["main", "wal"])
+async def test_a_read_fails_once(tmp_path, disk, file):
+    await fail_disk(tmp_path, disk, "read", file, step=STRIDE)
 
 
 @pytest.mark.promise("durable")
 @pytest.mark.parametrize("file", ["main", "wal"])
 @pytest.mark.parametrize("operation", ["write", "sync"])
 async def test_the_disk_fails_for_a_while(tmp_path, disk, operation, file):
-    await fail_everywhere(tmp_path, disk, operation, file, stuck=True)
+    step = STRIDE if operation == "write" else 1
+    await fail_disk(tmp_path, disk, operation, file, stuck=True, step=step)
 
 
 @pytest.mark.promise("durable")
 async def test_the_disk_is_full_for_a_while(tmp_path, disk):
-    await fail_everywhere(tmp_path, disk, "write", "any", DISK_FULL, stuck=True)
+    await fail_disk(tmp_path, disk, "write", "any", DISK_FULL, stuck=True, step=STRIDE)
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.parametrize("code", [apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_FULL, apsw.SQLITE_BUSY])
+async def test_a_commit_fails(tmp_path, code):
+    await fail_everywhere(tmp_path, (Refusal(code, nth) for nth in itertools.count(1)))
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.parametrize("code", [apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_FULL])
+async def test_a_statement_fails(tmp_path, code):
+    """Any statement of the writer, so that what an append does is undone as a whole."""
+    await fail_everywhere(tmp_path, (Failure(code, nth) for nth in itertools.count(1)))
+
+
+class Nth:
+    """Raises an error at the `nth` call of a hook of the writer's connection."""
+
+    def __init__(self, code, nth):
+        self._code = code
+        self._nth = nth
+        self._count = 0
+        self.hits = []
+
+    def __str__(self):
+        return f"{type(self).__name__} {self._nth} {self.hits}"
+
+    def off(self):
+        self._count = self._nth  # it was met, or will not be
+
+    def meet(self, what):
+        self._count += 1
+        if self._count == self._nth:
+            self.hits.append(what)
+            raise apsw.exception_for(self._code)
+
+
+class Refusal(Nth):
+    """Refuses the `nth` commit."""
+
+    async def watch(self, memory):
+        await memory.store._write(lambda con: con.set_commit_hook(self.commit), alone=True)
+
+    def commit(self):
+        self.meet("commit")
+        return False
+
+
+class Failure(Nth):
+    """Fails the `nth` statement."""
+
+    async def watch(self, memory):
+        await memory.store._write(lambda con: con.set_exec_trace(self.execute), alone=True)
+
+    def execute(self, _cursor, sql, _values):
+        self.meet(sql)
+        return True

@@ -340,6 +340,11 @@ class RamStore:
         del progress
         raise InputError(f"a store in memory cannot be copied to {path}; export it instead")
 
+    def owns(self, path: Path) -> bool:
+        """See `Store.owns`; there are no files."""
+        del path
+        return False
+
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""
         del thorough

@@ -27,14 +27,20 @@ class FaultyDisk(apsw.VFS):
         self.name = name
         self.off()
 
+    def __str__(self):
+        return f"fault {self.last}"
+
+    async def watch(self, memory):
+        """Nothing to do once a store is open: it was opened on this disk."""
+
     def off(self):
         self.plan = None
         self.count = 0
         self.hits = []
 
-    def on(self, operations, file, nth, code=None, *, stuck=False):  # noqa: PLR0913
+    def on(self, operations, file, nth, code=None, *, stuck=False):
         self.off()
-        self.plan = (operations, file, nth, code, stuck)
+        self.plan = self.last = (operations, file, nth, code, stuck)
 
     def xOpen(self, name, flags):  # noqa: N802
         return _File(self, name, flags)
@@ -84,6 +90,14 @@ class _File(apsw.VFSFile):
     def xSync(self, flags):  # noqa: N802
         self._disk.meet("sync", self._kind)
         super().xSync(flags)
+
+    def xLock(self, level):  # noqa: N802
+        try:
+            super().xLock(level)
+        except apsw.IOError as error:
+            # A reader that closes last tries for a lock it cannot have. SQLite does not mind, but
+            # apsw would raise it from `close`, unless it is called busy.
+            raise apsw.BusyError from error
 
     def xTruncate(self, size):  # noqa: N802
         self._disk.meet("truncate", self._kind)

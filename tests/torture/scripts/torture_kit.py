@@ -24,9 +24,12 @@ def memory_at(path, **options):
     return Memory(SqliteStore(path, **options))
 
 
-async def soon(awaitable):
+async def soon(awaitable, seconds=PATIENCE):
     """The result, or a failure instead of a hang."""
-    return await asyncio.wait_for(awaitable, PATIENCE)
+    try:
+        return await asyncio.wait_for(awaitable, seconds)
+    except TimeoutError:
+        raise AssertionError(f"no answer within {seconds} s: it hangs") from None
 
 
 def said(texts):

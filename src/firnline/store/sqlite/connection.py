@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -139,6 +140,17 @@ def _translated(error: apsw.Error, path: Path, *, committing: bool) -> StoreErro
         if isinstance(error, kind):
             return ours(f"{path}: {what}: {error}")
     return StoreError(f"{path}: {type(error).__name__}: {error}")
+
+
+def release_cursors(error: BaseException | None) -> None:
+    """Let go of the queries in the frames that an error keeps alive for its traceback.
+
+    A query that is not finished keeps its snapshot, so whoever keeps the error would keep a
+    reader in the past, and the write-ahead log from being emptied.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def _why_not(path: Path) -> str:

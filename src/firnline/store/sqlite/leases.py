@@ -117,7 +117,8 @@ def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> N
 def _held(connection: apsw.Connection, lease: Lease) -> log.Found:
     row = one(
         connection,
-        "SELECT id, next_seq, total FROM conversation WHERE tenant = ? AND name = ? AND fence = ?"
+        "SELECT id, next_seq, total, hash FROM conversation"
+        " WHERE tenant = ? AND name = ? AND fence = ?"
         " AND lease_owner = ?",
         (*lease.key, lease.fence, lease.owner),
     )

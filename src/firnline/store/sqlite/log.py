@@ -49,6 +49,7 @@ class Found(NamedTuple):
     id: int
     next_seq: int
     total: int
+    hash: str
 
     def entry_id(self, seq: int) -> int:
         """The number under which an entry, a segment or a digest of the conversation is kept."""
@@ -131,7 +132,7 @@ def _replay(
             idempotency_key=idempotency.key,
         )
     heads.flush(connection)  # they may have been appended a moment ago, in this very transaction
-    found = Found(key, head.id, head.next_seq, head.total)
+    found = Found(key, head.id, head.next_seq, head.total, head.hash)
     return Appended(tuple(span(connection, found, first, last)), replayed=True)
 
 
@@ -142,7 +143,7 @@ def find(connection: apsw.Connection, key: Key) -> Found | None:
     """The conversation, or None."""
     row = one(
         connection,
-        "SELECT id, next_seq, total FROM conversation WHERE tenant = ? AND name = ?",
+        "SELECT id, next_seq, total, hash FROM conversation WHERE tenant = ? AND name = ?",
         key,
     )
     return Found(key, *row) if row else None
@@ -184,7 +185,14 @@ def span(connection: apsw.Connection, found: Found, first: int, last: int) -> li
     if [record.seq for record in stored] != list(range(before, last + 1)):
         raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
+    _check_head(found, stored[-1])
     return proof.entries(stored, hash_before)
+
+
+def _check_head(found: Found, last: Record) -> None:
+    """The last entry of the log must be the one that the recorded head stands for."""
+    if last.seq == found.next_seq - 1 and last.hash != found.hash:
+        raise StoreCorrupt(f"{found.key.conversation}: the end of the log is not the recorded one")
 
 
 def records(
@@ -307,6 +315,7 @@ def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[E
         return []
     if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
         raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
+    _check_head(found, fitting[-1])
     return proof.entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
 
 

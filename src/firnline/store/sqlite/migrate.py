@@ -56,9 +56,11 @@ def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
 
 def check(connection: apsw.Connection, newest: int) -> int:
     """The database's schema version; raises if it is newer than `newest` or not Firnline's."""
-    version = int(connection.execute("PRAGMA user_version").get)
-    owner = int(connection.execute("PRAGMA application_id").get)
-    tables = int(connection.execute("SELECT count(*) FROM sqlite_schema").get)
+    # By one statement, so of one moment: another process may be creating the file right now.
+    version, owner, tables = connection.execute(
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
+        " FROM pragma_user_version, pragma_application_id"
+    ).get
     if tables and owner != APPLICATION_ID:
         raise StoreError(
             "this is a SQLite database, but not one of Firnline's; nothing was changed"
@@ -68,4 +70,4 @@ def check(connection: apsw.Connection, newest: int) -> int:
             f"the database has schema {version}, this Firnline knows {newest}; install a newer "
             "Firnline; nothing was changed"
         )
-    return version
+    return int(version)

@@ -19,14 +19,14 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
     """Index the next page of entries before `until`; returns whether there may be more."""
     row = one(
         connection,
-        "SELECT tenant, name, id, next_seq, total, indexed FROM conversation"
+        "SELECT tenant, name, id, next_seq, total, hash, indexed FROM conversation"
         " WHERE id = ? AND indexed < min(next_seq, ?)",
         (conversation, until),
     )
     if not row:
         return False
-    tenant, name, id_, next_seq, total, indexed = row
-    found = log.Found(Key(tenant, name), id_, next_seq, total)
+    tenant, name, id_, next_seq, total, hash_, indexed = row
+    found = log.Found(Key(tenant, name), id_, next_seq, total, hash_)
     stored = log.records(connection, found, indexed, next_seq - 1, tolerant=True)
     words, dates, end = [], [], next_seq
     for record in log.page(stored, limits.INDEX_PAGE):
@@ -71,7 +71,7 @@ def hits(
     match = " OR ".join('"' + " ".join(term) + '"' for term in asked)
     if conversation is None:
         rows = connection.execute(
-            "SELECT s.rowid, s.rank, c.id, c.name, c.next_seq, c.total FROM search s"
+            "SELECT s.rowid, s.rank, c.name, c.id, c.next_seq, c.total, c.hash FROM search s"
             " JOIN conversation c ON c.id = s.rowid >> 32"
             " WHERE s.terms MATCH ? AND c.tenant = ? ORDER BY s.rank, s.rowid DESC LIMIT ?",
             (match, tenant, limit),
@@ -85,7 +85,7 @@ def hits(
         " ORDER BY rank, rowid DESC LIMIT ?",
         (match, found.entry_id(0), found.entry_id(log.SEQ_MASK), limit),
     )
-    rest = (found.id, conversation, found.next_seq, found.total)
+    rest = (conversation, *found[1:])
     return [_hit(connection, tenant, (*row, *rest)) for row in rows.fetchall()]
 
 
@@ -95,10 +95,12 @@ def unindexed_hits(
     """Search, by reading it, what is not indexed: a store that is only read cannot catch up."""
     asked = set(query_terms(query))
     found: list[Hit] = []
-    for id_, next_seq in unindexed(connection, tenant, conversation):
+    for id_, _ in unindexed(connection, tenant, conversation):
         name, first = one(connection, "SELECT name, indexed FROM conversation WHERE id = ?", (id_,))
-        place = log.Found(Key(tenant, name), id_, next_seq, 0)
-        for record in log.records(connection, place, first, next_seq - 1, tolerant=True):
+        place = log.find(connection, Key(tenant, name))
+        if place is None:
+            continue
+        for record in log.records(connection, place, first, place.next_seq - 1, tolerant=True):
             message = _message(record)
             if message is not None and asked & all_terms(message):
                 found.append(Hit(name, log.span(connection, place, record.seq, record.seq)[0], 0.0))
@@ -108,9 +110,9 @@ def unindexed_hits(
 
 
 def _hit(connection: apsw.Connection, tenant: str, row: tuple[Any, ...]) -> Hit:
-    rowid, rank, id_, name, next_seq, total = row
+    rowid, rank, name, *rest = row
     seq = rowid & log.SEQ_MASK
-    found = log.Found(Key(tenant, name), id_, next_seq, total)
+    found = log.Found(Key(tenant, name), *rest)
     return Hit(name, log.span(connection, found, seq, seq)[0], -rank)
 
 

@@ -50,6 +50,7 @@ from firnline.store.sqlite.connection import (
     check_library,
     connect,
     errors,
+    release_cursors,
 )
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.writer import Work, Writer
@@ -193,7 +194,11 @@ class SqliteStore:
                 connection = self._local.connection = connect(self._place, writer=False)
                 self._connections.append(connection)
             with _snapshot(connection):
-                return work(connection)
+                try:
+                    return work(connection)
+                except BaseException as error:
+                    release_cursors(error)
+                    raise
 
     def _check_process(self) -> None:
         if self._process != os.getpid() and self._process:
@@ -396,7 +401,7 @@ class SqliteStore:
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""
-        self._check_process()
+        await self._read(lambda _: None)  # is it open, in this process?
         await asyncio.to_thread(self._copy_to, path, progress)
 
     def _copy_to(self, path: Path, progress: Progress | None) -> None:
@@ -406,20 +411,20 @@ class SqliteStore:
         half_done.unlink(missing_ok=True)
         with errors(half_done):
             target = apsw.Connection(str(half_done))
-        with errors(self._place.path):
-            source = connect(self._place, writer=False)
-            try:
-                # A snapshot, or every commit of others would make the copy begin anew.
-                source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
-                with target.backup("main", source, "main") as copy:
-                    while not copy.done:
-                        copy.step(_BACKUP_PAGES)
-                        if progress is not None:
-                            progress(copy.page_count - copy.remaining, copy.page_count)
-            finally:
-                target.close()
-                source.close()
-        half_done.replace(path)
+        try:
+            with errors(self._place.path), closing(connect(self._place, writer=False)) as source:
+                _copy(source, target, progress)
+            half_done.replace(path)
+        finally:
+            target.close()
+            half_done.unlink(missing_ok=True)
+
+    def owns(self, path: Path) -> bool:
+        """See `Store.owns`."""
+        # By name and inode, never by opening it: that would drop SQLite's locks.
+        own = self._place.path
+        files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
+        return any(path.exists() and file.exists() and path.samefile(file) for file in files)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""
@@ -427,6 +432,16 @@ class SqliteStore:
             return await self._read(lambda con: health.check(con, self._place, thorough=thorough))
         except StoreCorrupt as error:
             return [Finding("pages", "broken", str(error))]
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
+    # In a snapshot, or every commit of others would make the copy begin anew.
+    source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
+    with target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(_BACKUP_PAGES)
+            if progress is not None:
+                progress(copy.page_count - copy.remaining, copy.page_count)
 
 
 @contextmanager

@@ -19,7 +19,7 @@ import apsw
 
 from firnline import limits
 from firnline.errors import StoreCorrupt, StoreError, StoreTimeout, StoreUnavailable
-from firnline.store.sqlite.connection import Place, connect, errors
+from firnline.store.sqlite.connection import Place, connect, errors, release_cursors
 
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
@@ -197,6 +197,7 @@ class Writer:
                     outcomes.append(_Outcome(job, result=job.work(connection)))
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
                 outcomes.append(_Outcome(job, error=error))
+                release_cursors(error)
                 if self._hooks.mark(connection) != mark or not connection.in_transaction:
                     self._recover(error)
                     return outcomes if len(batch) == 1 else None
@@ -234,6 +235,7 @@ class Writer:
 
     def _recover(self, error: BaseException) -> None:
         """Get back to a state from which the next write can be tried, or must not be."""
+        release_cursors(error)
         self._hooks.forget()
         if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
             self._fatal = f"{error}; nothing more is written to it"

@@ -1,0 +1,166 @@
+"""Damage on the disk: verify finds it, and no reader is ever given a text that was not said."""
+
+from datetime import UTC, datetime
+
+import pytest
+from cells import cells, leaf_pages
+from torture_kit import TORTURE, memory_at, soon
+
+from firnline.errors import StoreCorrupt
+from firnline.message import Message, ToolCall
+
+LIVE = 6
+WRONG_SHOWN = 20
+CONVERSATIONS = ("glacier", "valley")
+AT = datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
+
+
+def messages():
+    """Of every shape: plain, named, with a tool call, with metadata, in several scripts."""
+    call = ToolCall.of("call-1", "measure", {"what": "depth"})
+    return [
+        Message.user("How deep is the firn?", created_at=AT),
+        Message.assistant(None, tool_calls=[call], created_at=AT),
+        Message.tool("42 m", tool_call_id="call-1", created_at=AT),
+        Message.assistant("Forty-two metres.", name="driller", created_at=AT),
+        Message.user("万年雪は深い 🧊", metadata={"mood": "glücklich"}, created_at=AT),
+        Message.user("x", created_at=AT),
+    ]
+
+
+@pytest.fixture
+async def intact(database):
+    """A closed database with two archived segments and live entries; returns path and texts."""
+    async with memory_at(database) as memory:
+        for _ in range(2):
+            await memory.append("glacier", messages())
+            await memory.archive("glacier", keep=0)
+        for conversation in CONVERSATIONS:
+            await memory.append(conversation, messages())
+        await memory.recall(None, "firn")  # so that everything is indexed
+        truth = {name: await memory.read(name) for name in CONVERSATIONS}
+    assert [entry.archived for entry in truth["glacier"]] == [True] * 12 + [False] * LIVE
+    return database, {
+        name: [entry.message.text for entry in entries] for name, entries in truth.items()
+    }
+
+
+class Examination:
+    """What a damaged copy looks like to its readers."""
+
+    def __init__(self, path, truth):
+        self._truth = truth
+        self._path = path
+        self.noticed = False
+        self.wrong = []
+
+    async def run(self):
+        try:
+            async with memory_at(self._path, read_only=True) as memory:
+                for name in CONVERSATIONS:
+                    await self._look(self._verify, memory, name)
+                    await self._look(self._read, memory, name)
+                    await self._look(self._newest, memory, name)
+                await self._look(self._recall, memory, None)
+        except StoreCorrupt:
+            self.noticed = True
+        return self
+
+    async def _look(self, how, memory, name):
+        try:
+            await soon(how(memory, name))
+        except StoreCorrupt:
+            self.noticed |= how == self._verify
+        except Exception as error:  # noqa: BLE001 - any other kind is what is looked for
+            self.wrong.append(f"{how.__name__[1:]} raised {error!r:.90}")
+
+    async def _verify(self, memory, name):
+        self.noticed |= not (await memory.verify(name)).ok
+
+    async def _read(self, memory, name):
+        texts = [entry.message.text for entry in await memory.read(name)]
+        if texts != self._truth[name]:
+            self.wrong.append(f"read returned {texts}")
+
+    async def _newest(self, memory, name):
+        for entry in await memory.newest(name, tokens=60):
+            self._compare("newest", name, entry)
+
+    async def _recall(self, memory, _):
+        for hit in await memory.recall(None, "firn metres 万年雪 x"):
+            self._compare("recall", hit.conversation, hit.entry)
+
+    def _compare(self, how, name, entry):
+        if self._truth.get(name, ())[entry.seq : entry.seq + 1] != [entry.message.text]:
+            self.wrong.append(f"{how} returned {entry.message.text!r} as {name} {entry.seq}")
+
+
+class Copies:
+    """Copies of a database with one byte changed each, examined one after the other."""
+
+    def __init__(self, intact, folder):
+        self.path, self._truth = intact
+        self._data = self.path.read_bytes()
+        self._copy = folder / "damaged.db"
+
+    async def flip(self, at, mask):
+        damaged = bytearray(self._data)
+        damaged[at] ^= mask
+        for side in ("-wal", "-shm"):
+            self._copy.with_name(self._copy.name + side).unlink(missing_ok=True)
+        self._copy.write_bytes(damaged)
+        return await Examination(self._copy, self._truth).run()
+
+
+def masks(rng):
+    return [1 << bit for bit in range(8)] if TORTURE else [1 << rng.randrange(8)]
+
+
+async def flip_cells(copies, chosen, rng, *, verified=True):
+    """Every byte of the chosen rows in turn; whatever goes unnoticed, or is served wrong."""
+    wrong = []
+    for cell in chosen:
+        for at in range(cell.start, cell.end):
+            for mask in masks(rng):
+                found = await copies.flip(at, mask)
+                if verified and not found.noticed and at != cell.unused:
+                    found.wrong.append("verify did not notice")
+                if found.wrong:
+                    place = f"{cell.table} {cell.rowid:#x}, byte {at - cell.start} ^ {mask:#04x}"
+                    wrong.append(f"{place}: {'; '.join(found.wrong)}")
+    assert not wrong, f"{len(wrong)} flips:\n" + "\n".join(wrong[:WRONG_SHOWN])
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_every_flipped_byte_of_a_live_entry_is_found(intact, tmp_path, rng):
+    chosen = cells(intact[0], "entry")[:LIVE]
+    assert len(chosen) == LIVE
+    await flip_cells(Copies(intact, tmp_path), chosen, rng)
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_every_flipped_byte_of_a_segment_is_found(intact, tmp_path, rng):
+    chosen = cells(intact[0], "segment")
+    assert len(chosen) == 2
+    await flip_cells(Copies(intact, tmp_path), chosen, rng)
+
+
+@pytest.mark.promise("byte-exact")
+async def test_no_flipped_byte_of_a_conversation_is_served(intact, tmp_path, rng):
+    """Its row says whose the entries are and where they end: nothing is lost or lent by a flip."""
+    chosen = cells(intact[0], "conversation")
+    assert len(chosen) == len(CONVERSATIONS)
+    await flip_cells(Copies(intact, tmp_path), chosen, rng, verified=False)
+
+
+@pytest.mark.promise("byte-exact")
+@pytest.mark.skipif(not TORTURE, reason="takes minutes")
+@pytest.mark.parametrize("table", ["entry", "segment", "search_data"])
+async def test_no_flipped_byte_of_a_page_is_served(intact, tmp_path, rng, table):
+    """The gaps between rows too: there, a flip may go unnoticed, because it changes nothing."""
+    copies, wrong = Copies(intact, tmp_path), []
+    for offset, size in leaf_pages(intact[0], table):
+        for at in range(offset, offset + size):
+            found = await copies.flip(at, 1 << rng.randrange(8))
+            wrong.extend(f"byte {at - offset} of the page at {offset}: {w}" for w in found.wrong)
+    assert not wrong, f"{len(wrong)} problems:\n" + "\n".join(wrong[:WRONG_SHOWN])
