@@ -256,26 +256,19 @@ class Memory:
         is not the one it was taken from, however consistent it is in itself.
         """
         key = self._key(conversation)
-        head = await self._store.head(key)
+        try:
+            head = await self._store.head(key)
+        except StoreCorrupt as error:
+            return Verification(conversation, 0, 0, "", (Problem(str(error)),))
         if head is None:
             raise UnknownConversation(f"there is no conversation {conversation!r}")
         audit = Audit(key, anchor)
         try:
-            while audit.seq < head.entries:
-                page = min(limits.READ_PAGE, head.entries - audit.seq)
-                records = await self._store.records(key, audit.seq, page)
-                if not records:
-                    break  # missing, or erased while we were at it
-                await asyncio.to_thread(audit.take, records)
-                if progress is not None:
-                    progress(min(audit.seq, head.entries), head.entries)
-            await self._store.digests(key)  # each one is checked against its checksum
-            if await self._store.records(key, head.entries, 1):
-                audit.beyond(await self._store.head(key), head)
-            if audit.seq < head.entries and await self._store.head(key) is None:
-                raise UnknownConversation(f"{conversation!r} was erased while it was verified")
+            await _walk(self._store, audit, head, progress)
         except StoreCorrupt as error:
             audit.problems.append(Problem(str(error)))
+        if audit.seq < head.entries and await self._store.head(key) is None:
+            raise UnknownConversation(f"{conversation!r} was erased while it was verified")
         return audit.close(head)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
@@ -334,3 +327,18 @@ def _counted(
         tokens = count.message(message)
         drafts.append(Draft(message, body, int(tokens), tokens.tokenizer))
     return drafts
+
+
+async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | None) -> None:
+    """Take the audit over every record up to the head, and a look behind it."""
+    while audit.seq < head.entries:
+        page = min(limits.READ_PAGE, head.entries - audit.seq)
+        records = await store.records(audit.key, audit.seq, page)
+        if not records:
+            break
+        await asyncio.to_thread(audit.take, records)
+        if progress is not None:
+            progress(min(audit.seq, head.entries), head.entries)
+    await store.digests(audit.key)  # each one is checked against its checksum
+    if await store.records(audit.key, head.entries, 1):
+        audit.beyond(await store.head(audit.key), head)

@@ -1,8 +1,8 @@
 """Archived entries: columns of what a run of entries has in common, and their texts, compressed.
 
 A plain text message costs its compressed text and a few bytes for its role, time and tokens; any
-other message is kept as its canonical bytes. What is unpacked is compared with a checksum of the
-plain bytes, and its hashes are derived again, so a damaged segment is an error and never a text.
+other message is kept as its canonical bytes. What is unpacked is compared with a checksum, and its
+hashes are derived again, so a damaged segment is an error and never a text.
 
 The dictionary is part of the package. It is not trained on the user's own messages: fragments of
 them would live on in it after `erase`.
@@ -55,12 +55,13 @@ def spans(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def pack(records: Sequence[Record]) -> tuple[bytes, bytes]:
-    """Compress records; returns the segment's bytes and the checksum of its plain bytes."""
+    """Compress records; returns the segment's bytes and their checksum."""
     columns, texts = _columns(records)
     header = bytearray([_FORMAT])
     _put(header, len(columns))
     _put(header, len(texts))
-    return bytes(header + columns) + _compressor().compress(texts), _checksum(columns, texts)
+    packed = bytes(header + columns) + _compressor().compress(texts)
+    return packed, _checksum(packed, texts)
 
 
 def unpack(
@@ -76,7 +77,7 @@ def unpack(
         texts = _decompress(data.rest(), texts_size)
     except (zstandard.ZstdError, IndexError) as error:
         raise StoreCorrupt("an archived segment cannot be decompressed") from error
-    if _checksum(columns, texts) != checksum:
+    if _checksum(packed, texts) != checksum:
         raise StoreCorrupt("an archived segment does not match its checksum")
     try:
         return _records(columns, texts, first_seq, hash_before, total_before)
@@ -84,9 +85,10 @@ def unpack(
         raise StoreCorrupt("an archived segment is not one") from error
 
 
-def _checksum(columns: bytes, texts: bytes) -> bytes:
-    size = len(columns).to_bytes(8, "big")
-    return hashlib.sha256(size + columns + texts).digest()[:_CHECKSUM_BYTES]
+def _checksum(packed: bytes, texts: bytes) -> bytes:
+    """Over what is stored and what it stands for: neither disk nor codec is trusted."""
+    size = len(packed).to_bytes(8, "big")
+    return hashlib.sha256(size + packed + texts).digest()[:_CHECKSUM_BYTES]
 
 
 # -- columns ----------------------------------------------------------------------------------

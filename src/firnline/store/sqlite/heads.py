@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import apsw
 
+from firnline.errors import StoreCorrupt
 from firnline.log import Key, genesis
 from firnline.store.sqlite.connection import one
 
@@ -108,22 +109,24 @@ class Heads:
         if head is None:
             row = one(
                 connection,
-                "SELECT id, next_seq, total, hash, updated_at FROM conversation"
+                "SELECT genesis, id, next_seq, total, hash, updated_at FROM conversation"
                 " WHERE tenant = ? AND name = ?",
                 key,
             )
             if not row:
                 return None
-            head = self._known[key] = OpenHead(*row)
+            if row[0] != genesis(key):
+                raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
+            head = self._known[key] = OpenHead(*row[1:])
         return head
 
     def create(self, connection: apsw.Connection, key: Key, now: int) -> OpenHead:
         """Create the conversation."""
         start = genesis(key)
         connection.execute(
-            "INSERT INTO conversation (tenant, name, hash, created_at, updated_at)"
-            " VALUES (?, ?, ?, ?, ?)",
-            (*key, start, now, now),
+            "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
+            (*key, start, start, now, now),
         )
         head = OpenHead(connection.last_insert_rowid(), 0, 0, start, now)
         self._known[key] = head

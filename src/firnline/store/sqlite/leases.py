@@ -117,14 +117,14 @@ def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> N
 def _held(connection: apsw.Connection, lease: Lease) -> log.Found:
     row = one(
         connection,
-        "SELECT id, next_seq, total, hash FROM conversation"
+        "SELECT id, next_seq, total, hash, genesis FROM conversation"
         " WHERE tenant = ? AND name = ? AND fence = ?"
         " AND lease_owner = ?",
         (*lease.key, lease.fence, lease.owner),
     )
     if not row:
         raise overtaken(lease)
-    return log.Found(lease.key, *row)
+    return log.Found.of(lease.key, row)
 
 
 def _put(connection: apsw.Connection, found: log.Found, digest: Digest, fence: int) -> None:

@@ -35,7 +35,8 @@ _SPAN: Final = (
     " WHERE id BETWEEN ? AND ? ORDER BY id"
 )
 _HEAD: Final = (
-    "SELECT name, next_seq - 1, hash, total, created_at, updated_at, project, metadata,"
+    "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
+    " metadata,"
     " (SELECT coalesce(sum(last_seq - (s.id & 4294967295) + 1), 0) FROM segment s"
     "  WHERE s.id BETWEEN c.id << 32 AND (c.id << 32) + 4294967295)"
     " FROM conversation c"
@@ -50,6 +51,15 @@ class Found(NamedTuple):
     next_seq: int
     total: int
     hash: str
+
+    @classmethod
+    def of(cls, key: Key, row: Sequence[Any]) -> Found:
+        """From ``id, next_seq, total, hash, genesis`` of a conversation's row."""
+        id_, next_seq, total, hash_, start = row
+        sane = _are(int, next_seq, total) and min(next_seq, total) >= 0 and _are(str, hash_)
+        if start != genesis(key) or not sane or (next_seq == 0) != (hash_ == start):
+            raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
+        return cls(key, id_, next_seq, total, hash_)
 
     def entry_id(self, seq: int) -> int:
         """The number under which an entry, a segment or a digest of the conversation is kept."""
@@ -143,10 +153,15 @@ def find(connection: apsw.Connection, key: Key) -> Found | None:
     """The conversation, or None."""
     row = one(
         connection,
-        "SELECT id, next_seq, total, hash FROM conversation WHERE tenant = ? AND name = ?",
+        "SELECT id, next_seq, total, hash, genesis FROM conversation WHERE tenant = ? AND name = ?",
         key,
     )
-    return Found(key, *row) if row else None
+    return Found.of(key, row) if row else None
+
+
+def _are(kind: type, *values: Any) -> bool:
+    """SQLite's types can change by a flipped bit, whatever the schema says."""
+    return all(type(value) is kind for value in values)
 
 
 def head(connection: apsw.Connection, key: Key) -> Head | None:
@@ -168,12 +183,15 @@ def conversations(
 
 
 def _head(row: tuple[Any, ...]) -> Head:
-    name, seq, hash_, total, created, updated, project, metadata, archived = row
+    tenant, name, start, next_seq, hash_, total, *rest = row
+    created, updated, project, metadata, archived = rest
+    Found.of(Key(tenant, name), (0, next_seq, total, hash_, start))
     try:
         times = from_microseconds(created), from_microseconds(updated)
-        return Head(name, seq, hash_, total, *times, project, json.loads(metadata), archived)
-    except (ValueError, OverflowError) as error:
-        raise StoreCorrupt(f"what is known of the conversation {name!r} is damaged") from error
+        about = project, json.loads(metadata), archived
+        return Head(name, next_seq - 1, hash_, total, *times, *about)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise StoreCorrupt(f"the row of the conversation {name!r} is damaged") from error
 
 
 def span(connection: apsw.Connection, found: Found, first: int, last: int) -> list[Entry]:
@@ -202,18 +220,32 @@ def records(
 
     A damaged segment raises `StoreCorrupt`; if `tolerant`, its records say what the problem is.
     """
-    live = connection.execute(_SPAN, (found.entry_id(first), found.entry_id(last)))
+    live = _live(connection, found, first, last)
     waiting = next(live, None)
     for row in segment_rows(connection, found, first, last):
-        while waiting is not None and waiting[0] < row[0]:
-            yield record(waiting)
+        while waiting is not None and waiting.seq < row[0] & SEQ_MASK:
+            yield waiting
             waiting = next(live, None)
         for item in unpack_segment(row, tolerant=tolerant):
             if first <= item.seq <= last:
                 yield item
     while waiting is not None:
-        yield record(waiting)
+        yield waiting
         waiting = next(live, None)
+
+
+def _live(
+    connection: apsw.Connection, found: Found, first: int, last: int, order: str = ""
+) -> Iterator[Record]:
+    rows = connection.execute(f"{_SPAN} {order}", (found.entry_id(first), found.entry_id(last)))
+    for id_, body, tokens, total, hash_, tokenizer in rows:
+        if id_ >> limits.SEQ_BITS != found.id:
+            raise StoreCorrupt(f"{found.key.conversation}: a row among its entries is not its own")
+        whole = _are(bytes, body) and _are(int, tokens, total) and _are(str, hash_, tokenizer)
+        if whole:
+            yield Record(id_ & SEQ_MASK, body, tokens, total, hash_, tokenizer)
+        else:
+            yield Record(id_ & SEQ_MASK, b"", 0, 0, "", "", problem="its row is damaged")
 
 
 def page(items: Iterable[Record], limit: int) -> list[Record]:
@@ -226,12 +258,6 @@ def page(items: Iterable[Record], limit: int) -> list[Record]:
         if len(taken) >= limit or size >= limits.PAGE_BYTES_MAX:
             break
     return taken
-
-
-def record(row: tuple[Any, ...]) -> Record:
-    """A row of the entry table."""
-    id_, body, tokens, total, hash_, tokenizer = row
-    return Record(id_ & SEQ_MASK, body, tokens, total, hash_, tokenizer)
 
 
 def segment_rows(
@@ -254,6 +280,7 @@ def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Reco
     id_, last_seq, hash_before, hash_, total_before, total, checksum, body = row
     first_seq = id_ & SEQ_MASK
     try:
+        _check_types(row)
         found = segments.unpack(
             body,
             checksum,
@@ -266,10 +293,23 @@ def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Reco
         if not tolerant:
             raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
         return [
-            Record(seq, b"", 0, total, "", "", archived=True, problem=str(error))
-            for seq in range(first_seq, min(last_seq, first_seq + limits.SEGMENT_ENTRIES_MAX) + 1)
+            Record(seq, b"", 0, 0, "", "", archived=True, problem=str(error))
+            for seq in _claimed(first_seq, last_seq)
         ]
     return found
+
+
+def _check_types(row: Sequence[Any]) -> None:
+    _, last_seq, hash_before, hash_, total_before, total, checksum, body = row
+    texts = _are(str, hash_before, hash_) and _are(bytes, checksum, body)
+    if not texts or not _are(int, last_seq, total_before, total):
+        raise StoreCorrupt("the row of an archived segment is damaged")
+
+
+def _claimed(first_seq: int, last_seq: Any) -> range:
+    """The entries that a damaged row says it holds, as far as that can be."""
+    last = last_seq if _are(int, last_seq) else first_seq
+    return range(first_seq, max(first_seq, min(last, first_seq + limits.SEGMENT_ENTRIES_MAX)) + 1)
 
 
 def _check_end(last: Record, row: tuple[int, str, int]) -> None:
@@ -307,6 +347,8 @@ def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[E
     """Walk back from the end until the next entry would not fit."""
     fitting: list[Record] = []
     for item in _backwards(connection, found):
+        if item.problem:
+            raise StoreCorrupt(f"entry {item.seq}: {item.problem}", seq=item.seq)
         if found.total - (item.total - item.tokens) > tokens_max:
             break
         fitting.append(item)
@@ -322,11 +364,10 @@ def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[E
 def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
     end = found.next_seq - 1
     while end >= 0:
-        rows = connection.execute(f"{_SPAN} DESC", (found.entry_id(0), found.entry_id(end)))
-        for row in rows:
-            if row[0] & SEQ_MASK != end:
+        for item in _live(connection, found, 0, end, "DESC"):
+            if item.seq != end:
                 break
-            yield record(row)
+            yield item
             end -= 1
         if end < 0:
             return

@@ -19,25 +19,25 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
     """Index the next page of entries before `until`; returns whether there may be more."""
     row = one(
         connection,
-        "SELECT tenant, name, id, next_seq, total, hash, indexed FROM conversation"
+        "SELECT tenant, name, indexed, id, next_seq, total, hash, genesis FROM conversation"
         " WHERE id = ? AND indexed < min(next_seq, ?)",
         (conversation, until),
     )
     if not row:
         return False
-    tenant, name, id_, next_seq, total, hash_, indexed = row
-    found = log.Found(Key(tenant, name), id_, next_seq, total, hash_)
-    stored = log.records(connection, found, indexed, next_seq - 1, tolerant=True)
-    words, dates, end = [], [], next_seq
+    tenant, name, indexed, *rest = row
+    found = log.Found.of(Key(tenant, name), rest)
+    stored = log.records(connection, found, indexed, found.next_seq - 1, tolerant=True)
+    words, dates, end = [], [], found.next_seq
     for record in log.page(stored, limits.INDEX_PAGE):
         end = record.seq + 1
         message = _message(record)
         if message is not None:
             words.append((found.entry_id(record.seq), " ".join(index_terms(searchable(message)))))
-            dates.append((id_, microseconds(message.created_at or EPOCH), record.seq))
+            dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
     connection.executemany("INSERT INTO search (rowid, terms) VALUES (?, ?)", words)
     connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
-    connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, id_))
+    connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, found.id))
     return True
 
 
@@ -71,12 +71,16 @@ def hits(
     match = " OR ".join('"' + " ".join(term) + '"' for term in asked)
     if conversation is None:
         rows = connection.execute(
-            "SELECT s.rowid, s.rank, c.name, c.id, c.next_seq, c.total, c.hash FROM search s"
+            "SELECT s.rowid, s.rank, c.name, c.id, c.next_seq, c.total, c.hash, c.genesis"
+            " FROM search s"
             " JOIN conversation c ON c.id = s.rowid >> 32"
             " WHERE s.terms MATCH ? AND c.tenant = ? ORDER BY s.rank, s.rowid DESC LIMIT ?",
             (match, tenant, limit),
         )
-        return [_hit(connection, tenant, row) for row in rows.fetchall()]
+        return [
+            _hit(connection, log.Found.of(Key(tenant, str(row[2])), row[3:]), row)
+            for row in rows.fetchall()
+        ]
     found = log.find(connection, Key(tenant, conversation))
     if found is None:
         return []
@@ -85,8 +89,7 @@ def hits(
         " ORDER BY rank, rowid DESC LIMIT ?",
         (match, found.entry_id(0), found.entry_id(log.SEQ_MASK), limit),
     )
-    rest = (conversation, *found[1:])
-    return [_hit(connection, tenant, (*row, *rest)) for row in rows.fetchall()]
+    return [_hit(connection, found, row) for row in rows.fetchall()]
 
 
 def unindexed_hits(
@@ -109,11 +112,10 @@ def unindexed_hits(
     return found
 
 
-def _hit(connection: apsw.Connection, tenant: str, row: tuple[Any, ...]) -> Hit:
-    rowid, rank, name, *rest = row
+def _hit(connection: apsw.Connection, found: log.Found, row: tuple[Any, ...]) -> Hit:
+    rowid, rank, *_ = row
     seq = rowid & log.SEQ_MASK
-    found = log.Found(Key(tenant, name), *rest)
-    return Hit(name, log.span(connection, found, seq, seq)[0], -rank)
+    return Hit(found.key.conversation, log.span(connection, found, seq, seq)[0], -rank)
 
 
 def _message(record: Record) -> Message | None:

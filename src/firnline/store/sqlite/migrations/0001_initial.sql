@@ -6,6 +6,7 @@ CREATE TABLE conversation (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant      TEXT NOT NULL,
     name        TEXT NOT NULL,
+    genesis     TEXT NOT NULL, -- of tenant and name; a row that is damaged there is nobody's
     project     TEXT,
     metadata    TEXT NOT NULL DEFAULT '{}',
     next_seq    INTEGER NOT NULL DEFAULT 0,
@@ -31,8 +32,8 @@ CREATE TABLE entry (
     body      BLOB NOT NULL
 ) STRICT;
 
--- Archived entries, compressed. id = conversation.id << 32 | first seq. `checksum` is of the plain
--- bytes; `hash_before` and `total_before` are the chain and the total in front of the first entry.
+-- Archived entries, compressed. id = conversation.id << 32 | first seq. `checksum` is of the packed
+-- and of the plain bytes; `hash_before` and `total_before` are the chain and the total in front of the first entry.
 CREATE TABLE segment (
     id           INTEGER PRIMARY KEY,
     last_seq     INTEGER NOT NULL,
