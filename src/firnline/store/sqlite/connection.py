@@ -86,6 +86,15 @@ def connect(place: Place, *, writer: bool) -> apsw.Connection:
     if writer:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
     connection = apsw.Connection(str(place.path), flags=flags, vfs=place.vfs)
+    try:
+        _set_up(connection, place, writer=writer)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _set_up(connection: apsw.Connection, place: Place, *, writer: bool) -> None:
     connection.set_busy_handler(_patience(place.busy_seconds))
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
@@ -97,7 +106,6 @@ def connect(place: Place, *, writer: bool) -> apsw.Connection:
         mode = connection.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
             raise StoreError(f"{place.path}: SQLite answered journal_mode={mode}, WAL is needed")
-    return connection
 
 
 def _patience(seconds: float) -> Callable[[int], bool]:

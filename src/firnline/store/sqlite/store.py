@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import threading
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -43,21 +42,30 @@ from firnline.log import (
 from firnline.message import microseconds, utc_now
 from firnline.protocols import Clock, Finding, Progress
 from firnline.store.digests import check_seconds
-from firnline.store.sqlite import archive, erase, health, leases, log, migrate, projects, search
+from firnline.store.sqlite import (
+    archive,
+    backup,
+    erase,
+    health,
+    leases,
+    log,
+    migrate,
+    projects,
+    search,
+)
 from firnline.store.sqlite.connection import (
     Place,
     check_filesystem,
     check_library,
     connect,
     errors,
-    release_cursors,
 )
 from firnline.store.sqlite.heads import Heads
+from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.writer import Work, Writer
 from firnline.text import Json
 
 T = TypeVar("T")
-_BACKUP_PAGES = 1_024
 
 logger = logging.getLogger("firnline")
 
@@ -95,9 +103,7 @@ class SqliteStore:
         self._clock = clock
         self._heads = Heads(search.index_pending)
         self._writer: Writer | None = None
-        self._readers: ThreadPoolExecutor | None = None
-        self._local = threading.local()
-        self._connections: list[apsw.Connection] = []
+        self._readers: Readers | None = None
         self._process = 0
 
     # -- opening and closing ------------------------------------------------------------------
@@ -115,7 +121,7 @@ class SqliteStore:
         check_library()
         check_filesystem(self._place.path)
         connection = await asyncio.to_thread(self._open_file)
-        self._readers = ThreadPoolExecutor(limits.READERS, "firnline-reader")
+        self._readers = Readers(self._place)
         _open_here[self._place.path] += 1
         if connection is None:
             return
@@ -132,6 +138,18 @@ class SqliteStore:
             raise
 
     def _open_file(self) -> apsw.Connection | None:
+        """Open the file, with patience: SQLite does not wait while others create it."""
+        deadline = time.monotonic() + self._place.busy_seconds
+        while True:
+            try:
+                return self._try_to_open_file()
+            except StoreUnavailable as error:
+                busy = isinstance(error.__cause__, apsw.BusyError)
+                if not busy or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.005)
+
+    def _try_to_open_file(self) -> apsw.Connection | None:
         with errors(self._place.path):
             if self._place.read_only or self._place.path.exists():
                 # Looked at before anything is written: what is not ours stays as it is.
@@ -154,10 +172,8 @@ class SqliteStore:
         if readers is not None and self._process == os.getpid():
             await asyncio.shield(asyncio.to_thread(self._let_go, readers, writer))
 
-    def _let_go(self, readers: ThreadPoolExecutor, writer: Writer | None) -> None:
-        readers.shutdown()
-        while self._connections:
-            self._connections.pop().close()
+    def _let_go(self, readers: Readers, writer: Writer | None) -> None:
+        readers.close()
         if writer is not None:
             writer.close()
         _open_here[self._place.path] -= 1
@@ -183,22 +199,7 @@ class SqliteStore:
         self._check_process()
         if self._readers is None:
             raise StoreError("the store is not open")
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, self._in_snapshot, work)
-
-    def _in_snapshot(self, work: Work[T]) -> T:
-        """Run on this thread's own connection; all that `work` reads is of one moment."""
-        with errors(self._place.path):
-            connection: apsw.Connection | None = getattr(self._local, "connection", None)
-            if connection is None:
-                connection = self._local.connection = connect(self._place, writer=False)
-                self._connections.append(connection)
-            with _snapshot(connection):
-                try:
-                    return work(connection)
-                except BaseException as error:
-                    release_cursors(error)
-                    raise
+        return await self._readers.run(work)
 
     def _check_process(self) -> None:
         if self._process != os.getpid() and self._process:
@@ -402,22 +403,7 @@ class SqliteStore:
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""
         await self._read(lambda _: None)  # is it open, in this process?
-        await asyncio.to_thread(self._copy_to, path, progress)
-
-    def _copy_to(self, path: Path, progress: Progress | None) -> None:
-        if path.exists():
-            raise InputError(f"{path} exists already; a backup goes to a new file")
-        half_done = path.with_name(path.name + ".partial")
-        half_done.unlink(missing_ok=True)
-        with errors(half_done):
-            target = apsw.Connection(str(half_done))
-        try:
-            with errors(self._place.path), closing(connect(self._place, writer=False)) as source:
-                _copy(source, target, progress)
-            half_done.replace(path)
-        finally:
-            target.close()
-            half_done.unlink(missing_ok=True)
+        await asyncio.to_thread(backup.copy_to, self._place, path, progress)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""
@@ -432,26 +418,6 @@ class SqliteStore:
             return await self._read(lambda con: health.check(con, self._place, thorough=thorough))
         except StoreCorrupt as error:
             return [Finding("pages", "broken", str(error))]
-
-
-def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
-    # In a snapshot, or every commit of others would make the copy begin anew.
-    source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
-    with target.backup("main", source, "main") as copy:
-        while not copy.done:
-            copy.step(_BACKUP_PAGES)
-            if progress is not None:
-                progress(copy.page_count - copy.remaining, copy.page_count)
-
-
-@contextmanager
-def _snapshot(connection: apsw.Connection) -> Iterator[None]:
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
 
 
 def _with_found(key: Key, work: Callable[[apsw.Connection, log.Found], T], otherwise: T) -> Work[T]:

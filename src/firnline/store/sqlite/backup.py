@@ -1,0 +1,42 @@
+"""Copying the database while it is in use, by SQLite itself: nobody else may open the live file."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Final
+
+import apsw
+
+from firnline.errors import InputError
+from firnline.protocols import Progress
+from firnline.store.sqlite.connection import Place, connect, errors
+
+_PAGES_AT_ONCE: Final = 1_024
+
+
+def copy_to(place: Place, path: Path, progress: Progress | None) -> None:
+    """Write a copy to a new file, which appears only when it is complete. Blocks."""
+    if path.exists():
+        raise InputError(f"{path} exists already; a backup goes to a new file")
+    half_done = path.with_name(path.name + ".partial")
+    half_done.unlink(missing_ok=True)
+    with errors(half_done):
+        target = apsw.Connection(str(half_done))
+    try:
+        with errors(place.path), closing(connect(place, writer=False)) as source:
+            _copy(source, target, progress)
+        half_done.replace(path)
+    finally:
+        target.close()
+        half_done.unlink(missing_ok=True)
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
+    # In a snapshot, or every commit of others would make the copy begin anew.
+    source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
+    with target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(_PAGES_AT_ONCE)
+            if progress is not None:
+                progress(copy.page_count - copy.remaining, copy.page_count)
