@@ -1,6 +1,7 @@
 """Export and import: a round trip is the identity, a damaged file is refused whole."""
 
 import asyncio
+import hashlib
 import json
 import os
 
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from firnline import Digest, Memory, Message, Project
 from firnline.errors import ConflictError, InputError, UnknownConversation
-from firnline.log import Key
+from firnline.log import Key, chain, genesis
 from strategies import clean, json_objects, messages
 
 pytestmark = pytest.mark.promise("round-trip")
@@ -207,3 +208,90 @@ async def test_the_format_is_plain_json_lines(memory, tmp_path):
     assert conversation["conversation"] == "c"
     assert entry["message"]["content"] == "hello"
     assert manifest["manifest"]["entries"] == 1
+
+
+def _forged(path, tenant, lines):
+    """A file whose hashes and manifest are right, whatever is in it."""
+    digest = hashlib.sha256()
+    with path.open("wb") as file:
+        for line in [{"firnline": 1, "tenant": tenant}, *lines]:
+            data = json.dumps(line, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+            digest.update(data)
+            file.write(data)
+        entries = [line for line in lines if "seq" in line]
+        counts = {
+            "conversations": sum("conversation" in line for line in lines),
+            "entries": len(entries),
+            "tokens": sum(entry["tokens"] for entry in entries),
+        }
+        file.write(
+            json.dumps({"manifest": {**counts, "sha256": digest.hexdigest()}}).encode() + b"\n"
+        )
+
+
+def _entry(tokens=3, tokenizer="o200k_base", message=None):
+    body = message or {"role": "user", "content": "x", "created_at": "2026-01-01T00:00:00.000000Z"}
+    text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
+    hash_ = chain(genesis(Key("t", "c")), text, tokens, tokenizer)
+    return {"seq": 0, "tokens": tokens, "tokenizer": tokenizer, "hash": hash_, "message": body}
+
+
+def _conversation(entry, **fields):
+    about = {"conversation": "c", "entries": 1, "head": entry["hash"], "project": None}
+    return {**about, "metadata": {}, **fields}
+
+
+DIGEST = {"version": 1, "first_seq": 0, "last_seq": 0, "base": None, "status": "completed"}
+
+
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [_conversation(_entry(tokens=-3)), _entry(tokens=-3)],
+        [_conversation(_entry(tokenizer="mine")), _entry(tokenizer="mine")],
+        [_conversation(_entry(message={"role": "user"})), _entry(message={"role": "user"})],
+        [_conversation(e := _entry(message={"role": "user", "content": "x", "new": 1})), e],
+        [_conversation(_entry(), metadata=[1]), _entry()],
+        [_conversation(_entry(), project={"x": 1}), _entry()],
+        [_conversation(_entry(), project="\x1b[2J"), _entry()],
+        [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "version": (2 << 32) | 1}}],
+        [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "version": "x"}}],
+        [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "status": "odd"}}],
+        [_conversation(_entry()), _entry(), {"digest": 7}],
+        [{"project": {"name": "p", "status": 7}}],
+        [{"project": "p"}],
+    ],
+    ids=range(13),
+)
+async def test_a_forged_file_is_refused_whole(memory, tmp_path, lines):
+    path = tmp_path / "forged.jsonl"
+    _forged(path, "t", lines)
+    with pytest.raises(InputError, match=r"forged.jsonl, line"):
+        await memory.import_(path)
+    assert await memory.conversations() == []
+    assert await memory.projects() == []
+
+
+async def test_the_forgery_of_the_tests_is_taken_when_nothing_is_wrong(memory, tmp_path):
+    path = tmp_path / "fine.jsonl"
+    _forged(path, "t", [{"project": {"name": "p"}}, _conversation(_entry()), _entry()])
+    assert (await memory.import_(path)).added == 1
+
+
+async def test_what_is_known_here_is_not_overwritten_by_an_old_file(memory, tmp_path):
+    path = tmp_path / "x.jsonl"
+    await memory.append("c", Message.user("x"))
+    await memory.describe("c", metadata={"title": "old"})
+    await memory.save_project(Project("p", task="old"))
+    await memory.export(path)
+    await memory.describe("c", metadata={"title": "new"})
+    await memory.save_project(Project("p", task="new"))
+    await memory.import_(path)
+    assert (await memory.head("c")).metadata == {"title": "new"}
+    assert (await memory.projects())[0].task == "new"
+
+
+async def test_a_folder_is_not_an_export(memory, tmp_path):
+    with pytest.raises(InputError, match="cannot be read"):
+        await memory.import_(tmp_path)

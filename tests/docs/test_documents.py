@@ -75,4 +75,3 @@ def test_the_readme_counts_the_promises():
 
 def test_the_version_is_said_once():
     assert f'version = "{firnline.__version__}"' in (ROOT / "pyproject.toml").read_text()
-

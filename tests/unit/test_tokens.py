@@ -211,6 +211,7 @@ def test_tool_schemas_are_counted():
     plain = count_tokens([Message.user("x")])
     assert count_tokens([Message.user("x")], tools=[tool]) > plain + 15
     assert count_tokens([Message.user("x")], tools=[tool, tool]) > plain + 30
+    assert count_tokens("x", tools=[tool]) > count_tokens("x") + 15
     with pytest.raises(InputError):
         count_tokens([], tools=[{"x": object()}])
 
@@ -220,6 +221,7 @@ def test_tool_schemas_are_counted():
     [
         ("gpt-4o-mini", "o200k_base", 128_000),
         ("openai/gpt-4o-mini-2024-07-18", "o200k_base", 128_000),
+        ("ft:gpt-4o-mini-2024-07-18:acme::x1", "o200k_base", 128_000),
         ("gpt-4.1-nano", "o200k_base", 1_047_576),
         ("gpt-5-mini", "o200k_base", 400_000),
         ("gpt-4", "cl100k_base", 8_192),
