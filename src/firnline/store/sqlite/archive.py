@@ -84,7 +84,14 @@ def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Arch
     if connection.changes() != entries:
         raise ConflictError(f"{found.key.conversation}: the entries were moved by somebody else")
     connection.execute("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed.row)
+    _count(connection, found, entries)
     return Archived(entries, 1, packed.plain_bytes, len(packed.row[-1]))
+
+
+def _count(connection: apsw.Connection, found: log.Found, entries: int) -> None:
+    connection.execute(
+        "UPDATE conversation SET archived = archived + ? WHERE id = ?", (entries, found.id)
+    )
 
 
 def _still(connection: apsw.Connection, found: log.Found) -> bool:
@@ -115,4 +122,5 @@ def restore(connection: apsw.Connection, found: log.Found, first: int, last: int
         )
         connection.execute("DELETE FROM segment WHERE id = ?", (row[0],))
         restored += len(records)
+    _count(connection, found, -restored)
     return restored

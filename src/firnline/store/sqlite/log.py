@@ -36,10 +36,7 @@ _SPAN: Final = (
 )
 _HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " metadata,"
-    " (SELECT coalesce(sum(last_seq - (s.id & 4294967295) + 1), 0) FROM segment s"
-    "  WHERE s.id BETWEEN c.id << 32 AND (c.id << 32) + 4294967295)"
-    " FROM conversation c"
+    " metadata, archived FROM conversation"
 )
 
 

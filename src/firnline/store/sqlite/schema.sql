@@ -12,6 +12,7 @@ CREATE TABLE conversation (
     next_seq    INTEGER NOT NULL DEFAULT 0,
     total       INTEGER NOT NULL DEFAULT 0,
     hash        TEXT NOT NULL,
+    archived    INTEGER NOT NULL DEFAULT 0,
     indexed     INTEGER NOT NULL DEFAULT 0,
     fence       INTEGER NOT NULL DEFAULT 0,
     lease_owner TEXT,
