@@ -105,7 +105,7 @@ def restore(connection: apsw.Connection, found: log.Found, first: int, last: int
     first, last = max(first, 0), min(last, found.next_seq - 1)
     rows = list(log.segment_rows(connection, found, first, last)) if first <= last else []
     for row in rows:
-        records = log.unpack_segment(row)
+        records = log.unpack_segment(found, row)
         connection.executemany(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
             [

@@ -58,6 +58,8 @@ PRAGMAS: Final = {
 }
 
 
+_HEADER_BYTES: Final = 100
+
 _ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
     (apsw.CorruptError, StoreCorrupt, "the file is damaged"),
     (apsw.NotADBError, StoreCorrupt, "the file is not a database, or its beginning is damaged"),
@@ -179,6 +181,12 @@ def check_library() -> None:
             f"apsw uses SQLite {apsw.sqlite_lib_version()}, which can corrupt a database that "
             "several processes write; install a newer apsw wheel"
         )
+
+
+def check_size(path: Path) -> None:
+    """Refuse what is too short to be a database; SQLite would take it for a new one."""
+    if path.is_file() and 0 < path.stat().st_size < _HEADER_BYTES:
+        raise StoreCorrupt(f"{path}: the file is not a database, or it was cut off")
 
 
 def check_filesystem(path: Path, mounts: str | None = None) -> None:

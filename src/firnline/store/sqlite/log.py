@@ -223,7 +223,7 @@ def records(
         while waiting is not None and waiting.seq < row[0] & SEQ_MASK:
             yield waiting
             waiting = next(live, None)
-        for item in unpack_segment(row, tolerant=tolerant):
+        for item in unpack_segment(found, row, tolerant=tolerant):
             if first <= item.seq <= last:
                 yield item
     while waiting is not None:
@@ -272,20 +272,22 @@ def segment_rows(
     )
 
 
-def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Record]:
+def unpack_segment(found: Found, row: tuple[Any, ...], *, tolerant: bool = False) -> list[Record]:
     """The records of a row of the segment table; they must be what the row says they are."""
     id_, last_seq, hash_before, hash_, total_before, total, checksum, body = row
+    if id_ >> limits.SEQ_BITS != found.id:
+        raise StoreCorrupt(f"{found.key.conversation}: a row among its segments is not its own")
     first_seq = id_ & SEQ_MASK
     try:
         _check_types(row)
-        found = segments.unpack(
+        items = segments.unpack(
             body,
             checksum,
             first_seq=first_seq,
             hash_before=hash_before,
             total_before=total_before,
         )
-        _check_end(found[-1], (last_seq, hash_, total))
+        _check_end(items[-1], (last_seq, hash_, total))
     except StoreCorrupt as error:
         if not tolerant:
             raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
@@ -293,7 +295,7 @@ def unpack_segment(row: tuple[Any, ...], *, tolerant: bool = False) -> list[Reco
             Record(seq, b"", 0, 0, "", "", archived=True, problem=str(error))
             for seq in _claimed(first_seq, last_seq)
         ]
-    return found
+    return items
 
 
 def _check_types(row: Sequence[Any]) -> None:
@@ -334,7 +336,7 @@ def total_at(connection: apsw.Connection, found: Found, seq: int) -> int:
 
 def _archived_at(connection: apsw.Connection, found: Found, seq: int) -> Record:
     for row in segment_rows(connection, found, seq, seq):
-        for item in unpack_segment(row):
+        for item in unpack_segment(found, row):
             if item.seq == seq:
                 return item
     raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is missing", seq=seq)
@@ -371,7 +373,7 @@ def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
         touching = next(segment_rows(connection, found, end, end), None)
         if touching is None:
             return
-        for item in reversed(unpack_segment(touching)):
+        for item in reversed(unpack_segment(found, touching)):
             if item.seq <= end:
                 yield item
                 end = item.seq - 1

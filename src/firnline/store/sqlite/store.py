@@ -57,6 +57,7 @@ from firnline.store.sqlite.connection import (
     Place,
     check_filesystem,
     check_library,
+    check_size,
     connect,
     errors,
 )
@@ -151,6 +152,7 @@ class SqliteStore:
 
     def _try_to_open_file(self) -> apsw.Connection | None:
         with errors(self._place.path):
+            check_size(self._place.path)
             if self._place.read_only or self._place.path.exists():
                 # Looked at before anything is written: what is not ours stays as it is.
                 with closing(connect(self._place, writer=False)) as look:
