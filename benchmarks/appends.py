@@ -30,7 +30,7 @@ async def one_caller(bench: Bench) -> AsyncIterator[Row]:
 
     async with Memory.open(url(bench.new_path("append-1"))) as memory:
         with _bare_loop(bench, "append-1-bare", block) as bare:
-            pairs = await in_turns(timed(ours, block), bare, bench.size(30, 3), "append-1")
+            pairs = await in_turns(timed(ours, block), bare, bench.size(60, 3), "append-1")
     yield Row(
         "append-1: one caller, durable",
         rate(pairs.ours),

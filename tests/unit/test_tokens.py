@@ -21,7 +21,7 @@ from firnline.tokens import MODELS, Model, counter, model_named
 pytestmark = [pytest.mark.promise("exact-tokens"), pytest.mark.requirement("A1")]
 
 ENCODINGS = ("o200k_base", "cl100k_base")
-EXAMPLES = 100_000 if os.environ.get("FIRNLINE_TORTURE") else 5_000
+EXAMPLES = 100_000 if os.environ.get("FIRNLINE_TORTURE") else 10_000
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|endofprompt|>"]
 
 
