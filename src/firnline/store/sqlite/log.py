@@ -53,7 +53,8 @@ class Found(NamedTuple):
     def of(cls, key: Key, row: Sequence[Any]) -> Found:
         """From ``id, next_seq, total, hash, genesis`` of a conversation's row."""
         id_, next_seq, total, hash_, start = row
-        sane = _are(int, next_seq, total) and min(next_seq, total) >= 0 and _are(str, hash_)
+        sane = _are(int, next_seq, total) and _are(str, hash_)
+        sane = sane and 0 <= next_seq <= SEQ_MASK and total >= 0
         if start != genesis(key) or not sane or (next_seq == 0) != (hash_ == start):
             raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
         return cls(key, id_, next_seq, total, hash_)
