@@ -29,9 +29,8 @@ async def speed(bench: Bench) -> AsyncIterator[Row]:
         for text in texts:
             len(reference.encode(text, disallowed_special=()))
 
-    # `encode` is the reference's call for counting text that may hold special tokens.
-    others = ((documented, "encode", at_least(1)), (ordinary, "encode_ordinary", None))
-    for other, name, target in others:
+    # `encode` is the reference's call for text that may hold special tokens; the other is leaner.
+    for other, name in ((documented, "encode"), (ordinary, "encode_ordinary")):
         # Many short rounds: the difference is small, and a median of many finds it in the noise.
         pairs = await in_turns(timed_call(ours), timed_call(other), bench.size(100, 5), "count")
         yield Row(
@@ -39,5 +38,5 @@ async def speed(bench: Bench) -> AsyncIterator[Row]:
             megabytes(size, pairs.ours),
             megabytes(size, pairs.other),
             pairs.speed,
-            target,
+            at_least(1),
         )
