@@ -2,12 +2,13 @@
 
 import hashlib
 import threading
+from contextlib import closing
 from importlib import resources
 
 import apsw
 import pytest
 
-from firnline.errors import StoreError, StoreTooNew
+from firnline.errors import StoreError, StoreReadOnly, StoreTooNew
 from firnline.store import SqliteStore
 from firnline.store.sqlite import migrate
 from firnline.store.sqlite.connection import PRAGMAS, Place, connect
@@ -108,3 +109,28 @@ def test_every_connection_has_the_settings_our_promises_rest_on(tmp_path, writer
     assert connection.execute("PRAGMA synchronous").get == 2
     assert connection.execute("PRAGMA wal_autocheckpoint").get == (4000 if writer else 0)
     connection.close()
+
+
+def _crashed_while_created(path):
+    """A file and its journal as a kill leaves them before the file is in WAL mode."""
+    original = path.with_name("original.db")
+    creator = apsw.Connection(str(original))
+    creator.execute("PRAGMA application_id = 1181315694; PRAGMA cache_size = 1")
+    creator.execute("BEGIN; CREATE TABLE half (done); INSERT INTO half VALUES (zeroblob(100000))")
+    for ending in ("", "-journal"):
+        copy = path.with_name(path.name + ending)
+        copy.write_bytes(original.with_name(original.name + ending).read_bytes())
+    creator.close()
+
+
+@pytest.mark.promise("durable")
+async def test_a_file_whose_creator_was_killed_is_opened(tmp_path):
+    path = tmp_path / "x.db"
+    _crashed_while_created(path)
+    with pytest.raises(StoreReadOnly, match="open it once for writing"):
+        await SqliteStore(path, read_only=True).open()
+    store = SqliteStore(path)
+    await store.open()
+    await store.close()
+    with closing(apsw.Connection(str(path))) as look:
+        assert "half" not in {name for (name,) in look.execute("SELECT name FROM sqlite_schema")}

@@ -7,7 +7,7 @@ import random
 import time
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -127,6 +127,17 @@ def _patience(seconds: float) -> Callable[[int], bool]:
     return wait
 
 
+def undo_interrupted(place: Place) -> None:
+    """Let SQLite undo a change that a crash interrupted while the file was being created.
+
+    Until the file is in WAL mode, such a change lies in a journal beside it, and only a
+    connection that may write can play it back.
+    """
+    with closing(apsw.Connection(str(place.path), apsw.SQLITE_OPEN_READWRITE, place.vfs)) as file:
+        file.set_busy_handler(_patience(place.busy_seconds))
+        file.execute("SELECT 1 FROM sqlite_schema")
+
+
 @contextmanager
 def errors(path: Path, *, committing: bool = False) -> Iterator[None]:
     """Map the driver's errors to ours; the one place where that is done."""
@@ -142,6 +153,9 @@ def _translated(error: apsw.Error, path: Path, *, committing: bool) -> StoreErro
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
         advice = "run `firnline doctor --rebuild-index`"
         return StoreError(f"{path}: the search index is damaged; {advice}")
+    if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK:
+        advice = "open it once for writing"
+        return StoreReadOnly(f"{path}: a crash left a change half done; {advice}")
     if isinstance(error, apsw.CantOpenError):
         return StoreUnavailable(f"{path} cannot be opened: {_why_not(path)}")
     if isinstance(error, apsw.IOError) and committing:

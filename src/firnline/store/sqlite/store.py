@@ -60,6 +60,7 @@ from firnline.store.sqlite.connection import (
     check_size,
     connect,
     errors,
+    undo_interrupted,
 )
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
@@ -154,9 +155,7 @@ class SqliteStore:
         with errors(self._place.path):
             check_size(self._place.path)
             if self._place.read_only or self._place.path.exists():
-                # Looked at before anything is written: what is not ours stays as it is.
-                with closing(connect(self._place, writer=False)) as look:
-                    migrate.check(look, max(migrate.shipped()))
+                self._look()
             if self._place.read_only:
                 return None
             connection = connect(self._place, writer=True)
@@ -166,6 +165,18 @@ class SqliteStore:
                 connection.close()
                 raise
             return connection
+
+    def _look(self) -> None:
+        """Look before anything is written: what is not ours stays as it is."""
+        try:
+            look = connect(self._place, writer=False)
+        except apsw.ReadOnlyError:
+            if self._place.read_only:
+                raise
+            undo_interrupted(self._place)
+            look = connect(self._place, writer=False)
+        with closing(look):
+            migrate.check(look, max(migrate.shipped()))
 
     async def close(self) -> None:
         """Write what is queued, then let go of the file."""
