@@ -52,6 +52,9 @@ class TokenCount(int):
         return self.tokenizer.removesuffix("~")
 
 
+_exact = lru_cache(maxsize=4_096)(TokenCount)  # most counts are small, and come again and again
+
+
 class Model(NamedTuple):
     """What counting needs to know of a model. `factor` > 1 where its tokenizer is not public."""
 
@@ -129,8 +132,7 @@ class TokenCounter:
 
     def text(self, text: str) -> TokenCount:
         """The tokens of plain text."""
-        tokens, exact = self.count_text(text)
-        return self._make(tokens, exact)
+        return self._make(*self.count_text(text))
 
     def message(self, message: Message) -> TokenCount:
         """The tokens of a message: role, name, content, tool calls and the framing around them."""
@@ -162,7 +164,7 @@ class TokenCounter:
 
     def _make(self, tokens: int, exact: bool) -> TokenCount:
         if exact and self.factor == 1.0:
-            return TokenCount(tokens, self.encoding)
+            return _exact(tokens, self.encoding)
         return TokenCount(int(tokens * self.factor) + (self.factor > 1.0), f"{self.encoding}~")
 
 

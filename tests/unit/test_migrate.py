@@ -107,7 +107,7 @@ def test_every_connection_has_the_settings_our_promises_rest_on(tmp_path, writer
     assert found == PRAGMAS
     assert connection.execute("PRAGMA journal_mode").get == "wal"
     assert connection.execute("PRAGMA synchronous").get == 2
-    assert connection.execute("PRAGMA wal_autocheckpoint").get == (4000 if writer else 0)
+    assert connection.execute("PRAGMA wal_autocheckpoint").get == (2000 if writer else 0)
     connection.close()
 
 

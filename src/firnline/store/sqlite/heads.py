@@ -58,11 +58,8 @@ class Heads:
 
     def begin(self, connection: apsw.Connection) -> None:
         """Forget what another process may have changed."""
-        # The pragma, not apsw's data_version(): that one also counts our own commits.
-        version = connection.execute("PRAGMA data_version").get
-        if version != self._version or len(self._known) > _REMEMBERED_MAX:
+        if connection.data_version() != self._version or len(self._known) > _REMEMBERED_MAX:
             self._known.clear()
-            self._version = version
 
     def mark(self, connection: apsw.Connection) -> int:
         """Changes made so far, and rows that are still to be written."""
@@ -83,6 +80,13 @@ class Heads:
             _write_many(connection, _UPDATE, heads)
         self._rows.clear()
         self._changed.clear()
+
+    def commit(self, connection: apsw.Connection) -> None:
+        """Make the transaction durable, with what was appended in it."""
+        self.flush(connection)
+        connection.execute("COMMIT")
+        # Our own commits count, too; those of others show when the next transaction begins.
+        self._version = connection.data_version()
 
     def forget(self) -> None:
         """The transaction was rolled back: nothing that was remembered is sure any more."""

@@ -35,8 +35,8 @@ class Hooks(Protocol):
         """A number that grows with every change made in the transaction."""
         ...
 
-    def flush(self, connection: apsw.Connection) -> None:
-        """The transaction is about to be committed."""
+    def commit(self, connection: apsw.Connection) -> None:
+        """Commit the transaction, with what is still to be written in it."""
 
     def forget(self) -> None:
         """The transaction was rolled back."""
@@ -203,8 +203,7 @@ class Writer:
                     return outcomes if len(batch) == 1 else None
         try:
             with errors(self._place.path, committing=True):
-                self._hooks.flush(connection)
-                connection.execute("COMMIT")
+                self._hooks.commit(connection)
         except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
             self._recover(error)
             if len(batch) > 1 and not isinstance(error, StoreError):
@@ -226,7 +225,7 @@ class Writer:
             self._begin()
             with errors(self._place.path, committing=True):
                 again = self._hooks.idle(self._connection)
-                self._connection.execute("COMMIT")
+                self._hooks.commit(self._connection)
         except BaseException as error:  # noqa: BLE001
             # Nobody asked for this work, so nobody is told now; whoever needs it meets the error.
             self._recover(error)
