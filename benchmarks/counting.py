@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 from benchmarks.bench import Bench
 from benchmarks.measure import in_turns, megabytes, timed_call
 from benchmarks.table import Row, at_least
-from firnline.tokens import _encoder, counter
+from firnline.tokens import counter, reference_encoder
 
 
 async def speed(bench: Bench) -> AsyncIterator[Row]:
     """Count every message with ours and with the reference's two calls."""
     texts = [message.text for message in bench.messages]
     size = sum(len(text.encode()) for text in texts)
-    reference = _encoder("o200k_base")
+    reference = reference_encoder("o200k_base")
     count = counter().text
 
     def ours() -> None:

@@ -11,7 +11,7 @@ from firnline.store import RamStore, SqliteStore
 
 
 async def asynchronous(reply: ChatCompletionMessage) -> list[str]:
-    async with Memory.open("sqlite:///x.db", tenant="acme", model="gpt-4o-mini") as memory:
+    async with Memory.open("sqlite:///x.db", tenant="acme", tokens_of="gpt-4o-mini") as memory:
         await memory.append("c", Message.user("hi", name="Ana", created_at=datetime.now(UTC)))
         await memory.append("c", [Message.assistant(tool_calls=[ToolCall.of("1", "f", {"a": 1})])])
         await memory.append("c", {"role": "user", "content": "dicts too"}, expected_seq=2)

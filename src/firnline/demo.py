@@ -1,4 +1,7 @@
-"""What `make run` shows: a conversation is kept, a copy of it is damaged, and `verify` sees it."""
+"""What `make run` shows: a conversation is kept, fitted into a budget, and proved.
+
+It is digested without a model, the digest is undone, and in a damaged copy `verify` finds the byte.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ import asyncio
 import sys
 import tempfile
 from pathlib import Path
+from textwrap import indent
 from typing import Final
 
 from firnline import Memory, Message, ToolCall, count_tokens
+from firnline.digest.receipt import describe
 from firnline.errors import StoreCorrupt
 
 CONVERSATION: Final = "ticket-42"
@@ -23,7 +28,23 @@ SAMPLE: Final = (
     Message.assistant("It has left Innsbruck and should reach you on Friday, Ana."),
     Message.user("Danke! 我的朋友在東京也想訂一條。 Can you ship to Japan? 🏔️", name="Ana"),
     Message.assistant("We do ship to Japan: six days, free from 80 euros on."),
+    Message.user("Good. I prefer e-mail, not phone calls. Write to ana@example.com.", name="Ana"),
+    Message.assistant("Noted: e-mail only. Shall I put the second rope on order 1138?"),
+    Message.user("No, we decided to order it separately, for 95 euros, on 2026-03-02.", name="Ana"),
+    Message.assistant("Then I will open a new order for Tokyo on that day."),
+    Message.user("What else do you need from me?", name="Ana"),
 )
+
+GEAR: Final = ("harness", "helmet", "headlamp", "tent", "stove", "compass", "bivouac bag", "ladder")
+SMALL_TALK: Final = tuple(
+    message
+    for gear in (*GEAR, *GEAR)
+    for message in (
+        Message.user(f"And a {gear}, would you send that to my friend as well?", name="Ana"),
+        Message.assistant(f"Yes, a {gear} is in stock, and it can go with the next parcel."),
+    )
+)
+BUDGET: Final = 800
 
 
 async def main() -> None:
@@ -34,6 +55,7 @@ async def main() -> None:
             await _keep(memory)
             await _show(memory)
             await memory.backup(copy)
+            await _fit(memory)
         _damage(copy)
         async with Memory.open(f"sqlite:///{copy}") as memory:
             await _find_damage(memory)
@@ -63,8 +85,26 @@ async def _show(memory: Memory) -> None:
     print(f"  verify: {await memory.verify(CONVERSATION)}")
 
 
+async def _fit(memory: Memory) -> None:
+    _title(f"3. A context within {BUDGET} tokens: what a model should see, and why")
+    await memory.append(CONVERSATION, SMALL_TALK)
+    context = await memory.context(CONVERSATION, BUDGET)
+    print(indent(context.explain(), "  "))
+    print("  The first of its messages:")
+    for message in context.messages[:3]:
+        print(indent(f"{message.role}: {message.text}", "    "))
+    digest = (await memory.digests(CONVERSATION))[-1]
+    _title(f"4. The receipt of digest {digest.version}: what it kept, and what it lost")
+    print(indent(describe(digest.receipt), "  "))
+    entries = await memory.expand(CONVERSATION, digest.version)
+    print(f"  expand: its {len(entries)} entries are still there, word for word")
+    undone = await memory.undo(CONVERSATION)
+    force = await memory.in_force(CONVERSATION)
+    print(f"  undo: digest {undone.version} is out of force, {len(force)} are left in force")
+
+
 def _damage(copy: Path) -> None:
-    _title("3. Change one byte in a copy of the file: order 1138 becomes 1139")
+    _title("5. Change one byte in a copy of the file: order 1138 becomes 1139")
     data = bytearray(copy.read_bytes())
     at = data.index(b"Order 1138") + len(b"Order 113")
     print(f"  byte {at:,} of {len(data):,}: {chr(data[at])!r} → '9'")

@@ -8,6 +8,10 @@ The tree, with the HTTP status each one answers with and whether trying again ca
     │   ├── UnknownConversation 404  no
     │   └── BadURL              400  no
     ├── ConflictError           409  yes     after reading again
+    ├── BudgetError             422  no      what must be in the context does not fit
+    ├── ModelError              502  yes     the model failed; nothing stored is touched
+    │   ├── ModelRefused        502  no      it rejects the request: key, name or input are wrong
+    │   └── ModelTimeout        504  yes
     └── StoreError              503  no
         ├── StoreUnavailable    503  yes     nothing was written
         ├── StoreTimeout        503  yes     outcome unknown: retry with the same idempotency key
@@ -67,6 +71,34 @@ class ConflictError(FirnlineError):
 
     status = 409
     retryable = True
+
+
+class BudgetError(FirnlineError):
+    """What must be in the context does not fit into the budget.
+
+    ``context`` has ``floor`` (the tokens it would take), ``available`` and ``blockers``.
+    """
+
+    status = 422
+
+
+class ModelError(FirnlineError):
+    """The model failed; everything stored is as it was."""
+
+    status = 502
+    retryable = True
+
+
+class ModelRefused(ModelError):
+    """The model's endpoint rejects the request; trying again cannot help."""
+
+    retryable = False
+
+
+class ModelTimeout(ModelError):
+    """The model took too long."""
+
+    status = 504
 
 
 class StoreError(FirnlineError):

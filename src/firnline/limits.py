@@ -59,3 +59,59 @@ SCRUB_SECONDS: Final = 30.0
 """How long `erase` waits for readers that still hold erased pages."""
 LEASE_SECONDS_MAX: Final = 3_600.0
 """The longest lease."""
+
+# Digests.
+ITEMS_MAX: Final = 400
+"""Items of important data in one digest; the oldest entities leave first."""
+ITEM_CHARS_MAX: Final = 400
+"""Characters of one item's value or quote, as the rules write them."""
+SET_ASIDE_MAX: Final = 50
+"""Items without evidence that a digest keeps visible."""
+SENTENCES_MAX: Final = 600
+"""Sentences the offline summariser weighs against each other."""
+SENTENCE_CHARS_MAX: Final = 2_000
+"""Characters of a sentence before it is taken as several."""
+LOST_MAX: Final = 20
+"""Lost things of one kind that a receipt lists; it counts all of them."""
+RESIDUE_MAX: Final = 20
+"""Verbatim quotes that a receipt carries because the summary lost them."""
+RESIDUE_CHARS_MAX: Final = 2_400
+"""Characters of all those quotes together."""
+RESIDUE_QUOTE_CHARS_MAX: Final = 240
+"""Characters of one of them."""
+PROMPT_TEXT_CHARS_MAX: Final = 40_000
+"""Characters of one message shown to a model that digests; the middle of longer ones is cut."""
+PROMPT_TOOL_CHARS_MAX: Final = 4_000
+"""The same for what a tool returned."""
+DIGEST_INLINE_CHARS: Final = 20_000
+"""Texts up to this long are digested at once, longer ones in a thread beside the event loop."""
+
+# Contexts and folds.
+TAIL_ENTRIES_MIN: Final = 16
+"""Newest entries that a strategy sees in any case, if there are as many."""
+BACKLOG_PAGE: Final = 200
+"""Entries read at once when a span is folded."""
+QUESTION_LOOK_BACK: Final = 200
+"""How far before the tail the newest message of the user is looked for."""
+FOLD_TOKENS_MAX: Final = 24_000
+"""Tokens of entries that are summarised at once."""
+FOLD_MESSAGE_TOKENS: Final = 4_000
+"""Tokens of one message that a summariser gets; of a longer one its beginning and its end."""
+FOLD_ROUNDS_MAX: Final = 8
+"""Folds that one context waits for."""
+LEASE_SECONDS: Final = 60.0
+"""How long a lease holds without being renewed."""
+ERROR_CHARS_MAX: Final = 500
+"""Characters of an error that are kept with a failed digest."""
+PINNED_MAX: Final = 100
+"""Pinned entries of a conversation."""
+PROMPTS_REMEMBERED: Final = 1_000
+"""Conversations whose last prompt is remembered, to tell how much of it is repeated."""
+DATA_REMEMBERED: Final = 100
+"""Conversations whose important data is kept ready between contexts."""
+STRATEGIES_REMEMBERED: Final = 10_000
+"""Conversations whose strategy is remembered between appends."""
+TOOL_ROUNDS_MAX: Final = 8
+"""Rounds of tool calls in one turn."""
+TOOL_RESULT_TOKENS: Final = 4_000
+"""Tokens of one tool result in a turn."""

@@ -37,6 +37,7 @@ class Draft(NamedTuple):
     body: bytes
     tokens: int
     tokenizer: str
+    pinned: bool = False
 
     @property
     def time(self) -> datetime:
@@ -130,6 +131,7 @@ class Head:
     project: str | None = None
     metadata: dict[str, Json] = field(default_factory=dict)
     archived: int = 0
+    strategy: dict[str, Json] | None = None
 
     @property
     def entries(self) -> int:
@@ -190,26 +192,35 @@ class Lease:
     expires_at: datetime
 
 
-DigestStatus: TypeAlias = Literal["processing", "completed", "failed"]
+DigestStatus: TypeAlias = Literal["processing", "completed", "failed", "undone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
     """A summary and important data over a span of entries; it lies beside them, never instead.
 
-    `base` is the version it continues, `receipt` what it kept and what it lost.
+    `base` is the newest version when it was made, and `receipt` says what it kept and what it
+    lost. `beside` are the versions of other spans that are in force together with it, `parts` those
+    whose texts it took in, and `layer` is how often a text in it was digested before. So the newest
+    completed digest leads to all that are in force, and undoing it to those in force before it.
     """
 
     version: int
     first_seq: int
     last_seq: int
     base: int | None = None
+    layer: int = 0
+    beside: tuple[int, ...] = ()
+    parts: tuple[int, ...] = ()
     status: DigestStatus = "processing"
     text: str = ""
     data: dict[str, Json] = field(default_factory=dict)
     receipt: dict[str, Json] = field(default_factory=dict)
+    strategy: str = ""
     made_by: str = ""
     tokens: int = 0
+    calls: int = 0
+    spent_tokens: int = 0
     milliseconds: int = 0
     error: str = ""
     created_at: datetime | None = None

@@ -1,6 +1,8 @@
 """`Memory`: the whole flow on one page.
 
 append   check → count tokens → Store.append (chain hash, running total, idempotency) → ack
+context  Builder: look → strategy → fold (Engine: lease, summarise, receipt, commit) → assemble
+turn     append the question → context → model, with tools in bounded rounds → append the answer
 read     Store.read, every hash derived again on the way
 verify   Store.records → proof.Audit
 """
@@ -8,15 +10,28 @@ verify   Store.records → proof.Audit
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self, Unpack
 
 from firnline import limits, transfer
+from firnline.assembly import Sizes
+from firnline.budget import Budget, BudgetLike, as_budget
+from firnline.builder import Builder, Request
+from firnline.context import Context
+from firnline.digest import (
+    model_extractor,
+    model_summarizer,
+    offline_extractor,
+    offline_summarizer,
+)
+from firnline.engine import Engine
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt, UnknownConversation
+from firnline.lineage import Difference, Lineage, State, difference, lineage_of, state_of
 from firnline.log import (
     Appended,
     Archived,
@@ -33,15 +48,39 @@ from firnline.log import (
     fingerprint,
 )
 from firnline.message import Message, encode, utc_now
+from firnline.models.given import ModelLike, as_model
+from firnline.models.guard import Spend
+from firnline.options import MemoryOptions
+from firnline.plan import Strategy, call_ids, ends_round, result_ids
 from firnline.proof import Audit, Problem, Verification
-from firnline.protocols import Clock, Finding, Progress, Store
+from firnline.protocols import (
+    Clock,
+    Event,
+    Finding,
+    Progress,
+    Retriever,
+    Store,
+)
 from firnline.store import open_store
+from firnline.strategies import layered
+from firnline.strategies import strategy as strategy_named
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
 from firnline.transfer import Manifest
+from firnline.turn import Dialogue, Turn, TurnOptions, as_system, turn_event
+from firnline.turn import run as run_turn
+from firnline.turn import stream as stream_turn
+from firnline.view import in_force
 from firnline.wire import MessageLike, load_openai
+from firnline.worker import Worker
 
 DEFAULT_TENANT: Final = "default"
+
+
+def check_pin(message: Message) -> None:
+    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
+    if call_ids(message) or result_ids(message):
+        raise InputError("a tool call or its result cannot be pinned; pin a message with text")
 
 
 class Memory:
@@ -52,41 +91,70 @@ class Memory:
     """
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        tenant: str = DEFAULT_TENANT,
-        count: TokenCounter | None = None,
-        clock: Clock = utc_now,
+        self, store: Store, *, clock: Clock = utc_now, **options: Unpack[MemoryOptions]
     ) -> None:
-        self._store = store
-        self._tenant = clean_name(tenant, "tenant")
-        self._count = count or counter()
-        self._clock = clock
+        self._store, self._clock = store, clock
+        self._tenant = clean_name(options.get("tenant", DEFAULT_TENANT), "tenant")
+        self._model = model = as_model(options.get("model"))
+        named = options.get("tokens_of") or (model.name if model else DEFAULT_MODEL)
+        self._count = count = counter(named)
+        self._observer = options.get("observer")
+        self._events: Counter[str] = Counter()
+        self._engine = Engine(
+            store,
+            summarizer=options.get("summarizer")
+            or (model_summarizer(model, count.text) if model else offline_summarizer(count.text)),
+            extractor=options.get("extractor")
+            or (model_extractor(model) if model else offline_extractor()),
+            count=count,
+            spend=options.get("spend") or (Spend() if model else None),
+            breaker=options.get("breaker"),
+            lease_seconds=options.get("lease_seconds", limits.LEASE_SECONDS),
+        )
+        self._background = options.get("background", False)
+        self._works = options.get("worker", True)
+        self._builder = Builder(
+            store,
+            self._engine,
+            count=count,
+            budget=Budget.of(named),
+            strategy=options.get("strategy") or layered(),
+            strategies=options.get("strategies", ()),
+            background=self._background,
+            clock=clock,
+            observer=self._observe,
+            poke=self._poke,
+        )
+        self._worker = Worker(store, self._builder.pay, clock=clock)
+        self._by_rounds: OrderedDict[Key, bool] = OrderedDict()
 
     @classmethod
     def open(
         cls,
         url: str = "sqlite:///firnline.db",
         *,
-        tenant: str = DEFAULT_TENANT,
-        model: str = DEFAULT_MODEL,
         clock: Clock = utc_now,
+        **options: Unpack[MemoryOptions],
     ) -> Self:
-        """A memory at `url` (``sqlite:///FILE`` or ``memory:``); `model` is whose tokens count.
+        """A memory at `url` (``sqlite:///FILE`` or ``memory:``); see `MemoryOptions`.
 
         Nothing is touched until it is entered with ``async with`` (or `start` is awaited).
         """
-        return cls(open_store(url, clock=clock), tenant=tenant, count=counter(model), clock=clock)
+        return cls(open_store(url, clock=clock), clock=clock, **options)
 
     async def start(self) -> None:
         """Open the store; ``async with`` does this."""
         await self._store.open()
         # The vocabulary takes a third of a second to load; not later, on the event loop.
         await asyncio.to_thread(self._count.text, "")
+        if self._background and self._works:
+            self._worker.start()
 
     async def close(self) -> None:
-        """Let go of the store; ``async with`` does this."""
+        """Let go of the store and of the model; ``async with`` does this."""
+        await self._worker.stop()
+        if self._model is not None:
+            await self._model.close()
         await self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -110,6 +178,11 @@ class Memory:
     def store(self) -> Store:
         """What keeps them."""
         return self._store
+
+    @property
+    def events(self) -> Mapping[str, int]:
+        """How often what happened: contexts, folds, failed folds, turns, fallbacks."""
+        return dict(self._events)
 
     def _key(self, conversation: str) -> Key:
         return Key(self._tenant, clean_name(conversation, "conversation"))
@@ -141,9 +214,37 @@ class Memory:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
         drafts = await self._drafts(given)
-        return await self._store.append(
+        appended = await self._store.append(
             key, drafts, expected_seq=expected_seq, idempotency=idempotency
         )
+        if ends_round(given[-1]) and await self._digests_by_rounds(key):
+            await self._store.owe(key, self._clock())
+            self._poke()
+        return appended
+
+    async def _digests_by_rounds(self, key: Key) -> bool:
+        """Whether a finished round of this conversation is work for the background."""
+        known = self._by_rounds.get(key)
+        if known is None:
+            strategy = self._builder.strategy_of(await self._store.head(key))
+            known = self._remember_strategy(key, strategy)
+        return known or self._background
+
+    def _remember_strategy(self, key: Key, strategy: Strategy) -> bool:
+        self._by_rounds[key] = strategy.background
+        if len(self._by_rounds) > limits.STRATEGIES_REMEMBERED:
+            self._by_rounds.popitem(last=False)
+        return strategy.background
+
+    def _poke(self) -> None:
+        if self._works:
+            self._worker.start()
+            self._worker.poke()
+
+    def _observe(self, event: Event) -> None:
+        self._events[event.name] += 1
+        if self._observer is not None:
+            self._observer(event)
 
     async def _drafts(self, messages: Sequence[Message]) -> list[Draft]:
         """Messages with their time, their bytes and their tokens."""
@@ -180,6 +281,201 @@ class Memory:
     async def save_project(self, project: Project) -> None:
         """Create a project, or replace what is known of it."""
         await self._store.save_project(self._tenant, checked_project(project))
+
+    async def pin(self, conversation: str, seq: int) -> None:
+        """Show this entry in every context from now on, word for word."""
+        key = self._key(conversation)
+        found = await self._store.read(key, seq, seq) if seq >= 0 else []
+        if not found:
+            raise InputError(f"{conversation} has no entry {seq}")
+        check_pin(found[0].message)
+        await self._store.pin(key, seq)
+
+    async def unpin(self, conversation: str, seq: int) -> None:
+        """Treat the entry like any other again."""
+        await self._store.pin(self._key(conversation), seq, pinned=False)
+
+    # -- contexts -----------------------------------------------------------------------------
+
+    async def context(
+        self,
+        conversation: str,
+        budget: BudgetLike,
+        question: str | None = None,
+        *,
+        system: str | Message | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        task: str | None = None,
+        retriever: Retriever | None = None,
+    ) -> Context:
+        """What a model should see of the conversation now; never more than `budget`.
+
+        `budget` is a `Budget`, a model's name or a number of tokens. With a `question`, old entries
+        that fit it are recalled. `system` comes first, `tools` are schemas in the OpenAI shape that
+        will be sent along, `task` is the task at hand (else the project's), `retriever` finds
+        documents for the room that is left. What cannot fit raises `BudgetError`.
+        """
+        key = self._key(conversation)
+        request = Request(
+            budget=as_budget(budget),
+            question=question,
+            system=as_system(system),
+            tools=tuple(tools),
+            task=task,
+            retriever=retriever,
+        )
+        return await self._builder.build(key, request)
+
+    async def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
+        """Plan this conversation's contexts so from now on; nothing stored is lost by it."""
+        key = self._key(conversation)
+        chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+        head = await self._store.describe(key, strategy=chosen.to_json())
+        self._builder.strategy_of(head)  # what could not be found again is refused now
+        self._remember_strategy(key, chosen)
+        return head
+
+    async def strategy(self, conversation: str) -> Strategy:
+        """How this conversation's contexts are planned."""
+        return self._builder.strategy_of(await self._store.head(self._key(conversation)))
+
+    async def turn(
+        self,
+        conversation: str,
+        message: str | MessageLike,
+        model: ModelLike | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> Turn:
+        """Store what the user says, let the model answer, store the answer.
+
+        The user's message is durable before the model is asked. `model` is the memory's own unless
+        given. See `TurnOptions` for the rest. If the model fails, `ModelError` is raised and the
+        user's message stays.
+        """
+        dialogue = self._dialogue(conversation, model, message, options)
+        question = await self._asked(conversation, message, idempotency_key)
+        done = await run_turn(dialogue, question)
+        self._observe(turn_event(self._tenant, conversation, done))
+        return done
+
+    async def stream(
+        self,
+        conversation: str,
+        message: str | MessageLike,
+        model: ModelLike | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> AsyncIterator[str | Turn]:
+        """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`."""
+        dialogue = self._dialogue(conversation, model, message, options)
+        question = await self._asked(conversation, message, idempotency_key)
+        async for item in stream_turn(dialogue, question):
+            if isinstance(item, Turn):
+                self._observe(turn_event(self._tenant, conversation, item))
+            yield item
+
+    async def _asked(
+        self, conversation: str, message: str | MessageLike, idempotency_key: str | None
+    ) -> Entry:
+        given = Message.user(message) if isinstance(message, str) else message
+        stored = await self.append(conversation, given, idempotency_key=idempotency_key)
+        return stored[-1]
+
+    def _dialogue(
+        self,
+        conversation: str,
+        model: ModelLike | None,
+        message: str | MessageLike,
+        options: TurnOptions,
+    ) -> Dialogue:
+        chosen = as_model(model) or self._model
+        if chosen is None:
+            raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
+        return Dialogue(
+            append=lambda *messages: self.append(conversation, messages),
+            build=lambda budget, **request: self.context(conversation, budget, **request),
+            model=chosen,
+            sizes=Sizes(self._count),
+            text=message if isinstance(message, str) else load_openai(message)[0].text,
+            options=options,
+            observe=lambda name: self._observe(Event(name, self._tenant, conversation, {})),
+        )
+
+    # -- digests ------------------------------------------------------------------------------
+
+    async def digest(self, conversation: str) -> int:
+        """Make now the digests that are owed; returns how many were made."""
+        return await self._builder.pay(self._key(conversation))
+
+    async def digests(self, conversation: str) -> list[Digest]:
+        """The conversation's digests by version, failed and undone ones too."""
+        return await self._store.digests(self._key(conversation))
+
+    async def in_force(self, conversation: str) -> tuple[Digest, ...]:
+        """The digests that contexts are made of now, oldest span first."""
+        return await in_force(self._store, self._key(conversation))
+
+    async def lineage(self, conversation: str) -> Lineage:
+        """The chain of versions, what is stuck, and how long digests took."""
+        return lineage_of(await self.digests(conversation), self._clock())
+
+    async def state(self, conversation: str) -> State:
+        """What the conversation's memory holds: important data, summary, how far it reaches."""
+        return state_of(await self.in_force(conversation))
+
+    async def remember(
+        self, conversation: str, important_data: Mapping[str, Any], *, summary: str | None = None
+    ) -> Digest:
+        """Add to the important data what the application knows; a new version, so it can be undone.
+
+        With `summary` the newest summary is replaced by it.
+        """
+        return await self._engine.amend(self._key(conversation), important_data, summary)
+
+    async def undo(self, conversation: str) -> Digest:
+        """Take the newest digest out of force; it is kept, and those before it hold again."""
+        return await self._engine.undo(self._key(conversation))
+
+    async def clear(self, conversation: str) -> int:
+        """Undo every digest; the messages stay, and new digests are made from them."""
+        undone = 0
+        while await self._store.newest_digest(self._key(conversation)) is not None:
+            await self.undo(conversation)
+            undone += 1
+        return undone
+
+    async def expand(self, conversation: str, version: int) -> list[Entry]:
+        """The entries that a digest covers, word for word."""
+        digest = await self._digest(conversation, version)
+        return await self.read(conversation, first_seq=digest.first_seq, last_seq=digest.last_seq)
+
+    async def diff(self, conversation: str, before: int, after: int) -> Difference:
+        """What changed from one version to another."""
+        first = await self._digest(conversation, before)
+        return difference(first, await self._digest(conversation, after))
+
+    async def rebuild(self, conversation: str, *, only_offline: bool = False) -> list[Digest]:
+        """Make the digests in force anew from the log, for example with a better model.
+
+        `only_offline`: just those that no model had a hand in.
+        """
+        return await self._engine.rebuild(self._key(conversation), only_offline=only_offline)
+
+    async def work(self, *, once: bool = False) -> int:
+        """Make the digests that are owed to any conversation of any tenant; for ever, or once."""
+        if once:
+            return await self._worker.once()
+        await self._worker.run()
+        return 0
+
+    async def _digest(self, conversation: str, version: int) -> Digest:
+        found = await self._store.digests(self._key(conversation), [version])
+        if not found:
+            raise InputError(f"{conversation} has no digest {version}")
+        return found[0]
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -232,10 +528,6 @@ class Memory:
     async def projects(self) -> list[Project]:
         """The projects by name."""
         return await self._store.projects(self._tenant)
-
-    async def digests(self, conversation: str) -> list[Digest]:
-        """The conversation's digests by version."""
-        return await self._store.digests(self._key(conversation))
 
     async def recall(self, conversation: str | None, query: str, *, limit: int = 10) -> list[Hit]:
         """Old entries that have words of `query`, best first; None searches every conversation."""
@@ -295,7 +587,10 @@ class Memory:
 
     async def erase(self, conversation: str) -> Erased:
         """Destroy a conversation and everything derived from it; no byte is left on disk."""
-        return await self._store.erase(self._key(conversation))
+        key = self._key(conversation)
+        erased = await self._store.erase(key)
+        self._builder.forget(key)
+        return erased
 
     async def export(
         self,
@@ -325,7 +620,10 @@ def _counted(
     drafts = []
     for message, body in zip(messages, bodies, strict=True):
         tokens = count.message(message)
-        drafts.append(Draft(message, body, int(tokens), tokens.tokenizer))
+        pinned = message.metadata.get("pinned") is True
+        if pinned:
+            check_pin(message)
+        drafts.append(Draft(message, body, int(tokens), tokens.tokenizer, pinned))
     return drafts
 
 

@@ -58,6 +58,18 @@ PROMISES: Final = (
         "Two summaries of the same span would contradict each other for good.",
     ),
     Promise(
+        "within-budget",
+        "A context never takes more tokens than its budget, system, tools and framing included; "
+        "what must be in it and cannot fit raises `BudgetError` and says what is in the way.",
+        "A prompt that is one token too long is no prompt.",
+    ),
+    Promise(
+        "pairs-whole",
+        "A tool call and all of its results are in a context together or not at all; pinned "
+        "messages and the newest question are in every context, word for word.",
+        "Half a tool call is an error at every provider.",
+    ),
+    Promise(
         "digests-beside",
         "A digest never replaces or removes an entry; the log is the same before and after.",
         "A summary is somebody's opinion of what mattered.",
@@ -95,8 +107,15 @@ PROMISES: Final = (
         "Errors are part of the interface.",
     ),
     Promise(
+        "dead-model",
+        "A model that fails, however it fails, stops no chat and costs no message: contexts say "
+        "what is missing, and what it should have digested is owed until it is digested.",
+        "The model is the part that fails most, so nothing may depend on it.",
+    ),
+    Promise(
         "offline",
-        "Nothing goes over the network: counting, storing, searching and proving work without it.",
+        "Nothing goes over the network unless a model is configured: counting, storing, searching, "
+        "proving, contexts and digests work without it.",
         "Memory is the last thing that should depend on somebody else's server.",
     ),
 )

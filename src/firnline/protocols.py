@@ -5,10 +5,11 @@ A store that passes `firnline.testing.StoreConformance` can be used in place of 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from firnline.log import (
     Appended,
@@ -25,6 +26,7 @@ from firnline.log import (
     Project,
     Record,
 )
+from firnline.message import Message
 from firnline.text import Json
 
 Clock: TypeAlias = Callable[[], datetime]
@@ -40,6 +42,119 @@ class Finding(NamedTuple):
     what: str
     state: Literal["ok", "warning", "broken"]
     detail: str
+
+
+# -- models and what is asked of them ---------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """A model's answer, and what it cost by the provider's own count (0 if it does not say)."""
+
+    message: Message
+    model: str = ""
+    finish_reason: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+
+class ChatModel(Protocol):
+    """A language model that takes messages in the OpenAI chat shape.
+
+    Every failure is a `ModelError`. A model never decides what is stored, deleted or read.
+    """
+
+    @property
+    def name(self) -> str:
+        """The model's name, as its provider spells it; it also picks the tokenizer."""
+        ...
+
+    async def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> Completion:
+        """One answer. With a JSON `schema` the answer's text is JSON that satisfies it."""
+        ...
+
+    def stream(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        max_tokens: int | None = None,
+    ) -> AsyncIterator[str | Completion]:
+        """The answer's text in pieces as it comes, and the whole `Completion` as the last item."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brief:
+    """What a summariser or an extractor is asked for.
+
+    `entries` are the new ones; `earlier` the texts of the digests that come before them and go on
+    in the new one, oldest first. `window` holds all entries of the span when it slides along the
+    log; then what was said before `first_seq` is to be left out. `complaint` says why the last
+    answer was not taken.
+    """
+
+    entries: tuple[Entry, ...]
+    earlier: tuple[str, ...] = ()
+    window: tuple[Entry, ...] = ()
+    first_seq: int = 0
+    words_min: int = 0
+    words_max: int = 150
+    tokens_max: int | None = None
+    prompt: str = ""
+    complaint: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """What came of a brief: a summary's text, or items of important data as JSON objects."""
+
+    text: str = ""
+    items: tuple[Mapping[str, Any], ...] = ()
+    made_by: str = "offline"
+    calls: int = 0
+    spent_tokens: int = 0
+
+
+Summarizer: TypeAlias = Callable[[Brief], Awaitable[Written]]
+"""Writes a summary. Ours and models' are checked by the same code afterwards."""
+
+Extractor: TypeAlias = Callable[[Brief], Awaitable[Written]]
+"""Finds important data in the new entries, each item with its evidence."""
+
+
+class Retriever(Protocol):
+    """Finds documents for a question. What it returns is packed into the room that is left."""
+
+    def __call__(self, question: str, *, reserved_tokens: int) -> Awaitable[Sequence[str]]:
+        """Documents, best first; `reserved_tokens` of the model's window are taken already."""
+        ...
+
+
+class Event(NamedTuple):
+    """Something that happened, for metrics: ``context``, ``fold``, ``fold_failed``, ``turn``..."""
+
+    name: str
+    tenant: str
+    conversation: str
+    values: Mapping[str, float | str]
+
+
+Observer: TypeAlias = Callable[[Event], None]
+"""Is told of events as they happen; must be quick."""
+
+
+# -- the store --------------------------------------------------------------------------------
 
 
 class Store(Protocol):
@@ -124,9 +239,25 @@ class Store(Protocol):
         ...
 
     async def describe(
-        self, key: Key, *, project: str | None = None, metadata: dict[str, Json] | None = None
+        self,
+        key: Key,
+        *,
+        project: str | None = None,
+        metadata: dict[str, Json] | None = None,
+        strategy: dict[str, Json] | None = None,
     ) -> Head:
         """Set what is not None; creates the conversation if there is none."""
+        ...
+
+    async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
+        """Mark an entry as one that every context shows, or take the mark away.
+
+        Entries whose draft is `pinned` are marked in the append's own transaction. `InputError` if
+        there is no such entry.
+        """
+
+    async def pinned(self, key: Key) -> list[Entry]:
+        """The pinned entries in order; costs what it returns."""
         ...
 
     async def projects(self, tenant: str) -> list[Project]:
@@ -179,8 +310,42 @@ class Store(Protocol):
         """Complete or fail a digest that this lease began; `ConflictError` if it was overtaken."""
         ...
 
-    async def digests(self, key: Key) -> list[Digest]:
-        """The conversation's digests by version."""
+    async def undo_digest(self, lease: Lease, version: int) -> Digest:
+        """Take the newest completed digest out of force; it stays, with the status undone.
+
+        `ConflictError` if the lease is no longer the newest, or the version is not the newest
+        completed one.
+        """
+        ...
+
+    async def fail_damaged(self, lease: Lease) -> int:
+        """Mark the conversation's digests that cannot be read as failed; returns how many.
+
+        They can be made again from the log; until then those before them are in force.
+        """
+        ...
+
+    async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
+        """The conversation's digests by version: all of them, or those asked for that exist."""
+        ...
+
+    async def newest_digest(self, key: Key) -> Digest | None:
+        """The newest completed digest; costs the same however many there are."""
+        ...
+
+    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """Note that the conversation is to be digested from `due` on.
+
+        What is owed already keeps its time, unless it is to be postponed. Nothing happens if there
+        is no such conversation.
+        """
+
+    async def owed(self, now: datetime, limit: int = 100) -> list[Key]:
+        """The conversations of all tenants whose digesting is due, longest due first."""
+        ...
+
+    async def settle(self, key: Key, last_seq: int) -> bool:
+        """Nothing is owed any more, unless there are entries behind `last_seq`; then False."""
         ...
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:

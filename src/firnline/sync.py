@@ -9,24 +9,41 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Coroutine, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from firnline import memory as asynchronous
+from firnline.budget import Budget, BudgetLike
+from firnline.context import Context
+from firnline.lineage import Difference, Lineage, State
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
-from firnline.memory import DEFAULT_TENANT
 from firnline.message import Message, Part, ToolCall, utc_now
+from firnline.models.given import ModelLike
+from firnline.options import MemoryOptions
+from firnline.plan import Strategy
 from firnline.proof import Verification
-from firnline.protocols import Clock, Finding, Progress, Store
+from firnline.protocols import Clock, Finding, Progress, Retriever, Store
+from firnline.store import open_store
 from firnline.text import Json
-from firnline.tokens import DEFAULT_MODEL, TokenCount, TokenCounter, count_tokens
+from firnline.tokens import TokenCount, count_tokens
+from firnline.tools import Tool
 from firnline.transfer import Manifest
+from firnline.turn import Turn, TurnOptions
 from firnline.wire import MessageLike
 
-__all__ = ["Memory", "Message", "Part", "TokenCount", "ToolCall", "count_tokens"]
+__all__ = [
+    "Budget",
+    "Memory",
+    "Message",
+    "Part",
+    "TokenCount",
+    "Tool",
+    "ToolCall",
+    "count_tokens",
+]
 
 T = TypeVar("T")
 
@@ -39,14 +56,9 @@ class Memory:
     """
 
     def __init__(
-        self,
-        store: Store,
-        *,
-        tenant: str = DEFAULT_TENANT,
-        count: TokenCounter | None = None,
-        clock: Clock = utc_now,
+        self, store: Store, *, clock: Clock = utc_now, **options: Unpack[MemoryOptions]
     ) -> None:
-        self._memory = asynchronous.Memory(store, tenant=tenant, count=count, clock=clock)
+        self._memory = asynchronous.Memory(store, clock=clock, **options)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
         self._process = 0
@@ -56,15 +68,11 @@ class Memory:
         cls,
         url: str = "sqlite:///firnline.db",
         *,
-        tenant: str = DEFAULT_TENANT,
-        model: str = DEFAULT_MODEL,
         clock: Clock = utc_now,
+        **options: Unpack[MemoryOptions],
     ) -> Self:
         """A memory at `url`; nothing is touched until it is entered or started."""
-        inner = asynchronous.Memory.open(url, tenant=tenant, model=model, clock=clock)
-        memory = cls(inner.store, tenant=tenant, clock=clock)
-        memory._memory = inner
-        return memory
+        return cls(open_store(url, clock=clock), clock=clock, **options)
 
     def start(self) -> None:
         """Open the store; ``with`` does this."""
@@ -137,6 +145,11 @@ class Memory:
         """What keeps them; its methods are asynchronous."""
         return self._memory.store
 
+    @property
+    def events(self) -> Mapping[str, int]:
+        """How often what happened."""
+        return self._memory.events
+
     # -- writing ------------------------------------------------------------------------------
 
     def append(
@@ -170,6 +183,135 @@ class Memory:
     def save_project(self, project: Project) -> None:
         """Create a project, or replace what is known of it."""
         self._run(self._memory.save_project(project))
+
+    def pin(self, conversation: str, seq: int) -> None:
+        """Show this entry in every context from now on, word for word."""
+        self._run(self._memory.pin(conversation, seq))
+
+    def unpin(self, conversation: str, seq: int) -> None:
+        """Treat the entry like any other again."""
+        self._run(self._memory.unpin(conversation, seq))
+
+    # -- contexts -----------------------------------------------------------------------------
+
+    def context(
+        self,
+        conversation: str,
+        budget: BudgetLike,
+        question: str | None = None,
+        *,
+        system: str | Message | None = None,
+        tools: Sequence[Mapping[str, Any]] = (),
+        task: str | None = None,
+        retriever: Retriever | None = None,
+    ) -> Context:
+        """What a model should see of the conversation now; never more than `budget`."""
+        return self._run(
+            self._memory.context(
+                conversation,
+                budget,
+                question,
+                system=system,
+                tools=tools,
+                task=task,
+                retriever=retriever,
+            )
+        )
+
+    def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
+        """Plan this conversation's contexts so from now on."""
+        return self._run(self._memory.set_strategy(conversation, strategy))
+
+    def strategy(self, conversation: str) -> Strategy:
+        """How this conversation's contexts are planned."""
+        return self._run(self._memory.strategy(conversation))
+
+    def turn(
+        self,
+        conversation: str,
+        message: str | MessageLike,
+        model: ModelLike | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> Turn:
+        """Store what the user says, let the model answer, store the answer."""
+        return self._run(
+            self._memory.turn(
+                conversation, message, model, idempotency_key=idempotency_key, **options
+            )
+        )
+
+    def stream(
+        self,
+        conversation: str,
+        message: str | MessageLike,
+        model: ModelLike | None = None,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> Iterator[str | Turn]:
+        """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`."""
+        pieces = self._memory.stream(
+            conversation, message, model, idempotency_key=idempotency_key, **options
+        )
+        try:
+            while (piece := self._run(_next(pieces))) is not None:
+                yield piece
+        finally:
+            self._run(_ended(pieces))
+
+    # -- digests ------------------------------------------------------------------------------
+
+    def digest(self, conversation: str) -> int:
+        """Make now the digests that are owed; returns how many were made."""
+        return self._run(self._memory.digest(conversation))
+
+    def digests(self, conversation: str) -> list[Digest]:
+        """The conversation's digests by version, failed and undone ones too."""
+        return self._run(self._memory.digests(conversation))
+
+    def in_force(self, conversation: str) -> tuple[Digest, ...]:
+        """The digests that contexts are made of now, oldest span first."""
+        return self._run(self._memory.in_force(conversation))
+
+    def lineage(self, conversation: str) -> Lineage:
+        """The chain of versions, what is stuck, and how long digests took."""
+        return self._run(self._memory.lineage(conversation))
+
+    def state(self, conversation: str) -> State:
+        """What the conversation's memory holds: important data, summary, how far it reaches."""
+        return self._run(self._memory.state(conversation))
+
+    def remember(
+        self, conversation: str, important_data: Mapping[str, Any], *, summary: str | None = None
+    ) -> Digest:
+        """Add to the important data what the application knows."""
+        return self._run(self._memory.remember(conversation, important_data, summary=summary))
+
+    def undo(self, conversation: str) -> Digest:
+        """Take the newest digest out of force."""
+        return self._run(self._memory.undo(conversation))
+
+    def clear(self, conversation: str) -> int:
+        """Undo every digest; the messages stay."""
+        return self._run(self._memory.clear(conversation))
+
+    def expand(self, conversation: str, version: int) -> list[Entry]:
+        """The entries that a digest covers, word for word."""
+        return self._run(self._memory.expand(conversation, version))
+
+    def diff(self, conversation: str, before: int, after: int) -> Difference:
+        """What changed from one version to another."""
+        return self._run(self._memory.diff(conversation, before, after))
+
+    def rebuild(self, conversation: str, *, only_offline: bool = False) -> list[Digest]:
+        """Make the digests in force anew from the log."""
+        return self._run(self._memory.rebuild(conversation, only_offline=only_offline))
+
+    def work(self, *, once: bool = False) -> int:
+        """Make the digests that are owed to any conversation of any tenant; for ever, or once."""
+        return self._run(self._memory.work(once=once))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -213,10 +355,6 @@ class Memory:
     def projects(self) -> list[Project]:
         """The projects by name."""
         return self._run(self._memory.projects())
-
-    def digests(self, conversation: str) -> list[Digest]:
-        """The conversation's digests by version."""
-        return self._run(self._memory.digests(conversation))
 
     def recall(self, conversation: str | None, query: str, *, limit: int = 10) -> list[Hit]:
         """Old entries that have words of `query`, best first."""
@@ -269,3 +407,14 @@ class Memory:
     def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file."""
         self._run(self._memory.backup(path, progress=progress))
+
+
+async def _next(pieces: AsyncIterator[T]) -> T | None:
+    return await anext(pieces, None)
+
+
+async def _ended(pieces: AsyncIterator[Any]) -> None:
+    """A stream that is not read to its end is closed, so that its model's connection is."""
+    close = getattr(pieces, "aclose", None)
+    if close is not None:
+        await close()

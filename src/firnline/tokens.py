@@ -283,7 +283,7 @@ _SEAM: Final = re.compile(r"(?<=[A-Za-z]) (?=[A-Za-z])")
 
 
 @lru_cache(maxsize=len(_VOCABULARIES))
-def _encoder(name: str) -> tiktoken.Encoding:
+def reference_encoder(name: str = "o200k_base") -> tiktoken.Encoding:
     """Load an encoder; takes a third of a second, once."""
     vocabulary = _VOCABULARIES[name]
     packed = resources.files("firnline").joinpath(f"vocabulary/{name}.tiktoken.gz").read_bytes()
@@ -308,7 +308,7 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
     def count_text(text: str) -> tuple[int, bool]:
         nonlocal encode
         if encode is None:
-            encode = _encoder(encoding).encode_ordinary
+            encode = reference_encoder(encoding).encode_ordinary
         if len(text) > limits.COUNT_PIECE_CHARS:
             return _count_long(encode, text)
         try:

@@ -94,8 +94,10 @@ async def _lines(
         yield _line({"project": asdict(project)}), Manifest()
     async for key, head in _heads(store, tenant, keys):
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
-        about = {"project": head.project, "metadata": head.metadata}
-        yield _line({**fields, **about}), Manifest(conversations=1)
+        about = {"project": head.project, "metadata": head.metadata, "strategy": head.strategy}
+        # What was appended since the head was read is not in the file, nor are its pins.
+        pinned = [entry.seq for entry in await store.pinned(key) if entry.seq < head.entries]
+        yield _line({**fields, **about, "pinned": pinned}), Manifest(conversations=1)
         first = 0
         while first < head.entries:
             page = await _checked_page(store, key, first, head.entries)
@@ -183,6 +185,8 @@ class _About(NamedTuple):
     head: str
     project: str | None
     metadata: dict[str, Any]
+    strategy: dict[str, Any] | None
+    pinned: frozenset[int]
 
 
 class _Page(NamedTuple):
@@ -276,6 +280,8 @@ async def _describe_new(store: Store, key: Key, about: _About) -> None:
     head = await store.head(key)
     if head is None or ((about.project or about.metadata) and not (head.project or head.metadata)):
         await store.describe(key, project=about.project, metadata=about.metadata)
+    if about.strategy is not None and (head is None or head.strategy is None):
+        await store.describe(key, strategy=about.strategy)
 
 
 async def _append_new(store: Store, key: Key, page: _Page) -> int:
@@ -381,7 +387,13 @@ class _Reader:
         project, metadata = fields["project"], clean_fields(fields["metadata"], "metadata")
         if project is not None:
             clean_name(project, "project")
-        self._about = _About(name, fields["entries"], fields["head"], project, metadata)
+        strategy, pinned = fields.get("strategy"), fields.get("pinned", [])
+        if strategy is not None:
+            strategy = clean_fields(strategy, "strategy")
+        if any(type(seq) is not int or not 0 <= seq < fields["entries"] for seq in pinned):
+            raise self._wrong(f"entries {pinned!r:.60} are pinned, but not all are in the file")
+        about = project, metadata, strategy, frozenset(pinned)
+        self._about = _About(name, fields["entries"], fields["head"], *about)
         self._seq = 0
         self._hash = genesis(Key(self._from_tenant, name))
         self._our_hash = genesis(Key(self._tenant, name))
@@ -389,7 +401,8 @@ class _Reader:
 
     def _entry(self, fields: dict[str, Any]) -> None:
         body = encode_json(fields["message"]).encode()
-        draft = Draft(decode(body), body, fields["tokens"], fields["tokenizer"])
+        pinned = self._about is not None and self._seq in self._about.pinned
+        draft = Draft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
         self._hash = chain(self._hash, body, draft.tokens, draft.tokenizer)
         self._our_hash = chain(self._our_hash, body, draft.tokens, draft.tokenizer)
         if fields["seq"] != self._seq:

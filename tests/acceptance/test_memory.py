@@ -56,7 +56,7 @@ async def test_tokens_are_counted_once_at_append(memory):
 
 
 async def test_the_model_decides_the_encoding(url):
-    async with Memory.open(url, model="gpt-4") as memory:
+    async with Memory.open(url, tokens_of="gpt-4") as memory:
         (entry,) = await memory.append("c", Message.user("hello"))
     assert entry.tokenizer == "cl100k_base"
 

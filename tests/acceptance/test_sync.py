@@ -11,9 +11,9 @@ from firnline import Message, sync
 from firnline.errors import StoreError
 
 
-def _methods(kind: type) -> dict[str, inspect.Signature]:
+def _methods(kind: type) -> dict[str, str]:
     return {
-        name: inspect.signature(member)
+        name: str(inspect.signature(member)).replace("AsyncIterator", "Iterator")
         for name, member in inspect.getmembers(kind, callable)
         if not name.startswith("_") or name == "__init__"
     }

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -25,6 +26,8 @@ stores = st.fixed_dictionaries(
         "metadata": json_objects,
         "text": clean.filter(str.strip),
         "archive": st.booleans(),
+        "strategy": st.none() | json_objects,
+        "pins": st.integers(0, 63),
     }
 )
 
@@ -36,20 +39,29 @@ async def _fill(memory: Memory, plan: dict) -> None:
             await memory.describe(name, project="p", metadata=plan["metadata"])
         if log:
             await memory.append(name, log)
-            digest = Digest(
-                version=1, first_seq=0, last_seq=0, status="completed", text=plan["text"]
-            )
-            await memory.store.put_digests(Key(memory.tenant, name), [digest])
+            first = Digest(version=1, first_seq=0, last_seq=0, status="undone", text=plan["text"])
+            digest = replace(first, version=3, status="completed", beside=(1, 2), parts=(1,))
+            await memory.store.put_digests(Key(memory.tenant, name), [first, digest])
+            for seq in range(len(log)):
+                if plan["pins"] >> seq & 1:
+                    await memory.store.pin(Key(memory.tenant, name), seq)
             if plan["archive"]:
                 await memory.archive(name, keep=1)
+        if plan["strategy"] is not None:
+            await memory.store.describe(Key(memory.tenant, name), strategy=plan["strategy"])
+
+
+async def _pinned(memory: Memory, name: str) -> list[int]:
+    return [entry.seq for entry in await memory.store.pinned(Key(memory.tenant, name))]
 
 
 async def _state(memory: Memory) -> list:
     return [
         (
-            (head.conversation, head.hash, head.tokens, head.project, head.metadata),
+            (head.conversation, head.hash, head.tokens, head.project, head.metadata, head.strategy),
             [entry.message for entry in await memory.read(head.conversation)],
             await memory.digests(head.conversation),
+            await _pinned(memory, head.conversation),
         )
         for head in await memory.conversations()
     ]
@@ -104,11 +116,14 @@ async def test_another_tenant_gets_the_same_messages_under_its_own_chain(tmp_pat
 async def test_an_interrupted_import_is_resumed(memory, tmp_path):
     path = tmp_path / "x.jsonl"
     await memory.append("c", [Message.user(f"m{i}") for i in range(10)])
+    for seq in (2, 7):
+        await memory.store.pin(Key(memory.tenant, "c"), seq)
     await memory.export(path)
     async with Memory.open("memory:") as other:
         first = await memory.read("c", last_seq=3)
         await other.append("c", [entry.message for entry in first])
         assert (await other.import_(path)).added == 6
+        assert await _pinned(other, "c") == [7], "what is here already is newer than the file"
         assert (await other.head("c")).hash == (await memory.head("c")).hash
 
 
@@ -253,16 +268,24 @@ DIGEST = {"version": 1, "first_seq": 0, "last_seq": 0, "base": None, "status": "
         [_conversation(_entry(message={"role": "user"})), _entry(message={"role": "user"})],
         [_conversation(e := _entry(message={"role": "user", "content": "x", "new": 1})), e],
         [_conversation(_entry(), metadata=[1]), _entry()],
+        [_conversation(_entry(), strategy=[1]), _entry()],
+        [_conversation(_entry(), pinned=[1]), _entry()],
+        [_conversation(_entry(), pinned=[-1]), _entry()],
+        [_conversation(_entry(), pinned=["0"]), _entry()],
+        [_conversation(_entry(), pinned=[False]), _entry()],
+        [_conversation(_entry(), pinned=0), _entry()],
         [_conversation(_entry(), project={"x": 1}), _entry()],
         [_conversation(_entry(), project="\x1b[2J"), _entry()],
         [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "version": (2 << 32) | 1}}],
         [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "version": "x"}}],
         [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "status": "odd"}}],
+        [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "beside": "12"}}],
+        [_conversation(_entry()), _entry(), {"digest": {**DIGEST, "parts": [1.5]}}],
         [_conversation(_entry()), _entry(), {"digest": 7}],
         [{"project": {"name": "p", "status": 7}}],
         [{"project": "p"}],
     ],
-    ids=range(13),
+    ids=range(21),
 )
 async def test_a_forged_file_is_refused_whole(memory, tmp_path, lines):
     path = tmp_path / "forged.jsonl"
@@ -277,18 +300,34 @@ async def test_the_forgery_of_the_tests_is_taken_when_nothing_is_wrong(memory, t
     path = tmp_path / "fine.jsonl"
     _forged(path, "t", [{"project": {"name": "p"}}, _conversation(_entry()), _entry()])
     assert (await memory.import_(path)).added == 1
+    assert (await memory.head("c")).strategy is None, "older files have neither of these"
+    assert await _pinned(memory, "c") == []
+    lines = [{**_conversation(_entry()), "strategy": {"x": 1}, "pinned": [0]}, _entry()]
+    _forged(path, "t", [*lines, {"digest": {**DIGEST, "text": "x", "created_at": None}}])
+    async with Memory.open("memory:") as other:
+        assert (await other.import_(path)).added == 1
+        assert (await other.head("c")).strategy == {"x": 1}
+        assert await _pinned(other, "c") == [0]
+        assert [digest.beside for digest in await other.digests("c")] == [()]
 
 
 async def test_what_is_known_here_is_not_overwritten_by_an_old_file(memory, tmp_path):
     path = tmp_path / "x.jsonl"
     await memory.append("c", Message.user("x"))
     await memory.describe("c", metadata={"title": "old"})
+    key = Key(memory.tenant, "c")
+    await memory.store.describe(key, strategy={"name": "old"})
+    await memory.store.pin(key, 0)
     await memory.save_project(Project("p", task="old"))
     await memory.export(path)
     await memory.describe("c", metadata={"title": "new"})
+    await memory.store.describe(key, strategy={})
+    await memory.store.pin(key, 0, pinned=False)
     await memory.save_project(Project("p", task="new"))
     await memory.import_(path)
     assert (await memory.head("c")).metadata == {"title": "new"}
+    assert (await memory.head("c")).strategy == {}
+    assert await _pinned(memory, "c") == []
     assert (await memory.projects())[0].task == "new"
 
 

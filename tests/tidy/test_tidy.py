@@ -12,16 +12,22 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
+    "memory.py": (680, "every verb of the library, each a few lines and a docstring"),
+    "sync.py": (480, "the same verbs, one line each"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
 BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}
 BANNED_IMPORTS = {"pickle", "marshal", "shelve", "sqlite3", "yaml"}
 
+EXTRAS = {  # module: what it imports inside a function, and why
+    "models": ("firnline.models.http", "needs httpx2; all other models work without it"),
+}
+
 LAYERS = [
     {"errors", "limits", "text", "message", "log", "promises"},
-    {"proof", "protocols", "tokens", "wire"},
-    {"store", "store.digests", "store.ram", "store.segments", "store.terms", "store.sqlite"},
-    {"transfer", "memory"},
+    {"proof", "protocols", "tokens", "wire", "budget", "plan"},
+    {"store", "models", "digest", "strategies", "context", "assembly", "view", "tools"},
+    {"holding", "scribe", "engine", "builder", "lineage", "turn", "worker", "transfer", "options", "memory"},
     {"sync", "testing"},
     {"cli", "demo", "terminal"},
 ]
@@ -97,7 +103,10 @@ def test_nothing_is_imported_inside_a_function(module):
     for node in ast.walk(MODULES[module]):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
-            assert not inner, f"{node.name} in {module}"
+            allowed, _ = EXTRAS.get(module, ("", ""))
+            assert all(getattr(n, "module", "") == allowed for n in inner), (
+                f"{node.name} in {module}"
+            )
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from canaries import canary, ideographs, left
@@ -21,6 +22,7 @@ from firnline.message import Message, Part, ToolCall
 
 CONVERSATIONS = 400 if TORTURE else 80
 KILL_STEP = 1 if TORTURE else 3
+NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 
 class Talk:
@@ -55,8 +57,15 @@ class Talk:
             if self.rng.random() < 0.3:
                 await memory.archive(self.name, keep=self.rng.randrange(4))
         await memory.describe(self.name, project=self.word(), metadata={self.word(): self.word()})
+        await self.mark(memory.store)
         if self.rng.random() < 0.5:
             await self.digest(memory.store)
+
+    async def mark(self, store):
+        key = Key(DEFAULT_TENANT, self.name)
+        await store.describe(key, strategy={self.word(): self.word()})
+        await store.pin(key, 0)
+        await store.owe(key, NOW)
 
     async def digest(self, store):
         lease = await store.lease(Key(DEFAULT_TENANT, self.name), self.word(), 60)
@@ -120,6 +129,10 @@ async def test_nothing_is_left(database, tmp_path, rng, temporary_files):
             assert await memory.head(talk.name) is None
             assert await memory.recall(None, talk.words[-1]) == []
         await assert_whole(memory, kept)
+        owed = await memory.store.owed(NOW, limit=len(talks))
+        assert {key.conversation for key in owed} == {talk.name for talk in kept}
+        pins = await memory.store._read(lambda con: con.execute("SELECT count(*) FROM pin").get)
+        assert pins == len(kept), "one of each"
         await assert_healthy(memory)
         backup = tmp_path / "backup" / "copy.db"
         backup.parent.mkdir()

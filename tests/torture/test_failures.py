@@ -23,7 +23,7 @@ from firnline.errors import (
     StoreUnavailable,
     UnknownConversation,
 )
-from firnline.log import Key, Project
+from firnline.log import Key, Lease, Project
 from firnline.memory import DEFAULT_TENANT
 
 TEXTS = [f"message {i} " + "and more " * 20 for i in range(60)]
@@ -272,8 +272,16 @@ def everything(memory, path):
         "archive": memory.archive("a"),
         "restore": memory.restore("a"),
         "erase": memory.erase("a"),
+        "pin": store.pin(key, 0),
+        "pinned": store.pinned(key),
         "lease": store.lease(key, "me", 1),
+        "undo_digest": store.undo_digest(Lease(key, "me", 1, now), 1),
+        "fail_damaged": store.fail_damaged(Lease(key, "me", 1, now)),
         "digests": memory.digests("a"),
+        "newest_digest": store.newest_digest(key),
+        "owe": store.owe(key, now),
+        "owed": store.owed(now),
+        "settle": store.settle(key, 0),
         "put_digests": store.put_digests(key, []),
         "rebuild_index": store.rebuild_index(),
         "export": memory.export(path / "export.jsonl"),

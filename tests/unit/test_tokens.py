@@ -142,7 +142,7 @@ def test_a_broken_encoder_gives_an_over_estimate(error, monkeypatch):
         def encode_ordinary(self, text):
             raise error
 
-    monkeypatch.setattr(tokens, "_encoder", lambda name: Broken())
+    monkeypatch.setattr(tokens, "reference_encoder", lambda name: Broken())
     count = tokens._counter.__wrapped__("o200k_base", 1.0)
     for text in ("Grüße 東京", "x" * 200_000):
         assert count.text(text) == len(text.encode()) + len(text) // 65_536
@@ -154,7 +154,7 @@ def test_an_interrupted_count_is_interrupted(monkeypatch):
         def encode_ordinary(self, text):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(tokens, "_encoder", lambda name: Interrupted())
+    monkeypatch.setattr(tokens, "reference_encoder", lambda name: Interrupted())
     with pytest.raises(KeyboardInterrupt):
         tokens._counter.__wrapped__("o200k_base", 1.0).text("x")
 
@@ -167,7 +167,7 @@ def test_a_vocabulary_that_is_not_the_published_one_is_refused(monkeypatch):
     wrong = tokens._VOCABULARIES["o200k_base"]._replace(sha256="0" * 64)
     monkeypatch.setattr(tokens, "_VOCABULARIES", {"o200k_base": wrong})
     with pytest.raises(FirnlineError, match="published"):
-        tokens._encoder.__wrapped__("o200k_base")
+        tokens.reference_encoder.__wrapped__("o200k_base")
 
 
 def test_message_framing_follows_the_published_rule(reference):

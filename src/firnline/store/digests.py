@@ -1,10 +1,9 @@
-"""Digests as bytes: one encoding for every backend, with a checksum."""
+"""Digests as bytes, and the rules of their version chain: the same for every backend."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 
@@ -24,7 +23,10 @@ def encode_digest(digest: Digest) -> bytes:
 
 
 def decode_digest(body: bytes, checksum: bytes | None = None) -> Digest:
-    """The inverse of `encode_digest`; damage raises `StoreCorrupt`."""
+    """The inverse of `encode_digest`; damage raises `StoreCorrupt`.
+
+    Fields that were unknown when it was stored have their defaults.
+    """
     if checksum is not None and checksum_of(body) != checksum:
         raise StoreCorrupt("a digest does not match its checksum")
     try:
@@ -32,9 +34,17 @@ def decode_digest(body: bytes, checksum: bytes | None = None) -> Digest:
         created_at = fields["created_at"]
         if created_at is not None:
             fields["created_at"] = parse_time(created_at)
+        for name in ("beside", "parts"):
+            fields[name] = _versions(fields.get(name, []))
         return Digest(**fields)
     except (ValueError, KeyError, TypeError, InputError) as error:
         raise StoreCorrupt("what is stored is not a digest") from error
+
+
+def _versions(listed: object) -> tuple[int, ...]:
+    if not isinstance(listed, list) or any(type(version) is not int for version in listed):
+        raise TypeError("not a list of versions")
+    return tuple(listed)
 
 
 def checksum_of(body: bytes) -> bytes:
@@ -45,20 +55,25 @@ def checksum_of(body: bytes) -> bytes:
 # -- the rules of the version chain, the same for every backend --------------------------------
 
 
-def next_version(existing: Sequence[Digest], digest: Digest, now: datetime) -> Digest:
-    """The digest as it is begun: the next version, processing; its base must be the newest."""
-    completed = [item.version for item in existing if item.status == "completed"]
-    newest = completed[-1] if completed else None
-    if digest.base != newest:
-        raise ConflictError(
-            f"the digest continues version {digest.base}, but {newest} is the newest completed one",
-            expected_base=digest.base,
-            actual_base=newest,
-        )
-    if not 0 <= digest.first_seq <= digest.last_seq:
+def next_version(newest: Digest | None, last: int, digest: Digest, now: datetime) -> Digest:
+    """The digest as it is begun: processing, and behind `last`, the last version of any status.
+
+    It must continue `newest`, the newest completed one.
+    """
+    _check_base(digest, newest)
+    if not 0 <= digest.first_seq <= digest.last_seq + 1:  # what the application knows covers none
         raise InputError(f"a digest over entries {digest.first_seq} to {digest.last_seq}")
-    version = existing[-1].version + 1 if existing else 1
-    return replace(digest, version=version, status="processing", created_at=now)
+    return replace(digest, version=last + 1, status="processing", created_at=now)
+
+
+def _check_base(digest: Digest, newest: Digest | None) -> None:
+    actual = newest.version if newest else None
+    if digest.base != actual:
+        raise ConflictError(
+            f"the digest continues version {digest.base}, but {actual} is the newest completed one",
+            expected_base=digest.base,
+            actual_base=actual,
+        )
 
 
 def abandoned(digest: Digest) -> Digest:
@@ -66,6 +81,11 @@ def abandoned(digest: Digest) -> Digest:
     if digest.status != "processing":
         return digest
     return replace(digest, status="failed", error="its worker did not come back")
+
+
+def unreadable(version: int) -> Digest:
+    """What stands for a digest of which nothing can be read any more."""
+    return Digest(version=version, first_seq=0, last_seq=0, status="failed", error="it was damaged")
 
 
 def check_seconds(seconds: float) -> None:
@@ -76,14 +96,31 @@ def check_seconds(seconds: float) -> None:
         )
 
 
-def check_finish(stored: Digest | None, digest: Digest) -> None:
-    """A digest can be finished once, by whoever began it, into completed or failed."""
+def check_finish(stored: Digest | None, digest: Digest, newest: Digest | None) -> None:
+    """A digest can be finished once, by whoever began it, into completed or failed.
+
+    What it continues may have been undone since it was begun; then it can only fail.
+    """
     if stored is None or stored.status != "processing":
         raise ConflictError(f"digest {digest.version} is no longer being processed")
     if digest.status not in ("completed", "failed"):
         raise InputError(f"a digest is finished as completed or failed, not {digest.status!r}")
     if digest.status == "completed" and not digest.text.strip():
         raise InputError("an empty digest is not stored; fail it instead")
+    if digest.status == "completed":
+        _check_base(digest, newest)
+
+
+def undone(newest: Digest | None, version: int) -> Digest:
+    """The newest completed digest as it is undone; no other version can be."""
+    actual = newest.version if newest else None
+    if newest is None or actual != version:
+        raise ConflictError(
+            f"digest {version} cannot be undone: {actual} is the newest completed one",
+            expected_version=version,
+            actual_version=actual,
+        )
+    return replace(newest, status="undone")
 
 
 def overtaken(lease: Lease) -> ConflictError:

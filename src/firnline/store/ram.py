@@ -32,7 +32,14 @@ from firnline.log import (
 )
 from firnline.message import decode, utc_now
 from firnline.protocols import Clock, Finding, Progress
-from firnline.store.digests import abandoned, check_finish, check_seconds, next_version, overtaken
+from firnline.store.digests import (
+    abandoned,
+    check_finish,
+    check_seconds,
+    next_version,
+    overtaken,
+    undone,
+)
 from firnline.store.terms import all_terms, query_terms
 from firnline.text import Json
 
@@ -44,11 +51,14 @@ class _Conversation:
     project: str | None = None
     metadata: dict[str, Json] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
-    digests: list[tuple[Digest, int]] = field(default_factory=list)
+    strategy: dict[str, Json] | None = None
+    pins: set[int] = field(default_factory=set)
+    digests: dict[int, tuple[Digest, int]] = field(default_factory=dict)  # with their fences
     keys: dict[str, tuple[str, int, int]] = field(default_factory=dict)
     fence: int = 0
     owner: str | None = None
     lease_until: datetime | None = None
+    owed_at: datetime | None = None
 
 
 class RamStore:
@@ -114,6 +124,7 @@ class RamStore:
         found = self._find_or_create(key, drafts[0].time)
         for draft in drafts:
             found.records.append(_record(key, found.records, draft))
+        found.pins.update(next_seq + i for i, draft in enumerate(drafts) if draft.pinned)
         found.updated_at = drafts[-1].time
         if idempotency:
             end = len(found.records) - 1
@@ -197,13 +208,31 @@ class RamStore:
         return [head for head in heads if project in (None, head.project)][:limit]
 
     async def describe(
-        self, key: Key, *, project: str | None = None, metadata: dict[str, Json] | None = None
+        self,
+        key: Key,
+        *,
+        project: str | None = None,
+        metadata: dict[str, Json] | None = None,
+        strategy: dict[str, Json] | None = None,
     ) -> Head:
         """See `Store.describe`."""
         found = self._find_or_create(key, self._clock())
         found.project = found.project if project is None else project
         found.metadata = found.metadata if metadata is None else metadata
+        found.strategy = found.strategy if strategy is None else strategy
         return _head(key, found)
+
+    async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
+        """See `Store.pin`."""
+        found = self._must_find(key)
+        if not 0 <= seq < len(found.records):
+            raise InputError(f"{key.conversation} has no entry {seq}")
+        (found.pins.add if pinned else found.pins.discard)(seq)
+
+    async def pinned(self, key: Key) -> list[Entry]:
+        """See `Store.pinned`."""
+        found = self._find(key)
+        return [self._span(key, found, seq, seq)[0] for seq in sorted(found.pins)] if found else []
 
     async def projects(self, tenant: str) -> list[Project]:
         """See `Store.projects`."""
@@ -270,33 +299,72 @@ class RamStore:
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.begin_digest`."""
         found = self._held(lease)
-        settled = [(abandoned(item), fence) for item, fence in found.digests]
-        begun = next_version([item for item, _ in settled], digest, self._clock())
-        found.digests = [*settled, (begun, lease.fence)]
+        last = max(found.digests, default=0)
+        begun = next_version(_newest(found), last, digest, self._clock())
+        for version, (item, fence) in found.digests.items():
+            found.digests[version] = abandoned(item), fence
+        found.digests[begun.version] = begun, lease.fence
         return begun
 
     async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.finish_digest`."""
         found = self._held(lease)
-        mine = {item.version: item for item, fence in found.digests if fence == lease.fence}
-        check_finish(mine.get(digest.version), digest)
-        found.digests = [
-            (digest, fence) if item.version == digest.version else (item, fence)
-            for item, fence in found.digests
-        ]
+        stored, fence = found.digests.get(digest.version, (None, 0))
+        check_finish(stored if fence == lease.fence else None, digest, _newest(found))
+        found.digests[digest.version] = digest, lease.fence
         return digest
 
-    async def digests(self, key: Key) -> list[Digest]:
+    async def undo_digest(self, lease: Lease, version: int) -> Digest:
+        """See `Store.undo_digest`."""
+        found = self._held(lease)
+        digest = undone(_newest(found), version)
+        found.digests[version] = digest, lease.fence
+        return digest
+
+    async def fail_damaged(self, lease: Lease) -> int:
+        """See `Store.fail_damaged`; memory keeps objects, which are never half there."""
+        self._held(lease)
+        return 0
+
+    async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
         """See `Store.digests`."""
         found = self._find(key)
-        return [item for item, _ in found.digests] if found else []
+        known = found.digests if found else {}
+        return [known[item][0] for item in sorted(known) if versions is None or item in versions]
+
+    async def newest_digest(self, key: Key) -> Digest | None:
+        """See `Store.newest_digest`."""
+        found = self._find(key)
+        return _newest(found) if found else None
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
         found = self._must_find(key)
         if found.digests:
             raise ConflictError(f"{key.conversation} has digests already")
-        found.digests = [(item, 0) for item in digests]
+        found.digests = {item.version: (item, 0) for item in digests}
+
+    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.owe`."""
+        found = self._find(key)
+        if found and (found.owed_at is None or postpone):
+            found.owed_at = due
+
+    async def owed(self, now: datetime, limit: int = 100) -> list[Key]:
+        """See `Store.owed`."""
+        known = self._conversations.items()
+        due = [(found.owed_at, key) for key, found in known if found.owed_at is not None]
+        longest_first = sorted(due, key=lambda item: item[0])
+        return [key for at, key in longest_first if at <= now][: max(limit, 0)]
+
+    async def settle(self, key: Key, last_seq: int) -> bool:
+        """See `Store.settle`."""
+        found = self._find(key)
+        if found and len(found.records) > last_seq + 1:
+            return False
+        if found:
+            found.owed_at = None
+        return True
 
     # -- keeping ------------------------------------------------------------------------------
 
@@ -325,15 +393,8 @@ class RamStore:
         found = self._must_find(key)
         head = _head(key, found)
         del self._conversations[key]
-        return Erased(
-            key.conversation,
-            head.entries,
-            len(found.digests),
-            0,
-            head.tokens,
-            head.hash,
-            self._clock(),
-        )
+        about = head.tokens, head.hash, self._clock()
+        return Erased(key.conversation, head.entries, len(found.digests), 0, *about)
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; memory has no file to copy."""
@@ -380,4 +441,10 @@ def _head(key: Key, found: _Conversation) -> Head:
         found.project,
         found.metadata,
         sum(record.archived for record in found.records),
+        found.strategy,
     )
+
+
+def _newest(found: _Conversation) -> Digest | None:
+    completed = [item for item, _ in found.digests.values() if item.status == "completed"]
+    return max(completed, key=lambda item: item.version, default=None)

@@ -1,6 +1,6 @@
-"""What a store has to prove: one suite, for ours and for anybody's.
+"""What a store and a strategy have to prove, and a model server that fails on demand.
 
-Needs the extra ``firnline[testing]``. In a test module::
+The suites need the extra ``firnline[testing]``. In a test module::
 
     from firnline.testing import StoreConformance, store_machine
 
@@ -9,10 +9,46 @@ Needs the extra ``firnline[testing]``. In a test module::
             return MyStore(folder / "conversations", clock=clock)
 
     TestMyStoreByModel = store_machine(TestMyStore().make_store).TestCase
+
+`ModelServer` needs nothing: see `firnline.testing.model_server`.
 """
 
-from firnline.testing.conformance import StoreConformance
-from firnline.testing.drafts import draft, drafts
-from firnline.testing.machine import store_machine
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["StoreConformance", "draft", "drafts", "store_machine"]
+from firnline.testing.drafts import draft, drafts
+
+if TYPE_CHECKING:
+    from firnline.testing.brain import call_tool
+    from firnline.testing.conformance import StoreConformance
+    from firnline.testing.conversations import conversations
+    from firnline.testing.machine import store_machine
+    from firnline.testing.model_server import ModelServer
+    from firnline.testing.strategy_conformance import StrategyConformance
+
+__all__ = [
+    "ModelServer",
+    "StoreConformance",
+    "StrategyConformance",
+    "call_tool",
+    "conversations",
+    "draft",
+    "drafts",
+    "store_machine",
+]
+
+_WHERE = {
+    "ModelServer": "model_server",
+    "StoreConformance": "conformance",
+    "StrategyConformance": "strategy_conformance",
+    "call_tool": "brain",
+    "conversations": "conversations",
+    "store_machine": "machine",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a name when it is asked for: the model server runs without pytest and Hypothesis."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

@@ -13,15 +13,13 @@ import pytest
 import pytest_asyncio
 
 from firnline.errors import ConflictError, InputError, UnknownConversation
-from firnline.log import Digest, Draft, Idempotency, Key, Project, chain, genesis
+from firnline.log import Draft, Idempotency, Key, Project, chain, genesis
 from firnline.message import Message, Part, ToolCall, encode
 from firnline.proof import Audit
 from firnline.protocols import Clock, Store
-from firnline.testing.drafts import START, draft, drafts
-
-KEY: Final = Key("acme", "ticket-42")
-OTHER: Final = Key("acme", "ticket-43")
-FOREIGN: Final = Key("evil", "ticket-42")
+from firnline.testing.digesting import DigestingConformance, reopen
+from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
+from firnline.text import Json
 
 HOSTILE_TEXTS: Final = (
     "",
@@ -48,22 +46,7 @@ QUERIES: Final = (
 )
 
 
-class Ticking:
-    """A clock that tests set."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> datetime:
-        """The time it was set to."""
-        return self.now
-
-    def pass_(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += timedelta(seconds=seconds)
-
-
-class StoreConformance:
+class StoreConformance(DigestingConformance):
     """Subclass it and give `make_store`; pytest then runs every test against your store."""
 
     def make_store(self, folder: Path, clock: Clock) -> Store:
@@ -155,6 +138,9 @@ class StoreConformance:
         assert await store.tokens_between(KEY, 0, 10) == 0
         assert await store.records(KEY, 0, 10) == []
         assert await store.digests(KEY) == []
+        assert await store.digests(KEY, [1]) == []
+        assert await store.newest_digest(KEY) is None
+        assert await store.pinned(KEY) == []
 
     async def test_an_empty_append_is_refused(self, store: Store) -> None:
         with pytest.raises(InputError):
@@ -343,6 +329,108 @@ class StoreConformance:
         await store.save_project("acme", Project("andes"))
         assert await store.projects("acme") == [project, Project("andes")]
 
+    # -- strategies and pins ------------------------------------------------------------------
+
+    async def test_a_strategy_is_set_and_kept_like_metadata(self, store: Store) -> None:
+        chosen: dict[str, Json] = {"name": "slide", "words": [50, None], "東京": {"x": 1.5}}
+        assert (await store.describe(KEY, metadata={"a": 1})).strategy is None
+        assert (await store.describe(KEY, strategy=chosen)).strategy == chosen
+        await store.append(KEY, drafts(["a"]))
+        await store.append(FOREIGN, drafts(["a"]))
+        head = await store.describe(KEY, project="alps")
+        assert (head.strategy, head.metadata, head.project) == (chosen, {"a": 1}, "alps")
+        assert [await store.head(KEY)] == await store.conversations("acme") == [head]
+        await reopen(store)
+        assert await store.head(KEY) == head
+        (foreign,) = await store.conversations("evil")
+        assert foreign.strategy is None
+        assert (await store.describe(KEY, strategy={})).strategy == {}
+        assert (await store.describe(OTHER, strategy=chosen)).seq == -1
+
+    async def test_an_entry_is_pinned_until_it_is_unpinned(self, store: Store) -> None:
+        entries = await store.append(KEY, drafts("abcdef"))
+        for seq in (4, 0, 3, 0):
+            await store.pin(KEY, seq)
+        assert await store.pinned(KEY) == [entries[0], entries[3], entries[4]]
+        for _ in range(2):
+            await store.pin(KEY, 3, pinned=False)
+            assert await _pinned(store) == [0, 4]
+        await reopen(store)
+        assert await store.pinned(KEY) == [entries[0], entries[4]]
+        assert await store.read(KEY) == list(entries)
+
+    async def test_a_draft_is_pinned_by_its_append(self, store: Store) -> None:
+        await store.append(KEY, [draft("a"), draft("b", pinned=True)])
+        await store.append(KEY, [draft("c"), draft("d")])
+        await store.append(KEY, [draft(text, pinned=True) for text in "ef"])
+        assert [entry.message.text for entry in await store.pinned(KEY)] == ["b", "e", "f"]
+
+    @pytest.mark.promise("idempotent")
+    async def test_a_refused_or_repeated_append_pins_nothing(self, store: Store) -> None:
+        item, name = draft("a", pinned=True), Idempotency("k", "f")
+        with pytest.raises(ConflictError):
+            await store.append(KEY, [item], expected_seq=1)
+        with pytest.raises(InputError):
+            await store.append(KEY, [item, draft("b", tokens=-1)])
+        assert await store.pinned(KEY) == []
+        await store.append(KEY, [item], idempotency=name)
+        await store.pin(KEY, 0, pinned=False)
+        assert (await store.append(KEY, [item], idempotency=name)).replayed
+        assert await store.pinned(KEY) == []
+
+    async def test_only_what_is_there_is_pinned(self, store: Store) -> None:
+        for pinned in (True, False):
+            with pytest.raises(UnknownConversation):
+                await store.pin(KEY, 0, pinned=pinned)
+        assert await store.head(KEY) is None
+        await store.append(KEY, drafts("ab"))
+        await store.append(OTHER, drafts("abcd"))
+        for seq in (-1, 2, 3, 1 << 32, 1 << 70):
+            for pinned in (True, False):
+                with pytest.raises(InputError):
+                    await store.pin(KEY, seq, pinned=pinned)
+        await store.append(KEY, drafts("cd"))
+        assert await store.pinned(KEY) == []
+
+    @pytest.mark.promise("archive-transparent")
+    async def test_archived_entries_are_pinned_like_any_other(self, store: Store) -> None:
+        await store.append(KEY, [draft(f"m{i}", pinned=i % 3 == 0) for i in range(20)])
+        before = await store.pinned(KEY)
+        await store.archive(KEY, 0, 13)
+        await store.pin(KEY, 10)
+        await store.pin(KEY, 3, pinned=False)
+        expected = [0, 6, 9, 10, 12, 15, 18]
+        now = await store.pinned(KEY)
+        assert [(entry.seq, entry.archived) for entry in now] == [(i, i <= 13) for i in expected]
+        await store.restore(KEY, 0, 19)
+        await store.pin(KEY, 10, pinned=False)
+        await store.pin(KEY, 3)
+        assert await store.pinned(KEY) == before
+
+    @pytest.mark.promise("tenants-apart")
+    async def test_pins_are_of_one_conversation(self, store: Store) -> None:
+        for i, key in enumerate((KEY, OTHER, FOREIGN)):
+            await store.append(key, drafts("abc"))
+            await store.pin(key, i)
+        for i, key in enumerate((KEY, OTHER, FOREIGN)):
+            assert await _pinned(store, key) == [i]
+            await store.pin(key, i, pinned=False)
+            assert await store.pinned(key) == []
+
+    @pytest.mark.promise("dense")
+    async def test_pinning_while_others_append(self, store: Store) -> None:
+        async def client(name: int) -> list[int]:
+            mine = []
+            for i in range(10):
+                items = [draft(f"{name}.{i}", pinned=True), draft("not this")]
+                mine.append((await store.append(KEY, items))[0].seq)
+                if i % 2:
+                    await store.pin(KEY, mine.pop(), pinned=False)
+            return mine
+
+        expected = await asyncio.gather(*(client(name) for name in range(6)))
+        assert await _pinned(store) == sorted(seq for mine in expected for seq in mine)
+
     # -- search -------------------------------------------------------------------------------
 
     @pytest.mark.promise("search-total")
@@ -416,141 +504,6 @@ class StoreConformance:
         for seq in (5, 25):
             assert [hit.seq for hit in await store.search("acme", f"w{seq}")] == [seq]
 
-    # -- leases and digests -------------------------------------------------------------------
-
-    @pytest.mark.promise("one-compactor")
-    @pytest.mark.requirement("E6")
-    async def test_one_of_many_gets_the_lease(self, store: Store) -> None:
-        await store.append(KEY, drafts(["a"]))
-        tries = [store.lease(KEY, f"worker {i}", 60) for i in range(20)]
-        leases = [lease for lease in await asyncio.gather(*tries) if lease is not None]
-        assert len(leases) == 1
-        assert await store.lease(KEY, "late", 60) is None
-        await store.release(leases[0])
-        after = await store.lease(KEY, "late", 60)
-        assert after is not None
-        assert after.fence > leases[0].fence
-
-    @pytest.mark.promise("one-compactor")
-    @pytest.mark.requirement("E6")
-    async def test_a_lease_past_its_time_is_taken_over_once(
-        self, store: Store, clock: Ticking
-    ) -> None:
-        await store.append(KEY, drafts(["a"]))
-        old = await store.lease(KEY, "paused", 300)
-        assert old is not None
-        clock.pass_(299)
-        assert await store.lease(KEY, "new", 300) is None
-        clock.pass_(2)
-        tries = [store.lease(KEY, f"new {i}", 300) for i in range(5)]
-        winners = [lease for lease in await asyncio.gather(*tries) if lease is not None]
-        assert len(winners) == 1
-        assert winners[0].fence > old.fence
-        with pytest.raises(ConflictError):
-            await store.renew(old, 300)
-        await store.release(old)
-        assert await store.lease(KEY, "another", 300) is None
-
-    @pytest.mark.promise("one-compactor")
-    async def test_a_renewed_lease_lasts_longer(self, store: Store, clock: Ticking) -> None:
-        await store.append(KEY, drafts(["a"]))
-        lease = await store.lease(KEY, "w", 10)
-        assert lease is not None
-        clock.pass_(9)
-        lease = await store.renew(lease, 10)
-        clock.pass_(9)
-        assert await store.lease(KEY, "other", 10) is None
-        assert lease.expires_at == clock.now + timedelta(seconds=1)
-
-    async def test_a_lease_needs_a_conversation_and_a_sane_length(self, store: Store) -> None:
-        with pytest.raises(UnknownConversation):
-            await store.lease(KEY, "w", 10)
-        await store.append(KEY, drafts(["a"]))
-        for seconds in (0, -1, 10**9):
-            with pytest.raises(InputError):
-                await store.lease(KEY, "w", seconds)
-
-    @pytest.mark.promise("digests-beside")
-    @pytest.mark.requirement("E3")
-    async def test_digests_form_a_chain_beside_the_log(self, store: Store, clock: Ticking) -> None:
-        await store.append(KEY, drafts("abcdef"))
-        before = await store.read(KEY)
-        first = await self._digest(store, base=None, first_seq=0, last_seq=3, text="abcd")
-        second = await self._digest(store, base=1, first_seq=0, last_seq=5, text="abcdef")
-        assert (first.version, second.version) == (1, 2)
-        assert (second.base, second.status, second.created_at) == (1, "completed", clock.now)
-        assert await store.digests(KEY) == [first, second]
-        assert await store.read(KEY) == before
-
-    async def _digest(self, store: Store, *, base: int | None, **span: object) -> Digest:
-        lease = await store.lease(KEY, "w", 60)
-        assert lease is not None
-        text = str(span.pop("text"))
-        wanted = Digest(version=0, base=base, made_by="test", **span)  # type: ignore[arg-type]
-        begun = await store.begin_digest(lease, wanted)
-        assert begun.status == "processing"
-        done = replace(begun, status="completed", text=text, data={"x": [1]}, receipt={"lost": []})
-        done = await store.finish_digest(lease, replace(done, tokens=3, milliseconds=12))
-        await store.release(lease)
-        return done
-
-    @pytest.mark.promise("one-compactor")
-    @pytest.mark.requirement("E6")
-    async def test_a_worker_that_comes_back_late_is_refused(
-        self, store: Store, clock: Ticking
-    ) -> None:
-        await store.append(KEY, drafts("abcdef"))
-        old = await store.lease(KEY, "paused", 10)
-        assert old is not None
-        digest = Digest(version=0, first_seq=0, last_seq=3)
-        begun = await store.begin_digest(old, digest)
-        clock.pass_(11)
-        new = await store.lease(KEY, "new", 10)
-        assert new is not None
-        with pytest.raises(ConflictError):
-            await store.finish_digest(old, replace(begun, status="completed", text="late"))
-        again = await store.begin_digest(new, digest)
-        done = await store.finish_digest(new, replace(again, status="completed", text="in time"))
-        with pytest.raises(ConflictError):
-            await store.begin_digest(old, digest)
-        abandoned, kept = await store.digests(KEY)
-        assert (abandoned.status, abandoned.text, kept) == ("failed", "", done)
-        assert abandoned.error
-
-    @pytest.mark.promise("one-compactor")
-    async def test_a_digest_continues_the_newest_completed_one(self, store: Store) -> None:
-        await store.append(KEY, drafts("abcdef"))
-        await self._digest(store, base=None, first_seq=0, last_seq=1, text="ab")
-        lease = await store.lease(KEY, "w", 60)
-        assert lease is not None
-        for base in (None, 0, 2):
-            wrong = Digest(version=0, first_seq=0, last_seq=3, base=base)
-            with pytest.raises(ConflictError):
-                await store.begin_digest(lease, wrong)
-
-    async def test_a_digest_is_finished_once_and_never_empty(self, store: Store) -> None:
-        await store.append(KEY, drafts("abcdef"))
-        lease = await store.lease(KEY, "w", 60)
-        assert lease is not None
-        begun = await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=3))
-        for wrong in (replace(begun, text="x"), replace(begun, status="completed", text=" ")):
-            with pytest.raises(InputError):
-                await store.finish_digest(lease, wrong)
-        failed = await store.finish_digest(lease, replace(begun, status="failed", error="model"))
-        with pytest.raises(ConflictError):
-            await store.finish_digest(lease, replace(begun, status="completed", text="x"))
-        assert await store.digests(KEY) == [failed]
-
-    async def test_digests_can_be_put_into_a_conversation_without_any(self, store: Store) -> None:
-        done = Digest(version=3, first_seq=0, last_seq=1, status="completed", text="x")
-        with pytest.raises(UnknownConversation):
-            await store.put_digests(KEY, [done])
-        await store.append(KEY, drafts("ab"))
-        await store.put_digests(KEY, [done])
-        assert await store.digests(KEY) == [done]
-        with pytest.raises(ConflictError):
-            await store.put_digests(KEY, [done])
-
     # -- archive ------------------------------------------------------------------------------
 
     @pytest.mark.promise("archive-transparent")
@@ -618,6 +571,10 @@ class StoreConformance:
             name = Idempotency("k", "f")
             await store.append(key, drafts(["secret a", "secret b"]), idempotency=name)
             await store.archive(key, 0, 0)
+            await store.describe(key, strategy={"name": "secret"})
+            await store.pin(key, 0)
+            await store.owe(key, START)
+        await store.owe(FOREIGN, START + timedelta(seconds=1), postpone=True)
         await self._digest(store, base=None, first_seq=0, last_seq=1, text="secrets")
         head = await store.head(KEY)
         assert head is not None
@@ -626,20 +583,35 @@ class StoreConformance:
         assert await store.head(KEY) is None
         assert await store.read(KEY) == []
         assert await store.digests(KEY) == []
+        assert await store.newest_digest(KEY) is None
+        assert await store.pinned(KEY) == []
+        assert await store.owed(START + timedelta(seconds=1)) == [OTHER, FOREIGN]
         assert {hit.conversation for hit in await store.search("acme", "secret")} == {"ticket-43"}
         for key in (OTHER, FOREIGN):
             assert len(await store.read(key)) == 2
+            assert [entry.seq for entry in await store.pinned(key)] == [0]
         with pytest.raises(UnknownConversation):
             await store.erase(KEY)
 
     @pytest.mark.promise("erase-total")
     async def test_an_erased_name_begins_anew(self, store: Store) -> None:
         name = Idempotency("k", "f")
-        await store.append(KEY, drafts(["old"]), idempotency=name)
+        await store.append(KEY, [draft("old", pinned=True)], idempotency=name)
+        await store.describe(KEY, strategy={"name": "old"})
+        await store.owe(KEY, START)
         await store.erase(KEY)
         again = await store.append(KEY, drafts(["new"]), idempotency=name)
         assert (again.seq, again.replayed) == (0, False)
+        head = await store.head(KEY)
+        assert head is not None
+        assert head.strategy is None
+        assert await store.pinned(KEY) == []
+        assert await store.owed(START) == []
         assert await store.search("acme", "old") == []
+
+
+async def _pinned(store: Store, key: Key = KEY) -> list[int]:
+    return [entry.seq for entry in await store.pinned(key)]
 
 
 def _newest(sizes: list[int], tokens_max: int) -> list[int]:

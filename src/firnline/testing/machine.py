@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,7 @@ from firnline.message import Message
 from firnline.proof import Audit
 from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
-from firnline.testing.conformance import Ticking
-from firnline.testing.drafts import draft
+from firnline.testing.drafts import START, Ticking, draft
 
 MakeStore = Callable[[Path, Clock], Store]
 
@@ -93,9 +93,12 @@ class _StoreMachine(RuleBasedStateMachine):
         expected_seq=st.one_of(st.none(), st.integers(0, 6)),
         name=st.one_of(st.none(), st.sampled_from(["k1", "k2"])),
         fingerprint=st.sampled_from("fg"),
+        pins=st.integers(0, 15),
     )
     def append(self, key: Key, messages: list[Message], tokens: int, **given: Any) -> None:
-        items = [draft(message, tokens=tokens) for message in messages]
+        pins = [bool(given["pins"] >> i & 1) for i in range(len(messages))]
+        said = zip(messages, pins, strict=True)
+        items = [draft(message, tokens=tokens, pinned=pinned) for message, pinned in said]
         name = given["name"] and Idempotency(given["name"], given["fingerprint"])
         expected = given["expected_seq"]
         self._both(lambda s: s.append(key, items, expected_seq=expected, idempotency=name))
@@ -121,9 +124,28 @@ class _StoreMachine(RuleBasedStateMachine):
     def restore(self, key: Key) -> None:
         self._both(lambda s: s.restore(key, 0, 10**6))
 
-    @rule(key=_KEYS, project=st.sampled_from([None, "p", "q"]))
-    def describe(self, key: Key, project: str | None) -> None:
-        self._both(lambda s: s.describe(key, project=project, metadata={"p": project}))
+    @rule(key=_KEYS, project=st.sampled_from([None, "p", "q"]), strategy=st.booleans())
+    def describe(self, key: Key, project: str | None, strategy: bool) -> None:
+        chosen = {"s": project} if strategy else None
+        about = {"metadata": {"p": project}, "strategy": chosen}
+        self._both(lambda s: s.describe(key, project=project, **about))  # type: ignore[arg-type]
+
+    @rule(key=_KEYS, seq=_SEQS, pinned=st.booleans())
+    def pin(self, key: Key, seq: int, pinned: bool) -> None:
+        self._both(lambda s: s.pin(key, seq, pinned=pinned))
+
+    @rule(key=_KEYS, minute=st.integers(0, 3), postpone=st.booleans())
+    def owe(self, key: Key, minute: int, postpone: bool) -> None:
+        due = START + timedelta(minutes=minute)
+        self._both(lambda s: s.owe(key, due, postpone=postpone))
+
+    @rule(key=_KEYS, last_seq=_SEQS)
+    def settle(self, key: Key, last_seq: int) -> None:
+        self._both(lambda s: s.settle(key, last_seq))
+
+    @rule(minute=st.integers(0, 3), limit=st.integers(0, 5))
+    def owed(self, minute: int, limit: int) -> None:
+        self._both(lambda s: s.owed(START + timedelta(minutes=minute), limit))
 
     @rule(key=_KEYS)
     def erase(self, key: Key) -> None:
@@ -170,6 +192,17 @@ class _StoreMachine(RuleBasedStateMachine):
             done = replace(begun, status="completed", text="x")
             self._both(lambda s: s.finish_digest(leases[s], done))
 
+    @rule(data=st.data(), version=st.integers(1, 3))
+    def undo(self, data: st.DataObject, version: int) -> None:
+        if self._leases:
+            leases = data.draw(st.sampled_from(self._leases))
+            self._both(lambda s: s.undo_digest(leases[s], version))
+            self._both(lambda s: s.fail_damaged(leases[s]))
+
+    @rule(key=_KEYS, versions=st.lists(st.integers(-1, 5), max_size=3))
+    def digests(self, key: Key, versions: list[int]) -> None:
+        self._both(lambda s: s.digests(key, versions))
+
     @rule(data=st.data())
     def release(self, data: st.DataObject) -> None:
         if self._leases:
@@ -187,12 +220,14 @@ class _StoreMachine(RuleBasedStateMachine):
                 leases[self._store] = leases.pop(before)
 
     @invariant()
-    def heads_digests_and_chains_agree(self) -> None:
+    def heads_pins_digests_and_chains_agree(self) -> None:
         for tenant in "ab":
             heads = self._both(lambda s, t=tenant: s.conversations(t))  # type: ignore[misc]
             for head in heads:
                 key = Key(tenant, head.conversation)
                 self._both(lambda s, k=key: s.digests(k))  # type: ignore[misc]
+                self._both(lambda s, k=key: s.newest_digest(k))  # type: ignore[misc]
+                self._both(lambda s, k=key: s.pinned(k))  # type: ignore[misc]
                 audit = Audit(key)
                 audit.take(self._run(self._store.records(key, 0, 10**6)))
                 assert audit.close(head).problems == ()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any, Final
 
 import apsw
 
-from firnline.errors import ConflictError, UnknownConversation
+from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
 from firnline.log import Digest, Key, Lease
 from firnline.message import from_microseconds, microseconds
 from firnline.store.digests import (
@@ -19,9 +20,16 @@ from firnline.store.digests import (
     encode_digest,
     next_version,
     overtaken,
+    undone,
+    unreadable,
 )
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
+
+# As bytes, whatever they have become: a text that is not text would stop those who look for damage.
+_COLUMNS: Final = (
+    "SELECT id, CAST(status AS BLOB), CAST(body AS BLOB), CAST(checksum AS BLOB) FROM digest"
+)
 
 
 def lease(
@@ -70,12 +78,10 @@ def release(connection: apsw.Connection, lease: Lease) -> None:
 def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: datetime) -> Digest:
     """Record a digest in the making; what an earlier holder left in the making has failed."""
     found = _held(connection, lease)
-    before = digests(connection, found)
-    existing = [abandoned(item) for item in before]
-    begun = next_version(existing, digest, now)
-    for old, new in zip(before, existing, strict=True):
-        if new is not old:
-            _put(connection, found, new, 0)
+    last = _last_version(connection, found) or 0
+    begun = next_version(newest_digest(connection, found), last, digest, now)
+    for item in _in_the_making(connection, found):
+        _put(connection, found, abandoned(item), 0)
     _put(connection, found, begun, lease.fence)
     return begun
 
@@ -85,22 +91,87 @@ def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
     found = _held(connection, lease)
     row = one(
         connection,
-        "SELECT body, checksum FROM digest WHERE id = ? AND fence = ?",
+        f"{_COLUMNS} WHERE id = ? AND fence = ?",
         (found.entry_id(digest.version), lease.fence),
     )
-    stored = decode_digest(*row) if row else None
-    check_finish(stored, digest)
+    stored = _digest(found, row) if row else None
+    check_finish(stored, digest, newest_digest(connection, found))
     _put(connection, found, digest, lease.fence)
     return digest
 
 
-def digests(connection: apsw.Connection, found: log.Found) -> list[Digest]:
-    """The conversation's digests by version."""
-    rows = connection.execute(
-        "SELECT body, checksum FROM digest WHERE id BETWEEN ? AND ? ORDER BY id",
-        (found.entry_id(0), found.entry_id(log.SEQ_MASK)),
+def undo(connection: apsw.Connection, lease: Lease, version: int) -> Digest:
+    """Take the newest completed digest out of force, in place."""
+    found = _held(connection, lease)
+    digest = undone(newest_digest(connection, found), version)
+    _put(connection, found, digest, lease.fence)
+    return digest
+
+
+def fail_damaged(connection: apsw.Connection, lease: Lease) -> int:
+    """Put a failed digest in the place of each that cannot be read; returns how many."""
+    found = _held(connection, lease)
+    # First, for what the indexes say of a damaged row is not what the row says.
+    connection.execute("REINDEX digest")
+    rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ?", _all(found))
+    damaged = [row[0] & log.SEQ_MASK for row in rows if not _whole(found, row)]
+    for version in damaged:
+        _put(connection, found, unreadable(version), lease.fence)
+    return len(damaged)
+
+
+def _whole(found: log.Found, row: tuple[Any, ...]) -> bool:
+    try:
+        _digest(found, row)
+    except StoreCorrupt:
+        return False
+    return True
+
+
+def digests(
+    connection: apsw.Connection, found: log.Found, versions: Sequence[int] | None = None
+) -> list[Digest]:
+    """The conversation's digests by version: all of them, or those asked for that exist."""
+    if versions is None:
+        rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ? ORDER BY id", _all(found))
+    else:
+        asked = sorted({item for item in versions if 0 <= item <= log.SEQ_MASK})
+        ids = [(found.entry_id(item),) for item in asked]
+        rows = connection.executemany(f"{_COLUMNS} WHERE id = ?", ids)
+    return [_digest(found, row) for row in rows]
+
+
+def newest_digest(connection: apsw.Connection, found: log.Found) -> Digest | None:
+    """The newest completed digest: the last of an index that holds only completed ones."""
+    row = one(
+        connection,
+        f"{_COLUMNS} INDEXED BY digest_completed"
+        " WHERE status = 'completed' AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        _all(found),
     )
-    return [decode_digest(*row) for row in rows]
+    digest = _digest(found, row) if row else None
+    if digest is not None and digest.status != "completed":
+        raise StoreCorrupt(f"{found.key.conversation}: the index of digests is damaged")
+    return digest
+
+
+def _in_the_making(connection: apsw.Connection, found: log.Found) -> list[Digest]:
+    rows = connection.execute(
+        f"{_COLUMNS} INDEXED BY digest_processing WHERE status = 'processing'"
+        " AND id BETWEEN ? AND ?",
+        _all(found),
+    )
+    return [_digest(found, row) for row in rows]
+
+
+def _last_version(connection: apsw.Connection, found: log.Found) -> int | None:
+    """The highest version of any status; None if there is none."""
+    row = one(
+        connection,
+        "SELECT id FROM digest WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
+        _all(found),
+    )
+    return row[0] & log.SEQ_MASK if row else None
 
 
 def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> None:
@@ -108,10 +179,26 @@ def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> N
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    if digests(connection, found):
+    if _last_version(connection, found) is not None:
         raise ConflictError(f"{key.conversation} has digests already")
     for item in items:
         _put(connection, found, item, 0)
+
+
+def _all(found: log.Found) -> tuple[int, int]:
+    """Between these numbers the conversation's digests are kept."""
+    return found.entry_id(0), found.entry_id(log.SEQ_MASK)
+
+
+def _digest(found: log.Found, row: tuple[Any, ...]) -> Digest:
+    """The digest of a row; it must be what the row says it is."""
+    id_, status, body, checksum = row
+    if None in row:
+        raise StoreCorrupt(f"{found.key.conversation}: the row of a digest is damaged")
+    digest = decode_digest(body, checksum)
+    if (id_ & log.SEQ_MASK, status) != (digest.version, digest.status.encode()):
+        raise StoreCorrupt(f"{found.key.conversation}: a digest is not what its row says")
+    return digest
 
 
 def _held(connection: apsw.Connection, lease: Lease) -> log.Found:

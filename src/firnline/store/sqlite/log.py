@@ -36,7 +36,7 @@ _SPAN: Final = (
 )
 _HEAD: Final = (
     "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
-    " metadata, archived FROM conversation"
+    " metadata, archived, strategy FROM conversation"
 )
 
 
@@ -101,6 +101,9 @@ def append(
             "INSERT INTO idempotency VALUES (?, ?, ?, ?, ?)",
             (head.id, *idempotency, next_seq, head.next_seq - 1),
         )
+    pins = [(head.id, seq) for seq, draft in enumerate(drafts, next_seq) if draft.pinned]
+    if pins:
+        connection.executemany("INSERT INTO pin VALUES (?, ?)", pins)
     return Appended(entries)
 
 
@@ -111,7 +114,7 @@ def _entries(
     rows, entries = [], []
     seq, total, hash_, at = head.next_seq, head.total, head.hash, head.updated_at
     for draft in drafts:
-        message, body, tokens, tokenizer = draft
+        message, body, tokens, tokenizer, _ = draft
         hash_ = chain(hash_, body, tokens, tokenizer)
         total += tokens
         at = microseconds(draft.time)
@@ -182,12 +185,13 @@ def conversations(
 
 def _head(row: tuple[Any, ...]) -> Head:
     tenant, name, start, next_seq, hash_, total, *rest = row
-    created, updated, project, metadata, archived = rest
+    created, updated, project, metadata, archived, strategy = rest
     Found.of(Key(tenant, name), (0, next_seq, total, hash_, start))
     try:
         times = from_microseconds(created), from_microseconds(updated)
         about = project, json.loads(metadata), archived
-        return Head(name, next_seq - 1, hash_, total, *times, *about)
+        chosen = None if strategy is None else json.loads(strategy)
+        return Head(name, next_seq - 1, hash_, total, *times, *about, strategy=chosen)
     except (ValueError, OverflowError, TypeError) as error:
         raise StoreCorrupt(f"the row of the conversation {name!r} is damaged") from error
 
@@ -388,7 +392,12 @@ def dated(
         "SELECT seq FROM said WHERE conversation = ? AND at >= ? AND at < ? ORDER BY seq LIMIT ?",
         (found.id, microseconds(since), microseconds(until), max(limit, 0)),
     )
-    runs = _runs([seq for (seq,) in rows])
+    return at(connection, found, [seq for (seq,) in rows])
+
+
+def at(connection: apsw.Connection, found: Found, seqs: Sequence[int]) -> list[Entry]:
+    """The entries at these sequence numbers, which ascend."""
+    runs = _runs(seqs)
     return [entry for first, last in runs for entry in span(connection, found, first, last)]
 
 

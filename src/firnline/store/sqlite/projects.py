@@ -20,19 +20,24 @@ def describe(
     key: Key,
     project: str | None,
     metadata: dict[str, Json] | None,
+    strategy: dict[str, Json] | None,
     now: int,
 ) -> Head:
     """Set what is given; create the conversation if there is none."""
     if heads.find(connection, key) is None:
         heads.create(connection, key, now)
     connection.execute(
-        "UPDATE conversation SET project = coalesce(?, project), metadata = coalesce(?, metadata)"
-        " WHERE tenant = ? AND name = ?",
-        (project, None if metadata is None else encode_json(metadata), *key),
+        "UPDATE conversation SET project = coalesce(?, project), metadata = coalesce(?, metadata),"
+        " strategy = coalesce(?, strategy) WHERE tenant = ? AND name = ?",
+        (project, _json(metadata), _json(strategy), *key),
     )
     head = log.head(connection, key)
     assert head is not None  # noqa: S101 - it was just written
     return head
+
+
+def _json(value: dict[str, Json] | None) -> str | None:
+    return None if value is None else encode_json(value)
 
 
 def list_all(connection: apsw.Connection, tenant: str) -> list[Project]:

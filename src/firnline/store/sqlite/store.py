@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -45,23 +43,17 @@ from firnline.store.digests import check_seconds
 from firnline.store.sqlite import (
     archive,
     backup,
+    debt,
     erase,
     health,
     leases,
     log,
-    migrate,
+    opening,
+    pins,
     projects,
     search,
 )
-from firnline.store.sqlite.connection import (
-    Place,
-    check_filesystem,
-    check_library,
-    check_size,
-    connect,
-    errors,
-    undo_interrupted,
-)
+from firnline.store.sqlite.connection import Place, check_filesystem, check_library
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.writer import Work, Writer
@@ -122,7 +114,7 @@ class SqliteStore:
             )
         check_library()
         check_filesystem(self._place.path)
-        connection = await asyncio.to_thread(self._open_file)
+        connection = await asyncio.to_thread(opening.open_file, self._place)
         self._readers = Readers(self._place)
         _open_here[self._place.path] += 1
         if connection is None:
@@ -138,45 +130,6 @@ class SqliteStore:
         except BaseException:
             await self.close()
             raise
-
-    def _open_file(self) -> apsw.Connection | None:
-        """Open the file, with patience: SQLite does not wait while others create it."""
-        deadline = time.monotonic() + self._place.busy_seconds
-        while True:
-            try:
-                return self._try_to_open_file()
-            except StoreUnavailable as error:
-                busy = isinstance(error.__cause__, apsw.BusyError)
-                if not busy or time.monotonic() > deadline:
-                    raise
-                time.sleep(0.005)
-
-    def _try_to_open_file(self) -> apsw.Connection | None:
-        with errors(self._place.path):
-            check_size(self._place.path)
-            if self._place.read_only or self._place.path.exists():
-                self._look()
-            if self._place.read_only:
-                return None
-            connection = connect(self._place, writer=True)
-            try:
-                migrate.migrate(connection, migrate.shipped())
-            except BaseException:
-                connection.close()
-                raise
-            return connection
-
-    def _look(self) -> None:
-        """Look before anything is written: what is not ours stays as it is."""
-        try:
-            look = connect(self._place, writer=False)
-        except apsw.ReadOnlyError:
-            if self._place.read_only:
-                raise
-            undo_interrupted(self._place)
-            look = connect(self._place, writer=False)
-        with closing(look):
-            migrate.check(look, max(migrate.shipped()))
 
     async def close(self) -> None:
         """Write what is queued, then let go of the file."""
@@ -301,13 +254,27 @@ class SqliteStore:
         return await self._read(lambda con: log.conversations(con, tenant, project, after, limit))
 
     async def describe(
-        self, key: Key, *, project: str | None = None, metadata: dict[str, Json] | None = None
+        self,
+        key: Key,
+        *,
+        project: str | None = None,
+        metadata: dict[str, Json] | None = None,
+        strategy: dict[str, Json] | None = None,
     ) -> Head:
         """See `Store.describe`."""
         now = microseconds(self._clock())
         return await self._change(
-            lambda con: projects.describe(con, self._heads, key, project, metadata, now)
+            lambda con: projects.describe(con, self._heads, key, project, metadata, strategy, now)
         )
+
+    async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
+        """See `Store.pin`."""
+        work = pins.pin if pinned else pins.unpin
+        await self._change(lambda con: work(con, key, seq))
+
+    async def pinned(self, key: Key) -> list[Entry]:
+        """See `Store.pinned`."""
+        return await self._read(_with_found(key, pins.pinned, []))
 
     async def projects(self, tenant: str) -> list[Project]:
         """See `Store.projects`."""
@@ -374,13 +341,37 @@ class SqliteStore:
         """See `Store.finish_digest`."""
         return await self._change(lambda con: leases.finish(con, lease, digest))
 
-    async def digests(self, key: Key) -> list[Digest]:
+    async def undo_digest(self, lease: Lease, version: int) -> Digest:
+        """See `Store.undo_digest`."""
+        return await self._change(lambda con: leases.undo(con, lease, version))
+
+    async def fail_damaged(self, lease: Lease) -> int:
+        """See `Store.fail_damaged`."""
+        return await self._change(lambda con: leases.fail_damaged(con, lease))
+
+    async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
         """See `Store.digests`."""
-        return await self._read(_with_found(key, leases.digests, []))
+        return await self._read(_with_found(key, partial(leases.digests, versions=versions), []))
+
+    async def newest_digest(self, key: Key) -> Digest | None:
+        """See `Store.newest_digest`."""
+        return await self._read(_with_found(key, leases.newest_digest, None))
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
         await self._change(lambda con: leases.put_all(con, key, digests))
+
+    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.owe`."""
+        await self._write(lambda con: debt.owe(con, key, due, postpone=postpone))
+
+    async def owed(self, now: datetime, limit: int = 100) -> list[Key]:
+        """See `Store.owed`."""
+        return await self._read(lambda con: debt.owed(con, now, limit))
+
+    async def settle(self, key: Key, last_seq: int) -> bool:
+        """See `Store.settle`."""
+        return await self._change(lambda con: debt.settle(con, key, last_seq))
 
     # -- keeping ------------------------------------------------------------------------------
 

@@ -1,6 +1,7 @@
 -- One conversation. Its head (next_seq, total, hash) is written with every append, so that entries
 -- missing from the end of the log are noticed. `indexed` is how far the
--- views of the log (said, search) have come.
+-- views of the log (said, search) have come. `strategy` is JSON, and says how it is digested;
+-- `owed_at` is when that is due, NULL if nothing is owed.
 -- Ids are never used again: a late archive or lease of an erased conversation must find nothing.
 CREATE TABLE conversation (
     id          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -9,6 +10,7 @@ CREATE TABLE conversation (
     genesis     TEXT NOT NULL, -- of tenant and name; a row that is damaged there is nobody's
     project     TEXT,
     metadata    TEXT NOT NULL DEFAULT '{}',
+    strategy    TEXT,
     next_seq    INTEGER NOT NULL DEFAULT 0,
     total       INTEGER NOT NULL DEFAULT 0,
     hash        TEXT NOT NULL,
@@ -17,10 +19,13 @@ CREATE TABLE conversation (
     fence       INTEGER NOT NULL DEFAULT 0,
     lease_owner TEXT,
     lease_until INTEGER,
+    owed_at     INTEGER,
     created_at  INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL,
     UNIQUE (tenant, name)
 ) STRICT;
+
+CREATE INDEX conversation_owed ON conversation (owed_at) WHERE owed_at IS NOT NULL;
 
 -- One entry. id = conversation.id << 32 | seq: the table itself is the index by (conversation, seq).
 -- `body` is the message's canonical form, `total` the running token total including this entry.
@@ -54,6 +59,17 @@ CREATE TABLE digest (
     checksum BLOB NOT NULL,
     body     BLOB NOT NULL
 ) STRICT;
+
+-- The newest completed one and those in the making are found without reading any other.
+CREATE INDEX digest_completed ON digest (id) WHERE status = 'completed';
+CREATE INDEX digest_processing ON digest (id) WHERE status = 'processing';
+
+-- The entries that every context shows, archived or not.
+CREATE TABLE pin (
+    conversation INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    PRIMARY KEY (conversation, seq)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE idempotency (
     conversation INTEGER NOT NULL,

@@ -1,0 +1,8 @@
+"""The command line: the same verbs as the library. Tables for people, --json for machines.
+
+`program` runs a command; `log`, `contexts`, `digests`, `working` and `keeping` hold the commands.
+"""
+
+from firnline.cli.program import main
+
+__all__ = ["main"]

@@ -1,0 +1,8 @@
+"""``python -m firnline.cli``."""
+
+import sys
+
+from firnline.cli.program import main
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,111 @@
+"""The commands of keeping: copies, archives, erasure, and the health of the store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+
+from firnline.cli.grammar import Command
+from firnline.cli.opening import known, open_memory
+from firnline.cli.printing import print_json, progress_on, report
+from firnline.errors import InputError
+from firnline.log import Head
+from firnline.message import format_time
+from firnline.sync import Memory
+from firnline.terminal import table
+
+
+def _export(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory, progress_on("exporting") as progress:
+        manifest = memory.export(
+            options.file, conversations=options.conversations or None, progress=progress
+        )
+    report(options, f"{options.file}: ", asdict(manifest), ("conversations", "entries", "tokens"))
+
+
+def _import(options: argparse.Namespace) -> None:
+    with open_memory(options, create=True) as memory, progress_on("importing") as progress:
+        manifest = memory.import_(options.file, progress=progress)
+    report(options, f"{options.file}: ", asdict(manifest), ("conversations", "entries", "added"))
+
+
+def _backup(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory, progress_on("copying") as progress:
+        memory.backup(options.file, progress=progress)
+    report(options, f"the store was copied to {options.file}", {"file": options.file}, ())
+
+
+def _archive(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        done = memory.archive(options.conversation, keep=options.keep)
+    names = ("entries", "segments", "plain_bytes", "stored_bytes")
+    report(options, f"{options.conversation} archived: ", asdict(done), names)
+
+
+def _restore(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        restored = memory.restore(options.conversation)
+    report(options, f"{options.conversation} restored: ", {"entries": restored}, ("entries",))
+
+
+def _erase(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        head = known(memory, options.conversation)
+        if not options.yes and not _confirmed(head):
+            raise InputError("nothing was erased; say --yes to erase without being asked")
+        erased = memory.erase(options.conversation)
+    fields = {**asdict(erased), "erased_at": format_time(erased.erased_at)}
+    report(options, f"{erased.conversation} erased: ", fields, ("entries", "digests", "tokens"))
+
+
+def _confirmed(head: Head) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    question = f"Erase {head.entries:,} entries of {head.conversation!r} for good? Type its name: "
+    return input(question).strip() == head.conversation
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    with open_memory(options) as memory:
+        if options.rebuild_index:
+            _rebuild_index(memory)
+        findings = memory.check(thorough=not options.quick)
+    if options.json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print(table(("check", "state", "detail"), findings))
+    return 1 if any(finding.state == "broken" for finding in findings) else 0
+
+
+def _rebuild_index(memory: Memory) -> None:
+    with progress_on("indexing") as progress:
+        memory.rebuild_index(progress=progress)
+
+
+def add(command: Command) -> None:
+    """Tell the parser of these commands."""
+    export = command("export", _export, "Write conversations to a file.", "conversations")
+    export.add_argument("file")
+    export.add_argument("conversations", nargs="*", help="which ones; without any, all")
+
+    imports = command("import", _import, "Read such a file; doing it again adds nothing.")
+    imports.add_argument("file")
+
+    backup = command("backup", _backup, "Copy the whole store to a new file, also while in use.")
+    backup.add_argument("file")
+
+    archive = command("archive", _archive, "Compress old entries; nothing else changes.")
+    archive.add_argument("conversation")
+    archive.add_argument("--keep", type=int, default=1_000, help="so many stay live (%(default)s)")
+
+    restore = command("restore", _restore, "Take archived entries back.")
+    restore.add_argument("conversation")
+
+    erase = command("erase", _erase, "Destroy a conversation: no byte of it is left.")
+    erase.add_argument("conversation")
+    erase.add_argument("--yes", action="store_true", help="do not ask")
+
+    doctor = command("doctor", _doctor, "Check the health of the store.")
+    doctor.add_argument("--quick", action="store_true", help="do not read every page")
+    doctor.add_argument("--rebuild-index", action="store_true", help="make the search index anew")

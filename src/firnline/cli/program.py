@@ -1,0 +1,121 @@
+"""The program: its grammar, what it does with errors, and what its exit codes mean."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from firnline import __version__
+from firnline.cli import contexts, digests, keeping, log, working
+from firnline.cli.grammar import shared_options
+from firnline.errors import (
+    BudgetError,
+    ConflictError,
+    FirnlineError,
+    InputError,
+    ModelError,
+    StoreCorrupt,
+    StoreError,
+    UnknownConversation,
+)
+from firnline.terminal import plain
+
+EXIT_CODES: Final = """exit codes:
+  0  done; everything checked is whole
+  1  damage was found (verify, doctor)
+  2  the command or its input is wrong
+  3  there is no such conversation
+  4  a conflict: somebody else was first
+  5  the store cannot be used (locked, full, read-only, foreign, too new)
+  6  the store is damaged
+  7  what must be in the context does not fit into the budget
+  8  the model failed; nothing stored is touched
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII
+    parser = _parser()
+    options, rest = parser.parse_known_args(arguments)
+    words: list[str] | None = getattr(options, options.words) if options.words else None
+    if words is None or any(word.startswith("-") for word in rest):
+        options = parser.parse_args(arguments)  # complains about the rest, if there is any
+    else:
+        words += rest  # argparse takes words behind an option for strangers
+    try:
+        code = int(options.run(options) or 0)
+        sys.stdout.flush()  # now, while a full disk can still be reported
+    except FirnlineError as error:
+        _complain(error, as_json=options.json)
+        return _exit_code(error)
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; keep the interpreter from complaining about it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        print(f"firnline: the output cannot be written: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return code
+
+
+def _exit_code(error: FirnlineError) -> int:
+    codes: tuple[tuple[type[FirnlineError], int], ...] = (
+        (UnknownConversation, 3),
+        (InputError, 2),
+        (ConflictError, 4),
+        (StoreCorrupt, 6),
+        (StoreError, 5),
+        (BudgetError, 7),
+        (ModelError, 8),
+    )
+    return next((code for kind, code in codes if isinstance(error, kind)), 2)
+
+
+def _complain(error: FirnlineError, *, as_json: bool) -> None:
+    if as_json:
+        problem = {"error": error.code, "message": str(error), "retryable": error.retryable}
+        facts = {"context": error.context} if error.context else {}
+        print(json.dumps({**problem, **facts}, ensure_ascii=False, default=str), file=sys.stderr)
+        return
+    print(f"firnline: {plain(str(error))}", file=sys.stderr)
+    if isinstance(error, BudgetError):
+        print(_budget_advice(error), file=sys.stderr)
+
+
+def _budget_advice(error: BudgetError) -> str:
+    floor, blockers = error.context["floor"], error.context["blockers"]
+    ways = [f"give it {floor:,} tokens or more besides the reserve (--budget, --reserve)"]
+    ways += ["take a pin back (firnline unpin)"] * bool(blockers.get("pinned"))
+    return f"firnline: nothing is cut of it: {', or '.join(ways)}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="firnline",
+        description="The conversation memory that can prove it lost nothing.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"firnline {__version__}")
+    shared = shared_options()
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def command(
+        name: str, run: Callable[..., int | None], text: str, words: str = ""
+    ) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text, parents=[shared])
+        added.set_defaults(run=run, words=words)
+        return added
+
+    for topic in (log, contexts, digests, working, keeping):
+        topic.add(command)
+    return parser

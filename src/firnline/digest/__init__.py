@@ -1,0 +1,101 @@
+"""Digests: summaries and important data, offline or by a model, and the code that checks them.
+
+`claims` says what a text asserts, `items` holds important data with evidence, `rules` and
+`extractive` work without a model, `prompts` with one, `check` decides whether a summary is taken
+and `receipt` says what it kept. Everything is pure but the four functions here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from firnline import limits
+from firnline.digest import extractive, prompts, rules
+from firnline.digest.prose import Count, spans
+from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
+
+_T = TypeVar("_T")
+
+_TOKENS_PER_WORD: Final = 4
+_TOKENS_OVER: Final = 512
+
+
+def offline_summarizer(count: Count) -> Summarizer:
+    """A summariser that takes the conversation's own sentences; no model, no network."""
+
+    async def summarize(brief: Brief) -> Written:
+        return Written(text=await _aside(brief, lambda: extractive.summarize(brief, count)))
+
+    return summarize
+
+
+def offline_extractor() -> Extractor:
+    """An extractor that works by rules; no model, no network."""
+
+    async def extract(brief: Brief) -> Written:
+        return Written(items=await _aside(brief, lambda: tuple(rules.extract(brief.entries))))
+
+    return extract
+
+
+def model_summarizer(model: ChatModel, count: Count) -> Summarizer:
+    """A summariser that asks a model, once; what it answers is not checked here.
+
+    An answer that was cut off loses its last, broken sentence; a filtered one is empty.
+    """
+
+    async def summarize(brief: Brief) -> Written:
+        messages = prompts.summary_messages(brief)
+        most = brief.words_max * _TOKENS_PER_WORD + _TOKENS_OVER
+        completion = await model.complete(messages, max_tokens=most)
+        asked = count("\n".join(str(message["content"]) for message in messages))
+        text = _whole(completion)
+        return Written(
+            text=text,
+            made_by=completion.model or model.name,
+            calls=1,
+            spent_tokens=_spent(completion) or asked + count(completion.message.text),
+        )
+
+    return summarize
+
+
+def model_extractor(model: ChatModel) -> Extractor:
+    """An extractor that asks a model, once; items without the right shape are dropped."""
+
+    async def extract(brief: Brief) -> Written:
+        messages = prompts.extraction_messages(brief)
+        completion = await model.complete(messages, schema=prompts.EXTRACTION_SCHEMA)
+        return Written(
+            items=prompts.parse_items(completion.message.text),
+            made_by=completion.model or model.name,
+            calls=1,
+            spent_tokens=_spent(completion),
+        )
+
+    return extract
+
+
+def _spent(completion: Completion) -> int:
+    return completion.prompt_tokens + completion.completion_tokens
+
+
+def _whole(completion: Completion) -> str:
+    """The answer's text as far as it is whole."""
+    text = prompts.answer_text(completion.message.text)
+    if completion.finish_reason == "content_filter":
+        return ""
+    if completion.finish_reason == "length":
+        ends = [end for _, end in spans(text)]
+        return text[: ends[-2]] if len(ends) > 1 else text
+    return text
+
+
+async def _aside(brief: Brief, work: Callable[[], _T]) -> _T:
+    """Run the work, beside the event loop if there is much of it."""
+    size = sum(len(entry.message.text) for entry in (*brief.entries, *brief.window))
+    if size + sum(map(len, brief.earlier)) <= limits.DIGEST_INLINE_CHARS:
+        return work()
+    return await asyncio.to_thread(work)

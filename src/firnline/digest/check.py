@@ -1,0 +1,112 @@
+"""Whether a summary may be taken: checked by code, whoever wrote it."""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple, TypeAlias
+
+from firnline.digest import marks
+from firnline.digest.claims import unsupported
+from firnline.digest.extractive import source_words
+from firnline.digest.prose import Count, count_words, cut_to, folded, sentences
+from firnline.protocols import Brief
+
+__all__ = ["Problem", "ProblemCode", "complaint", "cut_to", "problems"]
+
+ProblemCode: TypeAlias = Literal[
+    "empty", "too_long", "too_short", "not_shorter", "refusal", "unsupported", "echo", "broken"
+]
+
+_REFUSAL: Final = re.compile(
+    r"\W*(?:i(?:['’]m| am) (?:very |so |really )?sorry|sorry,? (?:but|i)\b|unfortunately,? i\b|"
+    r"i (?:cannot|can['’]t|can not|won['’]t|am unable|am not able|must decline|apologi[sz]e)|"
+    r"i['’]m (?:unable|not able)|as an ai\b|as a (?:large )?language model|"
+    r"es tut mir leid|ich kann (?:das |dabei |ihnen )|lo siento|no puedo (?:ayudar|hacer|cumplir)|"
+    r"je suis désolée?|désolée?,|je ne peux pas|mi dispiace|sinto muito|desculpe|"
+    r"извините|к сожалению, я|я не могу|对不起|抱歉|很抱歉|我无法|我不能|申し訳|すみません|죄송)",
+    re.IGNORECASE,
+)
+_REFUSAL_WORDS_MAX: Final = 80
+_FENCE: Final = "```"
+_ECHO_TIMES: Final = 3
+_ECHO_RUN: Final = 5
+_ECHO_PIECES_MIN: Final = 40
+_ECHO_NEW: Final = 0.4
+_NAMED_MAX: Final = 8
+
+
+class Problem(NamedTuple):
+    """One reason not to take a summary: a word for machines, a sentence for its writer."""
+
+    code: ProblemCode
+    detail: str
+
+
+def problems(brief: Brief, text: str, covered_tokens: int, count: Count) -> list[Problem]:
+    """All that is wrong with a summary of the brief; nothing, if it can be taken.
+
+    `covered_tokens` are the tokens of what it stands for. Too short counts only if the source has
+    at least twice the words asked for.
+    """
+    if not text.strip():
+        return [Problem("empty", "the summary is empty")]
+    words, tokens = count_words(text), count(text)
+    found = list(_length(brief, words, tokens))
+    if tokens >= covered_tokens:
+        detail = f"it has {tokens} tokens and what it stands for has {covered_tokens}"
+        found.append(Problem("not_shorter", detail))
+    if words <= _REFUSAL_WORDS_MAX and _REFUSAL.match(text):
+        found.append(Problem("refusal", "it is a refusal, not a summary"))
+    if _echoes(text):
+        found.append(Problem("echo", "it says the same thing over and over"))
+    there = sources(brief)
+    if text.count(_FENCE) % 2 and not any(_FENCE in source for source in there):
+        found.append(Problem("broken", "it breaks off inside a code block; write plain sentences"))
+    foreign = unsupported(text, there)
+    if foreign:
+        named = ", ".join(claim.value for claim in foreign[:_NAMED_MAX])
+        found.append(Problem("unsupported", f"the conversation does not mention: {named}"))
+    return found
+
+
+def sources(brief: Brief) -> list[str]:
+    """All that a summary of the brief may draw on."""
+    entries = brief.window or brief.entries
+    return [brief.prompt, *brief.earlier, *(marks.source(entry) for entry in entries)]
+
+
+def _length(brief: Brief, words: int, tokens: int) -> list[Problem]:
+    if words > brief.words_max:
+        return [Problem("too_long", f"it has {words} words; at most {brief.words_max} are allowed")]
+    if brief.tokens_max is not None and tokens > brief.tokens_max:
+        limit = brief.tokens_max
+        return [Problem("too_long", f"it has {tokens} tokens; at most {limit} are allowed")]
+    if words < brief.words_min and source_words(brief) >= 2 * brief.words_min:
+        return [
+            Problem("too_short", f"it has {words} words; at least {brief.words_min} are asked for")
+        ]
+    return []
+
+
+def _echoes(text: str) -> bool:
+    said = Counter(folded(sentence).strip(" .!?") for sentence in sentences(text))
+    if said and said.most_common(1)[0][1] >= _ECHO_TIMES:
+        sentence, times = said.most_common(1)[0]
+        if times * max(len(sentence), 1) * 2 > len(text):
+            return True
+    pieces = text.split()
+    if len(pieces) < _ECHO_PIECES_MIN:
+        pieces = list(text) if count_words(text) > len(pieces) else []
+    runs = [tuple(pieces[i : i + _ECHO_RUN]) for i in range(len(pieces) - _ECHO_RUN + 1)]
+    return len(runs) >= _ECHO_PIECES_MIN and len(set(runs)) < _ECHO_NEW * len(runs)
+
+
+def complaint(found: Sequence[Problem]) -> str:
+    """What the writer is told when it is asked again; empty if nothing is wrong."""
+    if not found:
+        return ""
+    return "The last summary was not taken: " + "; ".join(problem.detail for problem in found) + "."

@@ -1,0 +1,444 @@
+"""What a text asserts that code can check: names, numbers, dates, URLs; and what has no source.
+
+The check is lenient on purpose: a summary may inflect, shorten, spell out and reformat. It may not
+bring in a name, a number, a date or an address that nobody mentioned.
+"""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final, Literal, TypeAlias
+
+from firnline import tokens
+from firnline.digest import numbers, prose
+from firnline.digest.lexicon import AFTER_NAMES, COMMON, COMMON_ENDINGS, GERMAN
+
+ClaimKind: TypeAlias = Literal["name", "number", "date", "url"]
+
+_URL: Final = re.compile(
+    r"(?:https?|ftp)://[^\s<>\"`{}|\\^。，、；：！？（）「」『』《》]{1,2000}|\bwww\.[\w-]{1,63}\.[^\s<>\"`。，、；]{1,2000}",
+    re.IGNORECASE,
+)
+_EMAIL: Final = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
+_URL_PARTS: Final = re.compile(r"(?:([a-z]+)://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
+_TOKEN: Final = re.compile(r"(?<![\w])[^\W\d_](?:\w|['’&-](?=\w)|\.(?=[a-z]))*")
+_PIECE: Final = re.compile(r"[^\W_]+")
+_CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_FAR: Final = re.compile(rf"(?!(?<=\d)[千万萬亿億])[{prose.CJK}]")
+_INITIAL_BEFORE: Final = re.compile(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s*[\"'“‘(\[*_]*\Z")
+_LABELLED: Final = re.compile(r"\w: \Z")
+_ALONE: Final = ("", ".", ",", ";", "\n", ")")
+_ABOUT: Final = re.compile(
+    r"\b(?:about|around|roughly|nearly|almost|over|approximately|approx\.?|some|circa|ca\.?|under|"
+    r"more than|less than|up to|at least)\s+[$€£¥]?\Z|[~≈]\s?\Z",
+    re.IGNORECASE,
+)
+_ENDINGS: Final = frozenset(
+    ("s", "es", "n", "en", "er", "ers", "an", "ian", "ians", "ish", "ese", "i", "in", "a", "e", "x")
+)
+_SHOUT: Final = 0.6
+_GERMAN_SHARE: Final = 0.12
+_NEAR: Final = 0.06
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One thing that a text asserts: as it is written, and the plain form to compare it by.
+
+    `start` is where it is in the text. Not `sure` are words that may be names only because they
+    start a sentence, and small numbers in words, which may count what is said elsewhere.
+    """
+
+    kind: ClaimKind
+    value: str
+    key: str
+    start: int = field(default=0, compare=False)
+    sure: bool = field(default=True, compare=False)
+    also: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All that it can mean: 03/04/2025 is one of two days, by who wrote it."""
+        return (self.key, *self.also)
+
+
+@lru_cache(maxsize=1_024)  # extractor, check and receipt all read the same messages
+def claims(text: str) -> tuple[Claim, ...]:
+    """The names, numbers, dates and URLs of the text, in the order they come."""
+    found = list(_urls(text))
+    rest = _masked(text, ((claim.start, claim.start + len(claim.value)) for claim in found))
+    days = list(numbers.dates(rest))
+    rest = _without_far(_masked(rest, ((day.start, day.end) for day in days)))
+    times = list(numbers.times(rest))
+    rest = _masked(rest, ((time.start, time.end) for time in times))
+    found += [_claim("date", text, day) for day in days]
+    found += [_claim("number", text, time) for time in times]
+    names = list(_names(rest))
+    found += names
+    ids = ((c.start, c.start + len(c.value)) for c in names if any(map(str.isdigit, c.value)))
+    found += [_claim("number", text, number) for number in numbers.numbers(_masked(rest, ids))]
+    return tuple(sorted(found, key=lambda claim: (claim.start, claim.kind)))
+
+
+def _claim(kind: ClaimKind, text: str, span: numbers.Found) -> Claim:
+    value = text[span.start : span.end]
+    first, *more = span.readings
+    return Claim(kind, value, first, span.start, span.sure, tuple(more))
+
+
+def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+    """The text with the spans blanked; everything else stays where it is."""
+    chars = list(text)
+    for start, end in spans:
+        # Not blanks: what comes before and after must not look like neighbours.
+        chars[start:end] = "\N{REPLACEMENT CHARACTER}" * (end - start)
+    return "".join(chars)
+
+
+def _without_far(text: str) -> str:
+    return text if text.isascii() else _FAR.sub(" ", text)
+
+
+# -- addresses --------------------------------------------------------------------------------
+
+
+def _urls(text: str) -> Iterator[Claim]:
+    spans = []
+    for match in _URL.finditer(text):
+        url = trimmed_url(match[0])
+        spans.append((match.start(), match.start() + len(url)))
+        yield Claim("url", url, url_key(url), match.start())
+    if "@" in text:
+        for match in _EMAIL.finditer(_masked(text, spans) if spans else text):
+            yield Claim(
+                "name", match[0].rstrip("."), match[0].rstrip(".").casefold(), match.start()
+            )
+
+
+def trimmed_url(url: str) -> str:
+    """The URL without the punctuation of the sentence it stands in."""
+    while url and _hangs(url):
+        url = url[:-1]
+    return url
+
+
+def _hangs(url: str) -> bool:
+    """Whether the last character belongs to the sentence rather than to the URL."""
+    last = url[-1]
+    if last == ")":
+        return url.count("(") < url.count(")")
+    if last in "]}":
+        return "[" not in url and "{" not in url
+    return last in ".,;:!?'\"*_~>…’”»"
+
+
+def url_key(url: str) -> str:
+    """The URL for comparing: scheme and host in lower case, no ``www.``, no slash at the end."""
+    match = _URL_PARTS.match(trimmed_url(url.strip()))
+    if not match:
+        return url
+    host = match[2].lower().removeprefix("www.")
+    return f"{(match[1] or 'https').lower()}://{host}{match[3].rstrip('/')}"
+
+
+# -- names ------------------------------------------------------------------------------------
+
+
+def _names(text: str) -> Iterator[Claim]:
+    german = _is_german(text)
+    for start, end in prose.spans(text):
+        words = list(_TOKEN.finditer(text, start, end))
+        letters = [char for char in text[start:end] if char.isalpha()]
+        shouting = len(words) > 2 and sum(map(str.isupper, letters)) > _SHOUT * len(letters)  # noqa: PLR2004
+        run: list[re.Match[str]] = []
+        for token in words:
+            initial = _is_initial(text, start, token.start())
+            kind = None if shouting else _kind(_bare(token[0]), initial=initial)
+            glued = bool(run) and text[run[-1].end() : token.start()] == " "
+            if run and (kind != "sure" or not glued or _possessive(run[-1][0])):
+                yield from _name(text, run, german=german)
+                run = []
+            if kind == "sure" or _leads(token[0], initial=initial or shouting):
+                run.append(token)
+            elif kind == "maybe" and not german and _acts(text, token):
+                word = _bare(token[0])
+                yield Claim("name", word, plain(word), token.start(), sure=False)
+        if run:
+            yield from _name(text, run, german=german)
+
+
+def _leads(word: str, *, initial: bool) -> bool:
+    """Whether an everyday word may be the start of a name: the "New" of "New York"."""
+    return not initial and len(word) > 1 and word[0].isupper() and word[1:].islower()
+
+
+def _acts(text: str, token: re.Match[str]) -> bool:
+    """Whether what follows a sentence's first word shows it to be somebody's name."""
+    if _possessive(token[0]):
+        return True
+    after = _TOKEN.search(text, token.end(), token.end() + 30)
+    alone = text[token.end() : token.end() + 1] in _ALONE and not token[0].endswith("ed")
+    if alone and _LABELLED.search(text[max(0, token.start() - 3) : token.start()]):
+        return True  # "Owner: Ana." What stands alone behind a label is mostly a name.
+    gap = text[token.end() : after.start()] if after else ""
+    if after is None or gap not in {" ", ", "}:
+        return False
+    word = after[0]
+    if word in {"and", "or", "und", "y", "et"} or gap == ", ":
+        other = _TOKEN.search(text, after.end(), after.end() + 30) if gap == " " else after
+        return other is not None and _kind(_bare(other[0]), initial=False) is not None
+    acting = word in AFTER_NAMES or (word.islower() and word.endswith("ed"))
+    verb = acting and text[after.end() : after.end() + 1] != ":"
+    return verb or _kind(_bare(word), initial=False) is not None
+
+
+def _name(text: str, run: list[re.Match[str]], *, german: bool) -> Iterator[Claim]:
+    value = _bare(text[run[0].start() : run[-1].end()])
+    if all(_kind(_bare(token[0]), initial=False) is None for token in run):
+        return
+    strong = len(run) > 1 or not value[1:].islower()
+    if strong or not german:
+        yield Claim("name", value, plain(value), run[0].start())
+
+
+def _is_german(text: str) -> bool:
+    words = _PIECE.findall(text)
+    return sum(word.casefold() in GERMAN for word in words) > _GERMAN_SHARE * max(len(words), 1)
+
+
+def _is_initial(text: str, start: int, at: int) -> bool:
+    before = text[start:at]
+    return not _PIECE.search(before) or bool(_INITIAL_BEFORE.search(before[-12:]))
+
+
+def _possessive(word: str) -> bool:
+    return word.endswith(("'s", "’s"))
+
+
+def _bare(word: str) -> str:
+    return word[:-2] if _possessive(word) else word
+
+
+def _kind(word: str, *, initial: bool) -> Literal["sure", "maybe"] | None:
+    """Whether the word is a name where it stands."""
+    head = re.split(r"['’-]", word, maxsplit=1)[0].casefold()
+    if word.casefold() in COMMON or (head in COMMON and not any(map(str.isdigit, word))):
+        return None
+    if any(map(str.isdigit, word)):
+        return "sure"
+    first, rest = word[0], word[1:]
+    if any(map(str.isupper, rest)) and not rest.casefold().endswith("'t"):
+        return "sure"
+    if not first.isupper() or len(word) == 1:
+        return None
+    if not initial:
+        return "sure"
+    return None if word.endswith(COMMON_ENDINGS) else "maybe"
+
+
+def plain(text: str) -> str:
+    """A name for comparing: no accents, no case, pieces parted by one blank."""
+    if not text.isascii():
+        marked = unicodedata.normalize("NFKD", text)
+        text = "".join(char for char in marked if not unicodedata.combining(char))
+    return " ".join(_PIECE.findall(text.casefold()))
+
+
+# -- what sources make known ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What some texts make known, ready to be asked about many claims."""
+
+    words: frozenset[str]
+    starts: dict[str, tuple[str, ...]]
+    numbers: frozenset[str]
+    values: tuple[float, ...]
+    counted: dict[str, frozenset[str]]
+    dates: frozenset[str]
+    urls: frozenset[str]
+    initials: frozenset[str]
+
+
+def known(texts: Iterable[str]) -> Known:
+    """What the texts make known, all of them together."""
+    return _known("\n\n".join(texts))
+
+
+@lru_cache(maxsize=32)  # one fold asks about the same texts several times
+def _known(text: str) -> Known:
+    clear = _without_far(text)
+    words = frozenset(plain(clear).split())
+    starts: dict[str, list[str]] = {}
+    for word in sorted(words):
+        starts.setdefault(word[:3], []).append(word)
+    found = claims(text)
+    days = {key for claim in found if claim.kind == "date" for key in claim.keys}
+    loose = numbers.loose_numbers(text) | {
+        key for claim in found if claim.kind == "number" for key in claim.keys
+    }
+    return Known(
+        words=words,
+        starts={start: tuple(group) for start, group in starts.items()},
+        numbers=frozenset(loose),
+        values=tuple(value for value in map(_float, sorted(loose)) if value),
+        counted=_counted(clear, found),
+        dates=frozenset(days | {day for day in map(numbers.weekday, days) if day}),
+        urls=frozenset(claim.key for claim in found if claim.kind == "url"),
+        initials=_initials(clear),
+    )
+
+
+def _float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0
+
+
+def _counted(text: str, found: Iterable[Claim]) -> dict[str, frozenset[str]]:
+    """For each word that follows a number, the numbers that it follows."""
+    pairs: dict[str, set[str]] = {}
+    for claim in found:
+        if claim.kind == "number":
+            word = _noun_after(text, claim)
+            if word:
+                pairs.setdefault(word, set()).update(claim.keys)
+    return {word: frozenset(keys) for word, keys in pairs.items()}
+
+
+def _noun_after(text: str, claim: Claim) -> str:
+    end = claim.start + len(claim.value)
+    match = _PIECE.search(text, end, end + 30)
+    if not match or text[end : match.start()].strip():
+        return ""
+    return plain(match[0]).rstrip("s")
+
+
+def _initials(text: str) -> frozenset[str]:
+    """The first letters of every two to five neighbouring words with capitals."""
+    found: set[str] = set()
+    for run in re.findall(r"(?:\b[^\W\d_a-z]\w+\b[ -]?){2,5}", text):
+        letters = "".join(piece[0] for piece in _PIECE.findall(run)).casefold()
+        found.update(
+            letters[i:j] for i in range(len(letters)) for j in range(i + 2, len(letters) + 1)
+        )
+    return frozenset(found)
+
+
+def supports(sources: Known, claim: Claim, text: str = "") -> bool:
+    """Whether the sources make the claim known; `text` is where it stands, if that is at hand."""
+    if claim.kind == "url":
+        return _knows_url(sources, claim.key)
+    if claim.kind == "date":
+        return any(_knows_date(sources.dates, key) for key in claim.keys)
+    if claim.kind == "number":
+        return _knows_number(sources, claim, text)
+    if "@" in claim.key:
+        return all(piece in sources.words for piece in plain(claim.key).split())
+    return _knows_name(sources, claim)
+
+
+def unsupported(summary: str, sources: Iterable[str]) -> tuple[Claim, ...]:
+    """The claims of the summary that occur nowhere in the sources, each once.
+
+    Lenient to inflection, possessives, parts of names, other formats of numbers and dates, and to
+    words that have a capital only because they start a sentence.
+    """
+    made = claims(summary)
+    if not made:
+        return ()
+    source = known(sources)
+    lost = [claim for claim in made if not supports(source, claim, summary)]
+    return tuple({(claim.kind, claim.key): claim for claim in lost}.values())
+
+
+def _knows_url(sources: Known, key: str) -> bool:
+    if key in sources.urls:
+        return True
+    return any(url.startswith(key) and url[len(key)] in "/?#" for url in sources.urls)
+
+
+def _knows_date(dates: frozenset[str], key: str) -> bool:
+    """A date is known if its month and day are; a year may be added, but not contradicted."""
+    if key in dates:
+        return True
+    if key.startswith("weekday"):
+        return False
+    year, month, day = key.split("-")
+    for other in dates:
+        if other.startswith("weekday"):
+            continue
+        other_year, other_month, other_day = other.split("-")
+        same = month == other_month and day in (other_day, "*")
+        if same and "*" in (year, other_year):
+            return True
+        if same and year == other_year:
+            return True
+    return False
+
+
+def _knows_number(sources: Known, claim: Claim, text: str) -> bool:
+    keys = claim.keys
+    if any(key in sources.numbers for key in keys):
+        return True
+    if not claim.sure:
+        # Small numbers in words often count what is told: they are wrong only if they contradict.
+        return not sources.counted.get(_noun_after(text, claim))
+    if not _ABOUT.search(text[max(0, claim.start - 24) : claim.start]):
+        return False
+    value = _float(keys[0])
+    return any(abs(value - other) <= _NEAR * other for other in sources.values)
+
+
+def _knows_name(sources: Known, claim: Claim) -> bool:
+    pieces = claim.key.split()
+    # In "O'Brien" or "Node.js" single letters say nothing.
+    said = [piece for piece in pieces if len(piece) > 1 or len(pieces) == 1]
+    if all(_knows_word(sources, piece) for piece in said):
+        return True
+    if claim.value.isupper() and claim.key in sources.initials:
+        return True
+    parts = [part.casefold() for part in _CAMEL.findall(claim.value)]
+    if len(parts) > 1 and len(pieces) == 1 and all(part in sources.words for part in parts):
+        return True
+    return not claim.sure and _everyday(re.split(r"['’-]", claim.value)[0])
+
+
+@lru_cache(4_096)
+def _everyday(word: str) -> bool:
+    """Whether a word is more often written without a capital than with one.
+
+    The vocabulary that counts tokens knows: it was made by how often words occur, and a smaller
+    number there means more often.
+    """
+    encode = tokens.reference_encoder().encode_ordinary
+    small, great = encode(f" {word.lower()}"), encode(f" {word}")
+    return len(small) == 1 and (len(great) > 1 or small < great)
+
+
+def _knows_word(sources: Known, word: str) -> bool:
+    if word in sources.words or (word in COMMON and not word.isdigit()):
+        return True
+    return any(_inflected(word, other) for other in sources.starts.get(word[:3], ()))
+
+
+def _inflected(word: str, other: str) -> bool:
+    """Whether two words that start alike are forms of one."""
+    short, long = sorted((word, other), key=len)
+    if long.startswith(short):
+        return len(short) > 4 or long[len(short) :] in _ENDINGS  # noqa: PLR2004
+    if short.isascii():
+        # "study" and "studies", "agree" and "agreed"; names seldom differ like this.
+        return len(short) > 4 and long[:-3] == short[:-1] and long.endswith(("ies", "ing"))  # noqa: PLR2004
+    same = next(
+        (i for i, pair in enumerate(zip(short, long, strict=False)) if pair[0] != pair[1]), 0
+    )
+    return same >= max(3, len(short) - 2) and len(long) - same <= 3  # noqa: PLR2004

@@ -1,0 +1,291 @@
+"""A summary without a model: the sentences that say most, word for word, in their order.
+
+Every word gets a weight, by how often and how widely it is used. Sentences are taken one by one:
+the one whose words not yet said weigh most for its length comes first, so that nothing is said
+twice. Names, numbers, decisions and preferences count more; code and tool output less.
+
+Lengths are in words between blanks; in Chinese and Japanese two characters count as one word.
+"""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+from __future__ import annotations
+
+import heapq
+import math
+import re
+from bisect import bisect, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from firnline import limits
+from firnline.digest import marks, rules
+from firnline.digest.lexicon import COMMON
+from firnline.digest.prose import (
+    CJK,
+    ELLIPSIS,
+    Count,
+    cut_to,
+    cut_words,
+    folded,
+    half_words,
+    sentences,
+)
+from firnline.log import Entry
+from firnline.protocols import Brief
+
+__all__ = ["sentences", "source_words", "summarize"]
+
+SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
+"""How a summary's lines name who speaks; the rest is system text."""
+
+_LABELLED: Final = re.compile(r"(User|Assistant|Tool|System): ?(.*)", re.DOTALL)
+_CODE: Final = re.compile(r"```[^\n]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_TERM: Final = re.compile(rf"[{CJK}]{{2}}|[^\W_{CJK}]+")
+_HARD: Final = re.compile(r"[A-ZÀ-ÞА-Я0-9][\w.,:/-]*")
+_POINTED: Final = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "”", '"', ")", "|")
+_CODE_WORDS: Final = 12
+_TOOL_WORDS: Final = 30
+_ROLE_WEIGHTS: Final = {"User": 1.25, "Assistant": 1.0, "Tool": 0.5, "System": 0.7, "": 1.6}
+_ENOUGH: Final = 3
+_SHORTEST: Final = 4
+
+
+class _Sentence(NamedTuple):
+    """A sentence that may be taken: who said it, its words, its half words and its standing."""
+
+    speaker: str
+    text: str
+    halves: int
+    weight: float
+
+
+def summarize(brief: Brief, count: Count | None = None) -> str:
+    """The summary that the brief asks for, made of the sentences of its source.
+
+    Between `words_min` and `words_max` words if the source has that many, and at most
+    `tokens_max` tokens by `count`. A source shorter than `words_min` is shortened too. With a
+    window only its entries from `first_seq` on are read. The same brief gives the same text.
+    """
+    texts = list(_texts(brief))
+    total = sum(half_words(text) for _, text, _ in texts) // 2
+    if not total:
+        return ""
+    least = brief.words_min if total >= brief.words_min else 0
+    pool = _pool(texts, max(least, 1))
+    chosen = _chosen(pool, least, brief.words_max, _goal(brief, total))
+    text = _written(pool, chosen)
+    return cut_to(text, max(brief.words_max, 0), brief.tokens_max, count)
+
+
+def source_words(brief: Brief) -> int:
+    """How many words the brief's source has."""
+    return sum(half_words(text) for _, text, _ in _texts(brief)) // 2
+
+
+def _goal(brief: Brief, total: int) -> int:
+    """How many words to aim for: few when the source is short, so that it does get shorter."""
+    if total < brief.words_min:
+        return max(1, total * 3 // 5)
+    wanted = (brief.words_min + brief.words_max) // 2 if brief.words_min else brief.words_max
+    if total >= _ENOUGH * wanted:
+        return wanted
+    return max(brief.words_min, min(wanted, total * 3 // 5))
+
+
+# -- the source -------------------------------------------------------------------------------
+
+
+def _texts(brief: Brief) -> Iterator[tuple[str, str, bool]]:
+    """Speaker and text of all there is to summarise, oldest first; True for earlier summaries."""
+    for earlier in () if brief.window else brief.earlier:
+        for line in earlier.splitlines():
+            match = _LABELLED.match(line)
+            yield (match[1], match[2], True) if match else ("", line, True)
+    for entry in _entries(brief):
+        yield SPEAKERS.get(entry.message.role, "System"), marks.said(entry.message), False
+
+
+def _entries(brief: Brief) -> Iterable[Entry]:
+    if not brief.window:
+        return brief.entries
+    return [entry for entry in brief.window if entry.seq >= brief.first_seq]
+
+
+def _pool(texts: Sequence[tuple[str, str, bool]], least: int) -> list[_Sentence]:
+    """The sentences to choose from, with at least `least` words if the source has them.
+
+    Code and tool output are shortened and repetitions left out, unless too little would be left.
+    """
+    pool: list[_Sentence] = []
+    for short, once in ((True, True), (False, True), (False, False)):
+        pool = _sentences(texts, short=short, once=once)
+        if sum(sentence.halves for sentence in pool) >= 2 * least:
+            break
+    return _capped(pool, least)
+
+
+def _sentences(
+    texts: Sequence[tuple[str, str, bool]], *, short: bool, once: bool
+) -> list[_Sentence]:
+    seen: set[str] = set()
+    found: list[_Sentence] = []
+    for speaker, text, earlier in texts:
+        for piece in _pieces(speaker, text, short=short):
+            key = folded(piece).rstrip(" .!?…")
+            if not once or (key and key not in seen):
+                seen.add(key)
+                weight = _standing(speaker, piece) * (1.5 if earlier else 1.0)
+                found.append(_Sentence(speaker, piece, half_words(piece), weight))
+    return [sentence for sentence in found if sentence.halves]
+
+
+def _pieces(speaker: str, text: str, *, short: bool) -> Iterator[str]:
+    """The sentences of one message; code becomes its first line, tool output its first words."""
+    if not short:
+        yield from map(_one_line, sentences(text))
+        return
+    if speaker == "Tool":
+        text = cut_words(text[: limits.SENTENCE_CHARS_MAX], _TOOL_WORDS)
+    if "```" in text:
+        text = _CODE.sub(lambda match: f"\n\n{_first_line(match[1])}\n\n", text)
+    yield from map(_one_line, sentences(text))
+
+
+def _first_line(code: str) -> str:
+    lines = [line.strip() for line in code.strip().splitlines() if line.strip()]
+    if not lines:
+        return ""
+    line = cut_words(lines[0], _CODE_WORDS)
+    return line if len(lines) == 1 or line.endswith(ELLIPSIS) else line + ELLIPSIS
+
+
+def _one_line(sentence: str) -> str:
+    return " ".join(sentence.split())
+
+
+def _standing(speaker: str, text: str) -> float:
+    """How much a sentence counts before its words are weighed."""
+    weight = _ROLE_WEIGHTS[speaker]
+    told = rules.cues(text)
+    weight *= 1.6 if told.decision else 1.0
+    weight *= 1.5 if told.preference or told.marked else 1.0
+    weight *= 0.8 if told.question else 1.0
+    return weight * (1.0 + 0.15 * min(len(_HARD.findall(text)), 4))
+
+
+def _capped(pool: list[_Sentence], least: int) -> list[_Sentence]:
+    """The sentences that count most, so that the work stays bounded; in their order."""
+    if len(pool) <= limits.SENTENCES_MAX:
+        return pool
+    order = sorted(range(len(pool)), key=lambda i: (-pool[i].weight, i))
+    kept = order[: limits.SENTENCES_MAX]
+    halves = sum(pool[i].halves for i in kept)
+    for i in order[limits.SENTENCES_MAX :]:
+        if halves >= 2 * least:
+            break
+        kept.append(i)
+        halves += pool[i].halves
+    return [pool[i] for i in sorted(kept)]
+
+
+# -- the choice -------------------------------------------------------------------------------
+
+
+def _chosen(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int, str]:
+    """The sentences taken, by their place, with their text: one of them may be cut to fit."""
+    taken: list[int] = []
+    halves = 0
+    left: list[int] = []
+    for i in _ranked(pool):
+        cost = pool[i].halves + 2 * _labels(pool, taken, i)
+        if halves >= 2 * goal:
+            break
+        if halves + cost > 2 * most:
+            left.append(i)
+            continue
+        insort(taken, i)
+        halves += cost
+    chosen = {i: pool[i].text for i in taken}
+    if halves < 2 * max(least, 1):
+        # All that is left is too long: cut the best of it.
+        for i in left:
+            room = most - (halves + 1) // 2 - _labels(pool, taken, i)
+            if room > 0:
+                return {**chosen, i: cut_words(pool[i].text, room)}
+    return chosen
+
+
+def _ranked(pool: list[_Sentence]) -> Iterator[int]:
+    """Places in the order in which the sentences add most to those before them.
+
+    What a sentence adds only shrinks as others are taken, so a stale value is an upper bound and
+    only the top of the heap is ever weighed again.
+    """
+    terms = [frozenset(_terms(sentence.text)) for sentence in pool]
+    weights = _weights(terms)
+    said: set[str] = set()
+
+    def adds(i: int) -> float:
+        new = math.fsum(weights[term] for term in terms[i] if term not in said)
+        old = 0.05 * len(terms[i])
+        length = max(pool[i].halves / 2, _SHORTEST)
+        return pool[i].weight * (new + old) / math.pow(length, 0.7)
+
+    heap = [(-adds(i), i) for i in range(len(pool))]
+    heapq.heapify(heap)
+    while heap:
+        _, i = heapq.heappop(heap)
+        now = -adds(i)
+        if heap and (now, i) > heap[0]:
+            heapq.heappush(heap, (now, i))
+            continue
+        said |= terms[i]
+        yield i
+
+
+def _terms(text: str) -> Iterator[str]:
+    for term in _TERM.findall(text.casefold()):
+        if term not in COMMON:
+            yield term if len(term) < 5 or not term.isascii() else term.rstrip("s")  # noqa: PLR2004
+
+
+def _weights(terms: Sequence[frozenset[str]]) -> dict[str, float]:
+    """A word weighs most when it is used again and again, but not everywhere."""
+    spread = Counter(term for group in terms for term in group)
+    size = len(terms)
+    return {term: math.log1p(number) * math.log1p(size / number) for term, number in spread.items()}
+
+
+# -- the text ---------------------------------------------------------------------------------
+
+
+def _labels(pool: Sequence[_Sentence], taken: Sequence[int], i: int) -> int:
+    """How many more speaker's labels the text needs when sentence `i` joins those taken."""
+    place = bisect(taken, i)
+    before = taken[place - 1] if place else None
+    after = taken[place] if place < len(taken) else None
+    return _label(pool, before, i) + _label(pool, i, after) - _label(pool, before, after)
+
+
+def _label(pool: Sequence[_Sentence], before: int | None, i: int | None) -> int:
+    if i is None or not pool[i].speaker:
+        return 0
+    return int(before is None or pool[before].speaker != pool[i].speaker)
+
+
+def _written(pool: Sequence[_Sentence], chosen: dict[int, str]) -> str:
+    """The chosen sentences in their order, a line for each turn of a speaker."""
+    lines: list[str] = []
+    speaker: str | None = None
+    for i in sorted(chosen):
+        text = chosen[i]
+        if pool[i].speaker != speaker:
+            speaker = pool[i].speaker
+            lines.append(f"{speaker}: {text}" if speaker else text)
+        else:
+            last = lines[-1]
+            ends = last.endswith(_POINTED) or "://" in last.rsplit(maxsplit=1)[-1]
+            lines[-1] = f"{last} {text}" if ends else f"{last}; {text}"
+    return "\n".join(lines)

@@ -1,0 +1,380 @@
+"""Important data: what a conversation settled, each item with the entries and words it came from.
+
+An item that has no evidence in the log is set aside, where it can be seen; one that was replaced
+stays beside its successor, so that every change can be traced and taken back.
+"""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypeAlias, cast, get_args
+
+from firnline import limits
+from firnline.digest import marks, prose
+from firnline.digest.claims import plain, unsupported, url_key
+from firnline.errors import InputError, StoreCorrupt
+from firnline.log import Entry
+from firnline.message import encode_json
+from firnline.text import Json, clean_json
+
+DictField: TypeAlias = Literal["user_preferences", "document_structure", "custom_fields"]
+ListField: TypeAlias = Literal["key_decisions", "important_facts", "source_urls", "entities"]
+Field: TypeAlias = DictField | ListField
+
+DICT_FIELDS: Final[tuple[DictField, ...]] = get_args(DictField)
+LIST_FIELDS: Final[tuple[ListField, ...]] = get_args(ListField)
+FIELDS: Final[tuple[Field, ...]] = (
+    "user_preferences",
+    "key_decisions",
+    "important_facts",
+    "source_urls",
+    "document_structure",
+    "entities",
+    "custom_fields",
+)
+"""The fields of important data, in their order."""
+
+_QUOTE_CHARS_MIN: Final = 3
+_LEAVING: Final = ("entities", "superseded", "important_facts", "source_urls")
+"""What makes room first when there are too many items."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of important data and its evidence.
+
+    `name` is the subject or attribute in the three fields that are objects, empty in the lists.
+    `seqs` are the entries that say it and `quote` their words; both are empty if the application
+    said it. `superseded_by` is the sequence number of the newer item that replaced it, -1 if that
+    came from the application.
+    """
+
+    field: Field
+    name: str
+    value: Json
+    seqs: tuple[int, ...]
+    quote: str
+    superseded_by: int | None = None
+
+
+SetAside: TypeAlias = dict[str, Json]
+"""An item without evidence, as it came, and the reason: ``{"item": {...}, "reason": "..."}``."""
+
+
+# -- evidence ---------------------------------------------------------------------------------
+
+
+def checked(
+    raw_items: Iterable[Mapping[str, Any]], entries: Sequence[Entry]
+) -> tuple[tuple[Item, ...], tuple[SetAside, ...]]:
+    """Part what the entries prove from what they do not.
+
+    An item's quote must occur in the entries it names, whatever the case and the blanks; if it
+    names none, or wrong ones, the quote is looked up. Names, numbers, dates and URLs of its value
+    must occur in those entries too. Recalled and injected text proves nothing.
+    """
+    texts = {entry.seq: marks.said(entry.message) for entry in entries}
+    folded = {seq: prose.folded(text) for seq, text in texts.items()}
+    items: list[Item] = []
+    aside: list[SetAside] = []
+    for raw in raw_items:
+        item, reason = _proved(raw, texts, folded)
+        if item is None:
+            aside.append({"item": _visible(raw), "reason": reason})
+        else:
+            items.append(item)
+    return tuple(items), tuple(aside[-limits.SET_ASIDE_MAX :])
+
+
+def _proved(
+    raw: Mapping[str, Any], texts: Mapping[int, str], folded: Mapping[int, str]
+) -> tuple[Item | None, str]:
+    item, reason = _shaped(raw)
+    if item is None:
+        return None, reason
+    wanted = prose.folded(item.quote).strip("\"'“”‘’«».… ")
+    if len(wanted) < min(_QUOTE_CHARS_MIN, len(prose.folded(_words(item.value)))) or not wanted:
+        return None, "it has no quote"
+    named = [seq for seq in item.seqs if wanted in folded.get(seq, "")]
+    seqs = named or [seq for seq, text in folded.items() if wanted in text][:1]
+    if not seqs:
+        return None, "its quote is in none of the messages"
+    value = _words(item.value)
+    # Most values are words of the message itself; only the others have to be looked into.
+    if not any(prose.folded(value) in folded[seq] for seq in seqs):
+        foreign = unsupported(value, [texts[seq] for seq in seqs])
+        if sure := [claim for claim in foreign if claim.sure]:
+            return None, f"its messages do not mention {sure[0].value}"
+    return replace(item, seqs=tuple(sorted(set(seqs)))), ""
+
+
+def _shaped(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
+    """The item as a value; or why it is none."""
+    field = raw.get("field") if isinstance(raw, Mapping) else None
+    if field not in FIELDS:
+        return None, "it has no such field"
+    try:
+        value = clean_json(raw.get("value"), "value")
+    except InputError as error:
+        return None, str(error)
+    name = raw.get("name") if field in DICT_FIELDS else ""
+    if value in (None, "", [], {}):
+        return None, "it has no value"
+    if not isinstance(name, str) or (field in DICT_FIELDS and not name.strip()):
+        return None, "it has no name"
+    given = raw.get("seqs")
+    seqs = given if isinstance(given, list | tuple) else [given]
+    numbers = tuple(seq for seq in seqs if type(seq) is int)
+    quote = raw.get("quote")
+    quote = quote if isinstance(quote, str) and quote.strip() else _words(value)
+    if field == "source_urls" and isinstance(value, str):
+        value = value.strip()
+    return Item(cast("Field", field), name.strip(), value, numbers, quote), ""
+
+
+def _visible(raw: object) -> Json:
+    """What was set aside, as far as it can be stored."""
+    try:
+        return clean_json(raw)
+    except InputError:
+        return str(raw)[: limits.ITEM_CHARS_MAX].encode(errors="replace").decode()
+
+
+def _words(value: Json) -> str:
+    """The words in a value."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list):
+        return ", ".join(map(_words, value))
+    if isinstance(value, dict):
+        return ", ".join(map(_words, value.values()))
+    return "" if value is None or isinstance(value, bool) else encode_json(value)
+
+
+# -- merging ----------------------------------------------------------------------------------
+
+
+def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
+    """Old and new items as one list, in the order they were said.
+
+    In lists, what is there already only gains evidence. In the other fields the newest value of a
+    name is in force; the one it replaced stays, marked; what the application says is new when it
+    is said. Merging the same items again changes
+    nothing. At most `ITEMS_MAX` are kept: the oldest entities leave first.
+    """
+    merged: list[Item] = []
+    places: dict[tuple[str, ...], list[int]] = {}
+    for item in (*old, *sorted(new, key=_first)):
+        _take(merged, places, item)
+    return _bounded(sorted(merged, key=_first))
+
+
+def _first(item: Item) -> int:
+    return item.seqs[0] if item.seqs else -1
+
+
+def _newest(item: Item) -> int:
+    return item.seqs[-1] if item.seqs else -1
+
+
+def _take(merged: list[Item], places: dict[tuple[str, ...], list[int]], item: Item) -> None:
+    """Add one item to the list, as repetition, successor or something new."""
+    same = places.setdefault(_subject(item), [])
+    equal = [i for i in same if _same_value(merged[i], item)]
+    if item.seqs and any(set(item.seqs) <= set(merged[i].seqs) for i in equal):
+        return
+    live = next((i for i in same if merged[i].superseded_by is None), None)
+    newer = live is None or not item.seqs or _newest(item) >= _newest(merged[live])
+    if equal and (live in equal or not newer):
+        place = live if live is not None and live in equal else equal[-1]
+        seqs = tuple(sorted({*merged[place].seqs, *item.seqs}))
+        merged[place] = replace(merged[place], seqs=seqs)
+        return
+    if live is not None and item.superseded_by is None:
+        if newer:
+            merged[live] = replace(merged[live], superseded_by=_newest(item))
+        else:
+            item = replace(item, superseded_by=_newest(merged[live]))
+    same.append(len(merged))
+    merged.append(item)
+
+
+def _subject(item: Item) -> tuple[str, ...]:
+    """What an item is about: its name, or in the lists its value."""
+    if item.field in DICT_FIELDS:
+        return (item.field, name_key(item.name))
+    return (item.field, value_key(item.field, item.value))
+
+
+def _same_value(one: Item, other: Item) -> bool:
+    return value_key(one.field, one.value) == value_key(other.field, other.value)
+
+
+def name_key(name: str) -> str:
+    """A name for comparing: "Favourite_Colour" is "favourite colour"."""
+    return plain(name.replace("_", " ")) or prose.folded(name)
+
+
+def value_key(field: str, value: Json) -> str:
+    """A value for comparing: URLs and entities by their plain form, the rest by their words."""
+    if not isinstance(value, str):
+        return encode_json(value)
+    if field == "source_urls":
+        return url_key(value)
+    if field == "entities":
+        return plain(value).removeprefix("the ") or prose.folded(value)
+    return prose.folded(value).rstrip(".!;, ")
+
+
+def _bounded(items: list[Item]) -> tuple[Item, ...]:
+    excess = len(items) - limits.ITEMS_MAX
+    if excess <= 0:
+        return tuple(items)
+
+    def rank(item: Item) -> tuple[int, int]:
+        kind = "superseded" if item.superseded_by is not None else item.field
+        place = _LEAVING.index(kind) if kind in _LEAVING else len(_LEAVING)
+        return place, _newest(item)
+
+    order = sorted(range(len(items)), key=lambda i: (rank(items[i]), i))
+    leaving = set(order[:excess])
+    return tuple(item for i, item in enumerate(items) if i not in leaving)
+
+
+def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
+    """Take back the replacements that the entry `seq` made: what was before is in force again."""
+    back = {_subject(item): item for item in items if item.superseded_by == seq}
+    undone = []
+    for item in items:
+        earlier = back.get(_subject(item))
+        if item.superseded_by == seq:
+            undone.append(replace(item, superseded_by=None))
+        elif earlier is not None and item.superseded_by is None and _newest(item) == seq:
+            undone.append(replace(item, superseded_by=_newest(earlier)))
+        else:
+            undone.append(item)
+    return tuple(undone)
+
+
+# -- shapes -----------------------------------------------------------------------------------
+
+
+def important_data(items: Iterable[Item]) -> dict[str, Any]:
+    """The seven fields with what is in force; no items give the empty structure."""
+    data: dict[str, Any] = {name: {} if name in DICT_FIELDS else [] for name in FIELDS}
+    for item in items:
+        if item.superseded_by is not None:
+            continue
+        if item.field in DICT_FIELDS:
+            data[item.field][item.name] = item.value
+        else:
+            data[item.field].append(item.value)
+    return data
+
+
+def given(data: Mapping[str, Any]) -> tuple[Item, ...]:
+    """Items that the application states itself, from the seven fields or some of them.
+
+    They have no evidence and need none. What is not one of the fields raises `InputError`.
+    """
+    items: list[Item] = []
+    for field, value in data.items():
+        shape: type = dict if field in DICT_FIELDS else list
+        if field not in FIELDS or not isinstance(value, shape):
+            wanted = "an object" if shape is dict else "a list"
+            raise InputError(f"{field}: expected one of {', '.join(FIELDS)}, and in it {wanted}")
+        clean = clean_json(value, field)
+        listed: list[Json] = clean if isinstance(clean, list) else []
+        named = clean if isinstance(clean, dict) else {}
+        items += [Item(field, name, item, (), "") for name, item in named.items()]
+        items += [Item(field, "", item, (), "") for item in listed]
+    return tuple(items)
+
+
+def merge_important_data(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Two plain structures as one.
+
+    Objects merge and the newer value wins, lists go on without repeating anything. What is not one
+    of the seven fields, or has a wrong shape, is left out.
+    """
+    data = important_data(())
+    for source in (old, new):
+        for field in FIELDS:
+            given = source.get(field)
+            if isinstance(data[field], dict) and isinstance(given, Mapping):
+                _merge_names(data[field], given)
+            elif isinstance(data[field], list) and isinstance(given, list | tuple):
+                seen = {value_key(field, value) for value in data[field]}
+                for value in given:
+                    if value_key(field, value) not in seen:
+                        seen.add(value_key(field, value))
+                        data[field].append(value)
+    return data
+
+
+def _merge_names(into: dict[str, Any], given: Mapping[str, Any]) -> None:
+    names = {name_key(name): name for name in into}
+    for name, value in given.items():
+        into[names.setdefault(name_key(str(name)), str(name))] = value
+
+
+def to_json(items: Iterable[Item], set_aside: Iterable[SetAside] = ()) -> dict[str, Json]:
+    """Items for `Digest.data`."""
+    return {"items": [_item_json(item) for item in items], "set_aside": list(set_aside)}
+
+
+def _item_json(item: Item) -> Json:
+    data: dict[str, Json] = {
+        "field": item.field,
+        "name": item.name,
+        "value": item.value,
+        "seqs": list(item.seqs),
+        "quote": item.quote,
+    }
+    if item.superseded_by is not None:
+        data["superseded_by"] = item.superseded_by
+    return data
+
+
+def from_json(data: Mapping[str, Json]) -> tuple[Item, ...]:
+    """The items in a `Digest.data`; no items if it is empty, `StoreCorrupt` if it is damaged."""
+    rows = data.get("items", [])
+    if not isinstance(rows, list):
+        raise StoreCorrupt("a digest's items are not a list")
+    return tuple(map(_item, rows))
+
+
+def set_aside(data: Mapping[str, Json]) -> tuple[SetAside, ...]:
+    """What a `Digest.data` has set aside; `StoreCorrupt` if it is damaged."""
+    rows = data.get("set_aside", [])
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise StoreCorrupt("what a digest has set aside is not a list of objects")
+    return tuple(row for row in rows if isinstance(row, dict))
+
+
+def _item(row: Json) -> Item:
+    fields = row if isinstance(row, dict) else {}
+    field, name, seqs = fields.get("field"), fields.get("name"), fields.get("seqs")
+    quote, superseded_by = fields.get("quote"), fields.get("superseded_by")
+    fine = (
+        field in FIELDS
+        and isinstance(name, str)
+        and isinstance(quote, str)
+        and isinstance(seqs, list)
+        and all(type(seq) is int for seq in seqs)
+        and "value" in fields
+        and (superseded_by is None or type(superseded_by) is int)
+    )
+    if not fine:
+        raise StoreCorrupt("an item of a digest's data is damaged")
+    return Item(
+        cast("Field", field),
+        cast("str", name),
+        fields["value"],
+        tuple(cast("list[int]", seqs)),
+        cast("str", quote),
+        cast("int | None", superseded_by),
+    )

@@ -1,0 +1,217 @@
+"""Words that the rules know: months, weekdays, number words, and words that are no names."""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+from __future__ import annotations
+
+from typing import Final
+
+
+def _numbered(lines: str) -> dict[str, int]:
+    """Each line's words stand for the line's number, counted from 1."""
+    pairs = enumerate(lines.strip().splitlines(), 1)
+    return {word: number for number, line in pairs for word in line.split()}
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+MONTHS: Final = _numbered("""
+january jan januar jänner enero janvier gennaio janeiro января январь
+february feb februar febrero février febbraio fevereiro февраля февраль
+march mar märz marzo mars março марта март
+april apr abril avril aprile апреля апрель
+may mai mayo maggio maio мая май
+june jun juni junio juin giugno junho июня июнь
+july jul juli julio juillet luglio julho июля июль
+august aug agosto août августа август
+september sep sept septiembre septembre settembre setembro сентября сентябрь
+october oct oktober okt octubre octobre ottobre outubro октября октябрь
+november nov noviembre novembre novembro ноября ноябрь
+december dec dezember dez diciembre décembre dicembre dezembro декабря декабрь
+""")
+MONTHS_ALONE: Final = frozenset(
+    word
+    for word in MONTHS
+    if len(word) > 3 and word not in {"march", "mars", "marzo", "sept"}  # noqa: PLR2004
+)
+"""Months that are one without a day or a year beside them."""
+
+WEEKDAYS: Final = _numbered("""
+monday mondays montag montags lunes lundi понедельник
+tuesday tuesdays dienstag dienstags martes mardi вторник
+wednesday wednesdays mittwoch mittwochs miércoles mercredi среда среду
+thursday thursdays donnerstag donnerstags jueves jeudi четверг
+friday fridays freitag freitags viernes vendredi пятница пятницу
+saturday saturdays samstag samstags sábado samedi суббота субботу
+sunday sundays sonntag sonntags domingo dimanche воскресенье
+""")
+
+SMALL_NUMBERS: Final = _numbered("""
+one
+two
+three
+four
+five
+six
+seven
+eight
+nine
+ten
+eleven
+twelve
+thirteen
+fourteen
+fifteen
+sixteen
+seventeen
+eighteen
+nineteen
+""")
+FOREIGN_NUMBERS: Final = _numbered("""
+eins uno einen первый first once
+zwei dos deux два две second twice couple pair both 二 两
+drei tres trois три third 三
+vier cuatro quatre четыре fourth quarter 四
+fünf cinco cinq пять fifth 五
+sechs seis six шесть sixth 六
+sieben siete sept семь seventh 七
+acht ocho huit восемь eighth 八
+neun nueve neuf девять ninth 九
+zehn diez dix десять tenth 十
+elf once onze одиннадцать
+zwölf doce douze двенадцать dozen
+""")
+"""Words that make a number known when they are in the source; a summary is not held to them."""
+TENS: Final = {
+    word: 10 * number
+    for word, number in _numbered("""
+ten
+twenty
+thirty
+forty
+fifty
+sixty
+seventy
+eighty
+ninety
+""").items()
+    if number > 1
+}
+SCALES: Final = {
+    "hundred": 100,
+    "thousand": 1_000,
+    "k": 1_000,
+    "million": 1_000_000,
+    "mn": 1_000_000,
+    "billion": 1_000_000_000,
+    "bn": 1_000_000_000,
+}
+
+COMMON: Final = (
+    # Function words and what sentences start with.
+    _words("""
+a about above according across actually add added after afterwards again all almost already also
+although always am an and another any anyone anything apart are around as ask asked asking at
+available away back based be because been before being below besides best better between beyond
+both bring but by call can case certainly change check choose clear clearly come consider consult
+contact could create current currently day days decide despite did do does done dont down due
+during each earlier either else end enjoy ensure even eventually ever every everyone everything
+exactly except expect few final finally find fine first firstly five following for four from
+further furthermore future generally get give given go goal good got great had has have having he
+hello help hence her here hers hey hi his hope how however i id if ill im important in include
+including indeed initially inside instead into is it its itself ive just keep key last lastly
+lately later latest least less let lets like likely list look looks lot made main make makes many
+maybe me mean meanwhile might mine more moreover most mostly move much must my need needs neither
+never nevertheless new next nice no nobody none nor not notably note nothing now of off often oh
+ok okay old on once one only onto open or originally other others otherwise our ours out over
+overall own part per perfect perhaps please plus possibly previously probably put quick quite
+rather ready really recently regarding remember right same save say second secondly see seems send
+several shall she should show similarly simply since six so some somebody someone something
+sometimes soon sorry sounds start started starting still stop such sure take tell ten than thank
+thanks that thats the their theirs them then there thereafter therefore these they theyre thing
+things think third this those though three through throughout thus till to today together tomorrow
+tonight too toward towards true try two under unfortunately unless until up upon us use used using
+usually various very via wait want was we well went were weve what whatever when whenever where
+whereas whether which while who whoever whose why will with within without wont would yes
+yesterday yet you youll your youre yours
+""")
+    # What summaries talk of.
+    | _words("""
+account action actions active adults advice agenda agent agreement alternative amount analysis
+annual answer answers app application approach assistant attendees author authors avoid background
+basic bigger bot breakfast brief budget bug bugs chapter chat cheap cheaper choice code comment
+comments complete concern concerns conclusion conclusions confirmed constraint constraints context
+contract conversation cost costs critical customer customers daily data database date dates
+deadline deadlines deal decided decision decisions default delivery demo deployment design detail
+details developer development dialogue diet dinner discussed discussion dislikes doctor document
+documents earliest easier email enjoys enough entities error errors event evidence example
+expenses expensive explained fact facts failure fast faster feature features feedback fewer fifth
+file files finding findings flight flights focus follow food fourth free friend full function
+goals group guests guide hard harder hardware hates high higher history hopes hotel human idea
+ideas image information input introduction invite invoice issue issues item items job kids label
+language large launch learn lesson level likes limit link links lives local location long longer
+loves low low-cost lower lunch machine manager marketing medium meet meeting meetings meets member
+members memory menu message messages method methods metric milestones mode model module month
+monthly morning name names nearer night normal number numbers objective older online option
+options order orders outcome outcomes output overview owner owns page paid paper participants
+payment pending people performance person phase phone plan planned plans platform point points
+policy preference preferences preferred prefers present price pricing primary priorities priority
+private problem process product production progress project projects prompt proposal public
+purchase purpose quality question questions quote rationale reason recipe recommendation
+recommendations reference references refund release remaining remind reminder report request
+requested requests requirement requirements research reservation response result results retro
+review risk risks role room rule rules safer schedule scope section sections server service
+session sessions setup shipping short shorter side sign simple simpler single site size slow
+slower small smaller software solution source sources speaker spending staff standup status step
+steps stock strategy students study style subject success suggestion suggestions summary support
+system systems table target task tasks team teams temperature test testing tests text theme ticket
+tickets time timeline timing tip tips title todo tool tools top topic topics total traffic
+training transcript travel trip type unknown update updates urgent user users value vegan vendor
+venue version video visit wants water weather website week weekend weekly weeks work works year
+years younger
+""")
+    # Short forms that say nothing about anybody.
+    | _words("""
+ai aka api asap bios byte bytes cc chf cpu css csv eta etc eu eur faq fyi gb gbp ghz gpu hr html
+http https hz inr ios jpy json kb kg km llm mb mhz ml ms nok os pdf pm q&a qa ram rest roi rsvp
+saas sdk sek sms sql ssd ssh ssl tb tbd tv ui uk uri url usa usb usd utc ux vip vpn vs wifi xml
+yaml
+""")
+)
+"""Words that are no names by being written with a capital."""
+
+GERMAN: Final = _words("""
+auch auf bitte das dem den der des die ein eine einen für haben hat ich im ist mit nicht sie soll
+und von werden wir wird zu
+""")
+"""Words that show a text to be German, where every noun has a capital."""
+
+COMMON_ENDINGS: Final = (
+    "ing", "tion", "sion", "ment", "ments", "ness", "ings", "ally", "ily", "ably", "edly", "ently",
+)  # fmt: skip
+"""Endings of English words that are seldom names."""
+
+AFTER_NAMES: Final = _words("""
+a accepted accepts added adds agreed agrees already also always approved approves asked asks
+bought buys called calls came can comes complained complains confirmed confirms could decided
+decides declined declines did didn't dijo does doesn't es est está explained explains finds found
+fue gave gives goes had has hasn't hat hates helped helps insisted insists is isn't ist joined
+joins knew knows leads leaves led left liked likes lived lives loses lost loved loves made makes
+managed manages may meets mentioned mentions met might moved moves must möchte needed needs never
+noted notes now offered offers owned owns paid pays planned plans preferred prefers promised
+promises proposed proposes préfère quiere quoted quotes ran received receives recommended
+recommends rejected rejects replied replies reported reports requested requests runs said says
+sends sent should signed signs speaks spoke still studied studies suggested suggests takes taught
+teaches tells thinks thought tiene told took used uses veut visited visits wanted wants war was
+wasn't went will wins wird wished wishes won won't worked works would writes wrote était
+""")
+"""Words that often follow somebody's name at the start of a sentence."""
+
+ABBREVIATIONS: Final = _words("""
+mr mrs ms mx dr prof st sr sra srta dra mme mlle hr fr no nr fig vs e.g i.e cf al approx dept z.b
+d.h bzw ca u.a p.ej ud uds gen col sgt rev hon pres gov sen rep vol ch art jan feb mar apr jun jul
+aug sep sept oct nov dec г ул им т.е т.д
+""")
+"""Words whose point does not end a sentence."""

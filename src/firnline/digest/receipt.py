@@ -1,0 +1,219 @@
+"""The receipt of a digest: what it kept of what it covers, and what it lost. By code, no model.
+
+What is lost and matters is carried along word for word, as residue, so that a summary can leave a
+number out of its text but not out of the memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from firnline import limits
+from firnline.digest import claims, marks, prose, rules
+from firnline.digest.items import Item
+from firnline.digest.lexicon import COMMON
+from firnline.log import Entry
+from firnline.message import encode_json
+from firnline.text import Json
+
+KINDS: Final = ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions")
+"""What a receipt counts."""
+
+_PLURAL: Final = {"name": "names", "number": "numbers", "date": "dates", "url": "urls"}
+_CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates", "numbers")
+"""What is carried along when it is lost, the most valuable first."""
+_SAME_SHARE: Final = 0.7
+
+
+class _Thing(NamedTuple):
+    """Something said in the span: of what kind, what, where, and in which words."""
+
+    kind: str
+    value: str
+    seq: int
+    quote: str
+    claim: claims.Claim | None = None
+
+
+def receipt(
+    entries: Sequence[Entry],
+    text: str,
+    items: Iterable[Item],
+    carried: Iterable[Mapping[str, Json]] = (),
+) -> dict[str, Json]:
+    """What a digest with this text and these items keeps and loses of the entries.
+
+    ``covers`` says what it stands for; ``kinds`` has for each kind how many things there are, how
+    many are kept, and which are lost; ``residue`` are quotes of lost things that matter, with
+    their sequence numbers, the most valuable first. `carried` is the residue of the digest before
+    it: what is still not in the text goes on. All lists are bounded; the counts are exact.
+    """
+    kept_items = [item for item in items if item.superseded_by is None]
+    memory = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
+    known = claims.known([memory])
+    things = _things(entries)
+    lost = [thing for thing in things if not _kept(thing, known)]
+    return {
+        "covers": _covers(entries),
+        "kinds": {kind: _tally(kind, things, lost) for kind in KINDS},
+        "residue": _residue(lost, carried, known),
+    }
+
+
+def _item_text(item: Item) -> str:
+    value = item.value if isinstance(item.value, str) else encode_json(item.value)
+    return f"{item.name} {value}. {item.quote}"
+
+
+def _covers(entries: Sequence[Entry]) -> dict[str, Json]:
+    return {
+        "first_seq": entries[0].seq if entries else None,
+        "last_seq": entries[-1].seq if entries else None,
+        "entries": len(entries),
+        "tokens": sum(entry.tokens for entry in entries),
+    }
+
+
+def _tally(kind: str, things: Sequence[_Thing], lost: Sequence[_Thing]) -> dict[str, Json]:
+    number = sum(thing.kind == kind for thing in things)
+    gone = [thing for thing in lost if thing.kind == kind]
+    listed: list[Json] = [
+        {"value": thing.value[: limits.RESIDUE_QUOTE_CHARS_MAX], "seq": thing.seq}
+        for thing in gone[: limits.LOST_MAX]
+    ]
+    return {"total": number, "kept": number - len(gone), "lost": listed}
+
+
+# -- what was said ----------------------------------------------------------------------------
+
+
+def _things(entries: Sequence[Entry]) -> list[_Thing]:
+    """Everything that counts in the span, each once, where it was said first."""
+    found: dict[tuple[str, str], _Thing] = {}
+    answered = max((e.seq for e in entries if _answers(e)), default=-1)
+    for entry in entries:
+        for thing in _said(entry, open_question=entry.seq > answered):
+            key = thing.claim.key if thing.claim else prose.folded(thing.value)
+            found.setdefault((thing.kind, key), thing)
+    return list(found.values())
+
+
+def _answers(entry: Entry) -> bool:
+    return entry.message.role == "assistant" and bool(marks.said(entry.message).strip())
+
+
+def _said(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
+    role = entry.message.role
+    text = marks.said(entry.message)
+    if role in ("system", "developer") or not text.strip():
+        return
+    for sentence in prose.sentences(text):
+        for claim in claims.claims(sentence):
+            if claim.sure and (role != "tool" or claim.kind == "url"):
+                quote = _around(sentence, claim)
+                yield _Thing(_PLURAL[claim.kind], claim.value, entry.seq, quote, claim)
+        if role != "tool":
+            yield from _meant(sentence, entry.seq, by_user=role == "user", asks=open_question)
+
+
+def _meant(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_Thing]:
+    told = rules.cues(sentence)
+    quote = sentence[: limits.RESIDUE_QUOTE_CHARS_MAX]
+    if told.decision:
+        yield _Thing("decisions", quote, seq, quote)
+    if told.preference and by_user:
+        yield _Thing("preferences", quote, seq, quote)
+    if told.question and by_user and asks:
+        yield _Thing("questions", quote, seq, quote)
+
+
+def _around(sentence: str, claim: claims.Claim) -> str:
+    """The sentence, or as much of it around the claim as a quote may have."""
+    limit = limits.RESIDUE_QUOTE_CHARS_MAX
+    if len(sentence) <= limit:
+        return sentence
+    start = max(0, min(claim.start - limit // 3, len(sentence) - limit))
+    return sentence[start : start + limit].strip()
+
+
+# -- what is left of it -----------------------------------------------------------------------
+
+
+def _kept(thing: _Thing, known: claims.Known) -> bool:
+    if thing.claim is not None:
+        return claims.supports(known, thing.claim)
+    return _repeats(thing.quote, known)
+
+
+def _repeats(quote: str, known: claims.Known) -> bool:
+    """Whether the memory has nearly all the words of a quote, and all that can be checked."""
+    words = [word for word in claims.plain(quote).split() if word not in COMMON]
+    if not words:
+        words = claims.plain(quote).split()
+    there = sum(word in known.words for word in words)
+    if there < _SAME_SHARE * len(words):
+        return False
+    return all(claims.supports(known, claim) for claim in claims.claims(quote) if claim.sure)
+
+
+def _residue(
+    lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: claims.Known
+) -> list[Json]:
+    """Quotes of what is lost, the most valuable first, so that the end can be left out."""
+    waiting = [thing for thing in lost if thing.kind in _CARRIED_KINDS]
+    fresh = len(waiting)
+    waiting += [thing for thing in _carried(carried) if not _repeats(thing.quote, known)]
+    order = sorted(
+        range(len(waiting)),
+        key=lambda i: (_CARRIED_KINDS.index(waiting[i].kind), i >= fresh, -waiting[i].seq, i),
+    )
+    taken: dict[tuple[int, str], _Thing] = {}
+    room = limits.RESIDUE_CHARS_MAX
+    for thing in (waiting[i] for i in order):
+        key = (thing.seq, thing.quote)
+        if key in taken or len(taken) >= limits.RESIDUE_MAX or len(thing.quote) > room:
+            continue
+        taken[key] = thing
+        room -= len(thing.quote)
+    return [{"seq": row.seq, "kind": row.kind, "quote": row.quote} for row in taken.values()]
+
+
+def _carried(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
+    """The residue of an earlier digest; what is damaged in it is left out."""
+    for row in carried:
+        seq, kind, quote = row.get("seq"), row.get("kind"), row.get("quote")
+        if type(seq) is int and kind in _CARRIED_KINDS and isinstance(quote, str) and quote:
+            quote = quote[: limits.RESIDUE_QUOTE_CHARS_MAX]
+            yield _Thing(str(kind), quote, seq, quote)
+
+
+# -- for people -------------------------------------------------------------------------------
+
+
+def describe(receipt: Mapping[str, Any]) -> str:
+    """The receipt in a few lines."""
+    covers = receipt.get("covers") or {}
+    lines = []
+    if covers.get("entries"):
+        first, last = covers["first_seq"], covers["last_seq"]
+        lines.append(
+            f"covers entries {first} to {last}: {covers['entries']:,} entries, "
+            f"{covers['tokens']:,} tokens"
+        )
+    for kind, tally in (receipt.get("kinds") or {}).items():
+        if tally["total"]:
+            lines.append(f"{kind}: {tally['kept']:,} of {tally['total']:,} kept{_lost(tally)}")
+    residue = receipt.get("residue") or []
+    if residue:
+        lines.append("carried along word for word:")
+        lines += [f"  [{row['seq']}] {row['quote']}" for row in residue]
+    return "\n".join(lines) or "covers nothing"
+
+
+def _lost(tally: Mapping[str, Any]) -> str:
+    if not tally["lost"]:
+        return ""
+    names = ", ".join(f"{row['value']} [{row['seq']}]" for row in tally["lost"])
+    more = tally["total"] - tally["kept"] - len(tally["lost"])
+    return f"; lost: {names}" + (f" and {more:,} more" if more else "")

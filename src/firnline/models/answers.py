@@ -1,0 +1,179 @@
+"""What an endpoint of the OpenAI chat completions protocol says, and what it means. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from firnline.errors import InputError, ModelError
+from firnline.message import Message
+from firnline.protocols import Completion
+
+MESSAGE_CHARS_MAX: Final = 500
+"""Characters of an endpoint's own error message that ours repeats."""
+
+CONTEXT_LENGTH: Final = "context_length_exceeded"
+_TOO_LONG: Final = re.compile(
+    r"context[ _-]?(length|window|size)|maximum (context|prompt)|exceed_context|prompt is too long"
+    r"|too many (input )?tokens|reduce the length",
+    re.IGNORECASE,
+)
+
+
+class Complaint(NamedTuple):
+    """An endpoint's error: its stable code, `context_length_exceeded` among them, and its words."""
+
+    code: str
+    message: str
+
+
+def read_complaint(data: object, otherwise: str = "") -> Complaint:
+    """What an error body says, in any of the shapes that providers use."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    body: Mapping[str, Any] = data if isinstance(data, dict) else {}
+    inner = body.get("error", body)
+    fields: Mapping[str, Any] = inner if isinstance(inner, dict) else {"message": inner}
+    message = str(fields.get("message") or fields.get("detail") or otherwise or "no reason given")
+    code = str(fields.get("code") or fields.get("type") or "")
+    if _TOO_LONG.search(f"{code} {message}"):
+        code = CONTEXT_LENGTH
+    return Complaint(code, message[:MESSAGE_CHARS_MAX])
+
+
+def load_body(body: bytes) -> object:
+    """The JSON of a body, or None."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def read_completion(data: object, name: str) -> Completion:
+    """The completion in a whole answer; `ModelError` if it holds an error or nothing at all."""
+    body = _answer(data)
+    choices = body.get("choices")
+    choice = choices[0] if isinstance(choices, list) and choices else None
+    if not isinstance(choice, dict):
+        raise ModelError("the model's answer has no choices", code="no_choices")
+    message = choice.get("message")
+    return _complete(
+        dict(message) if isinstance(message, dict) else {},
+        str(choice.get("finish_reason") or "stop"),
+        str(body.get("model") or name),
+        body.get("usage"),
+    )
+
+
+def _answer(data: object) -> Mapping[str, Any]:
+    """An answer's object, which may hold an error though its status was 200."""
+    if not isinstance(data, dict):
+        raise ModelError("the endpoint's answer is not the JSON of a completion", code="not_json")
+    choices = data.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    for part in (data, first):
+        if isinstance(part, dict) and part.get("error"):
+            code, message = read_complaint(part)
+            raise ModelError(f"the model failed: {message}", code=code or "error_body")
+    return data
+
+
+def _complete(fields: dict[str, Any], finish_reason: str, model: str, usage: object) -> Completion:
+    # What is null or empty says nothing here, and some endpoints do not take it back.
+    said = {key: value for key, value in fields.items() if value not in (None, [], {}, "")}
+    try:
+        message = Message.from_openai({"content": None, **said, "role": "assistant"})
+    except InputError as error:
+        raise ModelError(f"the model's message is malformed: {error}", code="malformed") from error
+    facts = {"finish_reason": finish_reason, "partial": message.text}
+    if said.get("refusal"):
+        raise ModelError("the model refused to answer", code="refusal", **facts)
+    if finish_reason == "content_filter":
+        raise ModelError("the answer was withheld by a filter", code="content_filter", **facts)
+    if not message.text.strip() and not message.tool_calls:
+        raise ModelError("the model's answer is empty", code="empty", **facts)
+    costs: Mapping[str, Any] = usage if isinstance(usage, dict) else {}
+    return Completion(
+        message=message,
+        model=model,
+        finish_reason=finish_reason,
+        prompt_tokens=_count(costs.get("prompt_tokens")),
+        completion_tokens=_count(costs.get("completion_tokens")),
+    )
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
+
+
+# -- an answer in pieces ----------------------------------------------------------------------
+
+
+class Pieces:
+    """Puts a streamed answer together; `done` once the endpoint says that this was all."""
+
+    def __init__(self, name: str) -> None:
+        self._model = name
+        self._texts: dict[str, list[str]] = {}  # content, refusal, reasoning, by the field's name
+        self._calls: list[dict[str, Any]] = []
+        self._places: dict[object, int] = {}
+        self._finish_reason = ""
+        self._usage: object = None
+        self.done = False
+
+    @property
+    def text(self) -> str:
+        """The text that has arrived so far."""
+        return "".join(self._texts.get("content", ()))
+
+    def take(self, data: str) -> str:
+        """Take one event's data; returns the text it adds. `ModelError` if it is an error."""
+        if data.strip() == "[DONE]":
+            self.done = True
+            return ""
+        body = _answer(load_body(data.encode()))
+        self._model = str(body.get("model") or self._model)
+        self._usage = body.get("usage") or self._usage
+        choices = body.get("choices")
+        choice = choices[0] if isinstance(choices, list) and choices else {}
+        self._finish_reason = str(choice.get("finish_reason") or self._finish_reason)
+        delta = choice.get("delta") or choice.get("message")
+        return self._add(delta) if isinstance(delta, dict) else ""
+
+    def completion(self) -> Completion:
+        """The whole answer; `ModelError` if the stream ended before the answer did."""
+        if not self.done and not self._finish_reason:
+            raise ModelError("the model's answer broke off", code="cut", partial=self.text)
+        fields: dict[str, Any] = {key: "".join(texts) for key, texts in self._texts.items()}
+        finish_reason = self._finish_reason or "stop"
+        return _complete(
+            {**fields, "tool_calls": self._calls}, finish_reason, self._model, self._usage
+        )
+
+    def _add(self, delta: Mapping[str, Any]) -> str:
+        for key, value in delta.items():
+            if isinstance(value, str) and key != "role":
+                self._texts.setdefault(key, []).append(value)
+        for part in delta.get("tool_calls") or ():
+            if isinstance(part, dict):
+                self._add_call(part)
+        content = delta.get("content")
+        return content if isinstance(content, str) else ""
+
+    def _add_call(self, part: Mapping[str, Any]) -> None:
+        """A call comes in pieces under one index; some endpoints send whole calls, all as 0."""
+        index, given = part.get("index", 0), part.get("id")
+        place = self._places.get(index)
+        if place is None or (given and self._calls[place]["id"] not in ("", given)):
+            place = self._places[index] = len(self._calls)
+            empty = {"name": "", "arguments": ""}
+            self._calls.append({"id": "", "type": "function", "function": empty})
+        call = self._calls[place]
+        call["id"] = call["id"] or str(given or "")
+        function = part.get("function")
+        if isinstance(function, dict):
+            inner = call["function"]
+            inner["name"] = inner["name"] or str(function.get("name") or "")
+            inner["arguments"] += str(function.get("arguments") or "")

@@ -1,0 +1,142 @@
+"""A second model with a larger window, for requests that are too large for the first."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Final, TypeAlias, cast
+
+from firnline import limits
+from firnline.errors import InputError, ModelRefused
+from firnline.protocols import ChatModel, Completion
+from firnline.tokens import count_tokens, model_named
+
+NEAR: Final = 0.95
+Messages: TypeAlias = Sequence[Mapping[str, Any]]
+
+
+class FallbackModel:
+    """A `ChatModel` made of two. `fallbacks` counts how often the larger one was used."""
+
+    def __init__(
+        self, model: ChatModel, larger: ChatModel, *, near: float, window_tokens: int
+    ) -> None:
+        self.fallbacks = 0
+        self._model = model
+        self._larger = larger
+        self._limit = int(near * window_tokens)
+
+    def __repr__(self) -> str:
+        return f"with_fallback({self._model!r}, {self._larger!r})"
+
+    @property
+    def name(self) -> str:
+        """The first model's name."""
+        return self._model.name
+
+    async def complete(
+        self,
+        messages: Messages,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        schema: Mapping[str, Any] | None = None,
+        max_tokens: int | None = None,
+    ) -> Completion:
+        """One answer, from the first model if the request fits its window."""
+        if not await self._is_near(messages, tools, max_tokens):
+            try:
+                return await self._model.complete(
+                    messages, tools=tools, schema=schema, max_tokens=max_tokens
+                )
+            except ModelRefused as error:
+                _only_too_long(error)
+        self.fallbacks += 1
+        return await self._larger.complete(
+            messages, tools=tools, schema=schema, max_tokens=max_tokens
+        )
+
+    async def stream(
+        self,
+        messages: Messages,
+        *,
+        tools: Sequence[Mapping[str, Any]] = (),
+        max_tokens: int | None = None,
+    ) -> AsyncIterator[str | Completion]:
+        """The text in pieces, then the whole `Completion`, from the model that `complete` takes."""
+        if not await self._is_near(messages, tools, max_tokens):
+            try:
+                async with _closed(
+                    self._model.stream(messages, tools=tools, max_tokens=max_tokens)
+                ) as items:
+                    async for item in items:
+                        yield item
+            except ModelRefused as error:
+                _only_too_long(error)  # said before the first piece, or never
+            else:
+                return
+        self.fallbacks += 1
+        async with _closed(
+            self._larger.stream(messages, tools=tools, max_tokens=max_tokens)
+        ) as items:
+            async for item in items:
+                yield item
+
+    async def close(self) -> None:
+        """Close both."""
+        try:
+            await self._model.close()
+        finally:
+            await self._larger.close()
+
+    async def _is_near(
+        self, messages: Messages, tools: Sequence[Mapping[str, Any]], max_tokens: int | None
+    ) -> bool:
+        def count() -> int:
+            return count_tokens(messages, self._model.name, tools=tools)
+
+        size = sum(len(str(message.get("content"))) for message in messages)
+        if size > limits.COUNT_INLINE_CHARS:
+            # The encoder works outside Python's lock, so the event loop goes on meanwhile.
+            counted = await asyncio.to_thread(count)
+        else:
+            counted = count()
+        return counted + (max_tokens or 0) > self._limit
+
+
+def with_fallback(
+    model: ChatModel,
+    larger: ChatModel,
+    *,
+    near: float = NEAR,
+    window_tokens: int | None = None,
+) -> FallbackModel:
+    """`model`, and `larger` for requests near the first one's window.
+
+    A request is near when its tokens, the tools' and the answer's `max_tokens` are more than `near`
+    of the window; one that the first model itself rejects as too long goes to the larger one too.
+    The window is known by the model's name, or given as `window_tokens`.
+    """
+    if not 0.0 < near <= 1.0:
+        raise InputError(f"near: {near} is not a part of the window, such as 0.95")
+    small, large = model_named(model.name), model_named(larger.name)
+    unknown = model_named("")
+    if unknown not in (small, large) and large.window_tokens <= (
+        window_tokens or small.window_tokens
+    ):
+        raise InputError(
+            f"{larger.name} has a window of {large.window_tokens:,} tokens, no larger than the "
+            f"{window_tokens or small.window_tokens:,} of {model.name}"
+        )
+    return FallbackModel(
+        model, larger, near=near, window_tokens=window_tokens or small.window_tokens
+    )
+
+
+def _only_too_long(error: ModelRefused) -> None:
+    if error.context.get("code") != "context_length_exceeded":
+        raise error
+
+
+def _closed(stream: AsyncIterator[str | Completion]) -> aclosing[AsyncGenerator[Any, None]]:
+    return aclosing(cast("AsyncGenerator[Any, None]", stream))

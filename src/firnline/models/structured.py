@@ -1,0 +1,262 @@
+"""Answers that satisfy a JSON schema, from models that differ in what they can promise.
+
+The ladder: the endpoint enforces the schema (``json_schema``), or it promises JSON and the schema
+is in the prompt (``json_object``), or the prompt asks and what comes is repaired (``text``). What
+is returned has been checked against the schema, whichever rung it came from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+
+from firnline.errors import InputError, ModelError, ModelRefused
+from firnline.message import Message, encode_json
+from firnline.models.repair import REPAIR_CHARS_MAX, Lenient, json_values
+from firnline.protocols import Completion
+from firnline.text import Json, clean_json
+
+Rung: TypeAlias = Literal["json_schema", "json_object", "text"]
+RUNGS: Final[tuple[Rung, ...]] = get_args(Rung)
+
+Schema: TypeAlias = Mapping[str, Any]
+Request: TypeAlias = list[dict[str, Any]]
+Send: TypeAlias = Callable[[Request, dict[str, Any] | None], Awaitable[Completion]]
+"""Asks the model once, with messages and the ``response_format`` of the rung, if it has one."""
+
+_BARE_LIST: Final = re.compile(r"\s*(?:```\w*\s)?\s*(\[.*\])\s*(?:```)?\s*\Z", re.DOTALL)
+
+RAW_CHARS_MAX: Final = 16_384
+"""Characters of an answer that was not JSON which the error keeps."""
+
+_NOT_SUPPORTED: Final = frozenset({400, 415, 422})
+"""Statuses by which an endpoint may say that it does not know a ``response_format``."""
+
+
+# -- the schema -------------------------------------------------------------------------------
+
+_CHECKED: Final = {"type", "properties", "required", "items", "enum", "additionalProperties"}
+_REMARKS: Final = {"title", "description", "default", "examples", "$schema"}
+_TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
+    "object": lambda value: isinstance(value, dict),
+    "array": lambda value: isinstance(value, list),
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "null": lambda value: value is None,
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "integer": lambda value: (
+        (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
+        and not isinstance(value, bool)
+    ),
+}
+
+
+def check_schema(schema: Schema, where: str = "schema") -> None:
+    """Raise `InputError` if the schema says something that `problem` would not check."""
+    if not isinstance(schema, Mapping):
+        raise InputError(f"{where}: expected an object")
+    if unknown := set(schema) - _CHECKED - _REMARKS:
+        raise InputError(f"{where}: {', '.join(sorted(unknown))} is not supported")
+    if unknown := set(_types(schema)) - set(_TYPES):
+        raise InputError(f"{where}: there is no type {', '.join(sorted(unknown))}")
+    if schema.get("additionalProperties", False) not in (True, False):
+        raise InputError(f"{where}: additionalProperties must be true or false")
+    for name, inner in schema.get("properties", {}).items():
+        check_schema(inner, f"{where}.{name}")
+    if "items" in schema:
+        check_schema(schema["items"], f"{where}[]")
+
+
+def problem(value: object, schema: Schema, where: str = "answer") -> str | None:
+    """What is wrong with `value`, in words a model understands, or None if nothing is.
+
+    Knows type, enum, properties, required, additionalProperties and items.
+    """
+    types = _types(schema)
+    if types and not any(_TYPES[name](value) for name in types):
+        return f"{where}: expected {' or '.join(types)}"
+    if "enum" in schema and not any(_same(value, allowed) for allowed in schema["enum"]):
+        return f"{where}: expected one of {encode_json(list(schema['enum']))}"
+    if isinstance(value, dict):
+        return _object_problem(value, schema, where)
+    if isinstance(value, list) and "items" in schema:
+        found = (problem(item, schema["items"], f"{where}[{i}]") for i, item in enumerate(value))
+        return next((text for text in found if text), None)
+    return None
+
+
+def _object_problem(value: dict[str, Any], schema: Schema, where: str) -> str | None:
+    properties: Mapping[str, Schema] = schema.get("properties", {})
+    for name in schema.get("required", ()):
+        if name not in value:
+            return f"{where}: {name} is missing"
+    for name, item in value.items():
+        if name in properties:
+            if found := problem(item, properties[name], f"{where}.{name}"):
+                return found
+        elif schema.get("additionalProperties") is False:
+            return f"{where}: {name} is not asked for"
+    return None
+
+
+def _types(schema: Schema) -> tuple[str, ...]:
+    types = schema.get("type", ())
+    return (types,) if isinstance(types, str) else tuple(types)
+
+
+def _same(value: object, allowed: object) -> bool:
+    # In Python True equals 1, in JSON it does not.
+    return value == allowed and isinstance(value, bool) == isinstance(allowed, bool)
+
+
+# -- reading an answer ------------------------------------------------------------------------
+
+
+def read_json(text: str, schema: Schema) -> Json:
+    """The first value in a model's answer that satisfies `schema`, or `ModelError`.
+
+    The error's ``context`` has the first problem (``reason``) and the answer's start (``raw``).
+    """
+    reason = ""
+    for value in json_values(text, "{" if _types(schema) == ("object",) else "{["):
+        found = problem(value, schema)
+        if found is None:
+            return clean_json(value, "answer")
+        reason = reason or found
+    wrapped = _wrapped(text, schema)
+    if wrapped is not None:
+        return clean_json(wrapped, "answer")
+    reason = reason or "the answer holds no JSON"
+    raise ModelError(
+        f"the model's answer is not what the schema asks for: {reason}",
+        code="invalid_json",
+        reason=reason,
+        raw=text[:RAW_CHARS_MAX],
+    )
+
+
+def _wrapped(text: str, schema: Schema) -> Json:
+    """A bare list, where an object with that list as its one required field is asked for.
+
+    It must be the whole answer: a list inside something that breaks off is not what was asked for.
+    """
+    names = list(schema.get("required", ()))
+    bare = _BARE_LIST.match(text) if len(text) <= REPAIR_CHARS_MAX else None
+    if bare is None or len(names) != 1 or _types(schema) != ("object",):
+        return None
+    try:
+        whole = {names[0]: Lenient(bare[1]).value()}
+    except ValueError:
+        return None
+    return whole if problem(whole, schema) is None else None
+
+
+# -- the ladder -------------------------------------------------------------------------------
+
+
+class Answer(NamedTuple):
+    """A completion whose text is JSON that satisfies the schema, and the rung it came from."""
+
+    completion: Completion
+    rung: Rung
+
+
+async def climb_down(
+    send: Send, messages: Request, schema: Schema, rungs: Sequence[Rung] = RUNGS
+) -> Answer:
+    """Ask on each of `rungs` until an answer satisfies the schema; else the last `ModelError`.
+
+    Goes on to the next rung if the endpoint does not take the format or the answer does not
+    satisfy the schema. Other failures are raised at once, and so is an answer that was cut off at
+    its length: another rung would be cut off too.
+    """
+    check_schema(schema)
+    if not _types(schema) or set(_types(schema)) - {"object", "array"}:
+        raise InputError("schema: the answer as a whole must be an object or an array")
+    failure = ModelError("there is no rung to ask on")
+    spent: list[Completion] = []
+    for rung in rungs:
+        try:
+            completion = await send(*_ask(rung, messages, schema, failure))
+            spent.append(completion)
+            value = _read(completion, schema)
+        except ModelError as error:
+            if not _may_go_on(error):
+                raise
+            failure = error
+        else:
+            return Answer(_total(completion, value, spent), rung)
+    raise failure
+
+
+def _ask(
+    rung: Rung, messages: Request, schema: Schema, failure: ModelError
+) -> tuple[Request, dict[str, Any] | None]:
+    if rung == "json_schema":
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "answer"))[:64]
+        wanted = {"name": name, "strict": _is_strict(schema), "schema": _closed(schema)}
+        return messages, {"type": "json_schema", "json_schema": wanted}
+    order = (
+        "Answer with one JSON value that satisfies this JSON schema, and nothing else: no "
+        f"explanation, no code fence.\n{encode_json(clean_json(schema, 'schema'))}"
+    )
+    if reason := failure.context.get("reason"):
+        order += f"\nYour last answer was not taken: {reason}."
+    return _with_order(messages, order), {"type": "json_object"} if rung == "json_object" else None
+
+
+def _with_order(messages: Request, order: str) -> Request:
+    """The order behind everything else, so that the prompt's beginning stays in the cache."""
+    last = messages[-1] if messages else {}
+    if last.get("role") == "user" and isinstance(last.get("content"), str):
+        # Many local models take no two user messages in a row.
+        return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{order}"}]
+    return [*messages, {"role": "user", "content": order}]
+
+
+def _read(completion: Completion, schema: Schema) -> Json:
+    if completion.finish_reason == "length":
+        partial = completion.message.text[:RAW_CHARS_MAX]
+        raise ModelError(
+            "the model's answer was cut off at its length", code="length", partial=partial
+        )
+    return read_json(completion.message.text, schema)
+
+
+def _may_go_on(error: ModelError) -> bool:
+    if isinstance(error, ModelRefused):
+        known = error.context.get("code") == "context_length_exceeded"
+        return not known and error.context.get("status") in _NOT_SUPPORTED
+    return error.context.get("code") == "invalid_json"
+
+
+def _total(completion: Completion, value: Json, spent: Sequence[Completion]) -> Completion:
+    """The answer with its text in canonical form, and with what all the asking cost."""
+    return replace(
+        completion,
+        message=Message.assistant(encode_json(value)),
+        prompt_tokens=sum(one.prompt_tokens for one in spent),
+        completion_tokens=sum(one.completion_tokens for one in spent),
+    )
+
+
+def _is_strict(schema: Schema) -> bool:
+    """Whether every field is required, as providers demand of schemas they enforce strictly."""
+    properties = schema.get("properties", {})
+    inner = [*properties.values(), *([schema["items"]] if "items" in schema else [])]
+    return set(properties) == set(schema.get("required", ())) and all(map(_is_strict, inner))
+
+
+def _closed(schema: Schema) -> dict[str, Any]:
+    """The schema with no other fields allowed than it names: strict enforcement demands it."""
+    closed = dict(schema)
+    if "properties" in closed:
+        closed["properties"] = {
+            name: _closed(inner) for name, inner in closed["properties"].items()
+        }
+        closed.setdefault("additionalProperties", False)
+    if "items" in closed:
+        closed["items"] = _closed(closed["items"])
+    return closed

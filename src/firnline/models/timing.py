@@ -1,0 +1,56 @@
+"""How long to wait for a model, and how long it asks to be left alone. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from math import isfinite
+from typing import Final, NamedTuple
+
+RETRY_AFTER_MAX: Final = 3_600.0
+"""Seconds that an endpoint is believed when it asks to be left alone."""
+
+
+class Timeouts(NamedTuple):
+    """Seconds to wait: for a connection, the first byte, between two pieces, and for all of it.
+
+    `total` covers one call with all its retries and the waits between them.
+    """
+
+    connect: float = 5.0
+    first_byte: float = 120.0
+    between: float = 60.0
+    total: float = 600.0
+
+
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+    """The seconds an answer asks to wait, by its headers (lower-case names); None if it does not.
+
+    Takes ``retry-after-ms``, and ``retry-after`` in seconds or as a date; never negative, and never
+    more than `RETRY_AFTER_MAX`.
+    """
+    seconds = _number(headers.get("retry-after-ms"), 0.001)
+    if seconds is None:
+        seconds = _number(headers.get("retry-after"), 1.0)
+    if seconds is None:
+        seconds = _until(headers.get("retry-after"), now)
+    return None if seconds is None else min(max(seconds, 0.0), RETRY_AFTER_MAX)
+
+
+def _number(text: str | None, unit: float) -> float | None:
+    try:
+        value = float(text or "")
+    except ValueError:
+        return None
+    return value * unit if isfinite(value) else None
+
+
+def _until(text: str | None, now: datetime) -> float | None:
+    try:
+        date = parsedate_to_datetime(text or "")
+    except ValueError:
+        return None
+    # A date without a zone is one that says "-0000"; HTTP knows only GMT.
+    aware = date if date.tzinfo else date.replace(tzinfo=now.tzinfo)
+    return (aware - now).total_seconds()

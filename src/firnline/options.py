@@ -1,0 +1,42 @@
+"""What can be chosen when a memory is opened, all of it by name, all of it optional."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+from firnline.models import Breaker, Spend
+from firnline.models.given import ModelLike
+from firnline.plan import Strategy
+from firnline.protocols import Extractor, Observer, Summarizer
+
+
+class MemoryOptions(TypedDict, total=False):
+    """The options of `Memory` and `Memory.open`."""
+
+    tenant: str
+    """Whose conversations these are."""
+    strategy: Strategy
+    """How contexts are planned where a conversation has no strategy of its own: `layered`."""
+    strategies: Sequence[Strategy]
+    """Strategies of your own, so that conversations can be given them."""
+    model: ModelLike | None
+    """Who writes digests and answers turns; None, the default, is the offline mode."""
+    tokens_of: str
+    """The name of the model whose tokens are counted, if it is another one."""
+    summarizer: Summarizer
+    """Yours, in place of the model's or the offline one."""
+    extractor: Extractor
+    """Yours, in place of the model's or the offline one."""
+    background: bool
+    """Digests are made by a worker and never waited for."""
+    worker: bool
+    """Whether a worker may run in this process; else all is left to ``firnline worker``."""
+    spend: Spend
+    """How many calls and tokens digests may cost."""
+    breaker: Breaker
+    """When a failing model is left in peace for a while."""
+    lease_seconds: float
+    """After how long a digest whose worker is gone is taken over."""
+    observer: Observer
+    """Is told of events as they happen, for metrics."""

@@ -1,0 +1,108 @@
+"""Layered memory, the default: digests of digests, and a tail word for word.
+
+The tail grows until it is full; then its older part becomes a digest, which is never written again.
+Digests of one layer add up until there are enough of them, and become one of the next layer. So the
+prompt changes at its end only, except when something is folded, and however long the log gets, the
+digests in force are few: some for each layer, and one more layer for each time their number grows
+by a factor.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firnline.budget import Budget
+from firnline.errors import InputError
+from firnline.log import Digest
+from firnline.plan import Fold, Plan, Strategy, View, fold_end, keep_from
+
+_WORDS_PER_TOKEN: Final = 0.7
+_RATIO: Final = 4  # a digest is to be this much smaller than what it covers
+
+
+def layered(
+    *,
+    tail: float = 0.6,
+    keep: float = 0.33,
+    digests: float = 0.25,
+    fan: int = 4,
+    digest_tokens: int = 400,
+) -> Strategy:
+    """Keep up to `tail` of the budget word for word; when it is full, fold it down to `keep` of it.
+
+    `fan` digests of one layer become one of the next, or earlier if they would take more than
+    `digests` of the budget. A digest has at most `digest_tokens`.
+    """
+    if not (0 < tail <= 1 and 0 < keep < 1 and 0 < digests < 1 and fan > 1 and digest_tokens > 0):
+        raise InputError("tail, keep and digests are shares between 0 and 1, fan is at least 2")
+
+    def plan(view: View, budget: Budget) -> Plan:
+        shown = tuple(digest.version for digest in view.digests)
+        free = max(budget.limit - view.fixed_tokens, 1)
+        cap = min(digest_tokens, max(int(free * digests / 2), 1))
+        fold, reason = None, ""
+        if view.open_tokens > free * tail:
+            fold = _leaf(view, int(free * tail * keep), cap)
+            reason = f"{view.open_tokens:,} tokens are more than {tail:.0%} of what is free"
+        if fold is None and (parts := _full(view.digests, int(free * digests), fan)):
+            fold = _merged(parts, cap)
+            reason = f"{len(parts)} digests are ready to become one"
+        return Plan(
+            recent_from=view.first_open,
+            digests=shown,
+            folds=(fold,) if fold else (),
+            reason=reason,
+        )
+
+    parameters = {
+        "tail": tail,
+        "keep": keep,
+        "digests": digests,
+        "fan": fan,
+        "digest_tokens": digest_tokens,
+    }
+    return Strategy("layered", plan, parameters)
+
+
+def _leaf(view: View, keep_tokens: int, cap: int) -> Fold | None:
+    """The older part of the tail as a digest of its own."""
+    end = fold_end(view, keep_from(view, keep_tokens), view.fold_tokens)
+    if end < 0:
+        return None
+    covered = sum(unit.tokens for unit in view.open_units() if unit.last_seq <= end)
+    return Fold(
+        first_seq=view.first_open,
+        last_seq=end,
+        fresh_from=view.first_open,
+        words=_words(min(cap, covered // _RATIO)),
+        tokens_max=cap,
+    )
+
+
+def _full(in_force: tuple[Digest, ...], tokens_max: int, fan: int) -> tuple[Digest, ...]:
+    """The oldest neighbours that are to become one: `fan` of one layer, or two if room is short."""
+    for start in range(len(in_force) - fan + 1):
+        group = in_force[start : start + fan]
+        if len({digest.layer for digest in group}) == 1:
+            return group
+    if len(in_force) > 1 and sum(digest.tokens for digest in in_force) > tokens_max:
+        return in_force[:2]
+    return ()
+
+
+def _merged(parts: tuple[Digest, ...], cap: int) -> Fold:
+    last_seq = parts[-1].last_seq
+    size = min(cap, sum(digest.tokens for digest in parts) * 2 // 3)
+    return Fold(
+        first_seq=parts[0].first_seq,
+        last_seq=last_seq,
+        fresh_from=last_seq + 1,
+        takes=tuple(digest.version for digest in parts),
+        words=_words(size),
+        tokens_max=size,
+    )
+
+
+def _words(tokens: int) -> tuple[int, int]:
+    most = max(int(tokens * _WORDS_PER_TOKEN), 1)
+    return most // 2, most

@@ -1,0 +1,69 @@
+"""Progressive compression: one summary that grows with each cycle, and the newest messages."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from firnline.budget import Budget
+from firnline.errors import InputError
+from firnline.plan import RESIDUE_TOKENS, Fold, Plan, Strategy, View, fold_end, keep_from
+
+WORDS: Final = ((100, 150), (200, 250), (300, 350), (400, 450), (500, 750))
+"""Words of the summary by its version; the last holds for all later ones."""
+
+_TOKENS_PER_WORD: Final = 1.4  # of a summary in English, on the high side
+_HEADING_TOKENS: Final = 40
+
+
+def progressive(
+    *, threshold_tokens: int = 3_000, keep_tokens: int = 2_500, data_tokens: int = 400
+) -> Strategy:
+    """Fold when the whole prompt passes `threshold_tokens`; keep the newest `keep_tokens`.
+
+    After a fold the prompt is below the threshold again, so less is kept if the summary and the
+    important data (at most `data_tokens`) need the room.
+    """
+    if not 0 < keep_tokens <= threshold_tokens:
+        raise InputError(f"keep_tokens: {keep_tokens}; more than 0 and up to {threshold_tokens}")
+
+    def plan(view: View, budget: Budget) -> Plan:
+        threshold = min(threshold_tokens, budget.limit)
+        shown = tuple(digest.version for digest in view.digests)
+        calm = Plan(recent_from=view.first_open, digests=shown, data_tokens=data_tokens)
+        total = view.total(data_tokens)
+        if total <= threshold:
+            return calm
+        version = view.digests[-1].layer + 2 if view.digests else 1
+        words = WORDS[min(version, len(WORDS)) - 1]
+        summary = min(int(words[1] * _TOKENS_PER_WORD), threshold // 3)
+        room = (
+            threshold - view.fixed_tokens - data_tokens - summary - RESIDUE_TOKENS - _HEADING_TOKENS
+        )
+        end = fold_end(view, keep_from(view, min(keep_tokens, room)))
+        if end < 0:
+            return calm
+        fold = Fold(
+            first_seq=0,
+            last_seq=end,
+            fresh_from=view.first_open,
+            takes=shown,
+            words=words,
+            tokens_max=summary,
+        )
+        return Plan(
+            recent_from=view.first_open,
+            digests=shown,
+            folds=(fold,),
+            data_tokens=data_tokens,
+            reason=f"{total:,} tokens are more than {threshold:,}",
+        )
+
+    return Strategy(
+        "progressive",
+        plan,
+        {
+            "threshold_tokens": threshold_tokens,
+            "keep_tokens": keep_tokens,
+            "data_tokens": data_tokens,
+        },
+    )

@@ -1,0 +1,69 @@
+"""Project recall: the whole history of a project while it fits, or a lean tail and tools."""
+
+from __future__ import annotations
+
+from firnline.budget import Budget
+from firnline.errors import InputError
+from firnline.plan import Fold, Plan, Strategy, View, data_room, fold_end, keep_from
+
+
+def project(
+    *,
+    threshold_tokens: int = 55_000,
+    keep_tokens: int = 44_000,
+    lean: bool = False,
+    last: int = 12,
+    last_tokens: int = 20_000,
+    summary_tokens: int = 1_500,
+) -> Strategy:
+    """Show every message up to `threshold_tokens`; above, fold the oldest down to `keep_tokens`.
+
+    `lean` shows the `last` messages within `last_tokens` instead and leaves the rest to the recall
+    tools. The task at hand is shown in both.
+    """
+    if not 0 < keep_tokens <= threshold_tokens or last < 1 or last_tokens < 1:
+        raise InputError("keep_tokens is up to threshold_tokens; last and last_tokens at least 1")
+
+    def plan(view: View, budget: Budget) -> Plan:
+        shown = tuple(digest.version for digest in view.digests)
+        if lean:
+            return Plan(
+                recent_from=view.first_open,
+                digests=shown,
+                recent_count=last,
+                recent_tokens=last_tokens,
+                reason="lean: the rest is for the recall tools",
+            )
+        threshold = min(threshold_tokens, budget.limit)
+        keep = min(keep_tokens, threshold * keep_tokens // threshold_tokens)
+        total = view.total(data_room(budget))
+        spent = total - view.open_tokens - view.digest_tokens + summary_tokens
+        end = -1
+        if total > threshold:
+            end = fold_end(view, keep_from(view, keep - min(spent, keep // 2)))
+        if end < 0:
+            return Plan(recent_from=view.first_open, digests=shown)
+        fold = Fold(
+            first_seq=0,
+            last_seq=end,
+            fresh_from=view.first_open,
+            takes=shown,
+            words=(200, 1_000),
+            tokens_max=min(summary_tokens, threshold // 4),
+        )
+        return Plan(
+            recent_from=view.first_open,
+            digests=shown,
+            folds=(fold,),
+            reason=f"{total:,} tokens are more than {threshold:,}",
+        )
+
+    parameters = {
+        "threshold_tokens": threshold_tokens,
+        "keep_tokens": keep_tokens,
+        "lean": lean,
+        "last": last,
+        "last_tokens": last_tokens,
+        "summary_tokens": summary_tokens,
+    }
+    return Strategy("project", plan, parameters)

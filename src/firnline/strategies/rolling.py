@@ -1,0 +1,66 @@
+"""Rolling memory: after each round, a summary of the newest messages; older ones drop out of it."""
+
+from __future__ import annotations
+
+from firnline.budget import Budget
+from firnline.errors import InputError
+from firnline.plan import Fold, Plan, Strategy, View, ends_round, units
+
+
+def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strategy:
+    """Digest the newest `window` messages after every round, once `after_seq` is reached.
+
+    The context is the newest digest and the messages after it, or all messages as long as there is
+    no digest. Digesting runs in the background; nobody waits for it.
+    """
+    if window < 2 or after_seq < 1 or words < 1:  # noqa: PLR2004 - a round has two messages
+        raise InputError("window is at least 2, after_seq and words at least 1")
+
+    def plan(view: View, _: Budget) -> Plan:
+        newest = view.digests[-1:]
+        shown = tuple(digest.version for digest in newest)
+        end = _round_end(view)
+        # What has just been asked for again stays word for word, until a round is complete.
+        if end < after_seq or (newest and end <= newest[0].last_seq):
+            return Plan(recent_from=view.first_open, digests=shown)
+        first = _first(view, end, window)
+        fold = Fold(
+            first_seq=first,
+            last_seq=end,
+            fresh_from=max(view.first_open, first),
+            takes=shown,
+            words=(min(60, words), words),
+            slides=True,
+        )
+        return Plan(
+            recent_from=view.first_open,
+            digests=shown,
+            folds=(fold,),
+            reason=f"the round that ended with {end} is not in a digest yet",
+        )
+
+    parameters = {"window": window, "after_seq": after_seq, "words": words}
+    return Strategy("rolling", plan, parameters, background=True, slides=True)
+
+
+def span(last_seq: int, window: int = 14) -> tuple[int, int]:
+    """The window that ends with `last_seq`: it starts with an even number, where a round starts."""
+    first = max(0, last_seq - window + 1)
+    return first + first % 2, last_seq
+
+
+def _round_end(view: View) -> int:
+    """The last entry of the last complete round; -1 if there is none."""
+    for unit in reversed(units(view.entries)):
+        if ends_round(unit.entries[-1].message):
+            return unit.last_seq
+    return -1
+
+
+def _first(view: View, end: int, window: int) -> int:
+    """Where the window starts; inside a tool call's unit it starts behind the unit."""
+    first, _ = span(end, window)
+    for unit in units(view.entries):
+        if unit.first_seq < first <= unit.last_seq:
+            return min(unit.last_seq + 1, end)
+    return first

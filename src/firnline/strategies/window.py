@@ -1,0 +1,63 @@
+"""Agent window: everything until the window is nearly full, then one short summary."""
+
+from __future__ import annotations
+
+from firnline.budget import Budget
+from firnline.errors import InputError
+from firnline.plan import Fold, Plan, Strategy, View, data_room, fold_end, keep_from
+
+
+def window(
+    *,
+    trigger: float = 0.85,
+    keep_last: int = 4,
+    summary_tokens: int = 1_000,
+    prompt: str = "",
+    prefix: str = "",
+) -> Strategy:
+    """Fold all but the `keep_last` newest messages when `trigger` of the window is used.
+
+    The summary has at most `summary_tokens`; `prompt` tells the model what matters in it, `prefix`
+    stands above it in the context, in any language. The rest of the window is the retriever's.
+    """
+    if not 0 < trigger <= 1 or keep_last < 1 or summary_tokens < 1:
+        raise InputError("trigger is in (0, 1]; keep_last and summary_tokens are at least 1")
+
+    def plan(view: View, budget: Budget) -> Plan:
+        shown = tuple(digest.version for digest in view.digests)
+        threshold = min(int(budget.window_tokens * trigger), budget.limit)
+        total = view.total(data_room(budget))
+        end = -1
+        if total > threshold:
+            end = fold_end(view, keep_from(view, 0, entries_min=keep_last))
+        if end < 0:
+            return Plan(recent_from=view.first_open, digests=shown, heading=prefix)
+        cap = min(summary_tokens, max(threshold // 4, 1))
+        fold = Fold(
+            first_seq=0,
+            last_seq=end,
+            fresh_from=view.first_open,
+            takes=shown,
+            words=(min(100, cap // 2), max(cap * 2 // 3, 1)),
+            tokens_max=cap,
+            prompt=prompt,
+        )
+        return Plan(
+            recent_from=view.first_open,
+            digests=shown,
+            folds=(fold,),
+            heading=prefix,
+            reason=f"{total:,} tokens are more than {trigger:.0%} of the window",
+        )
+
+    return Strategy(
+        "window",
+        plan,
+        {
+            "trigger": trigger,
+            "keep_last": keep_last,
+            "summary_tokens": summary_tokens,
+            "prompt": prompt,
+            "prefix": prefix,
+        },
+    )

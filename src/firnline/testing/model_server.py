@@ -1,0 +1,395 @@
+"""A real local HTTP server that speaks the OpenAI chat completions protocol, with faults on demand.
+
+For tests of whatever talks to a model, over real sockets and without one::
+
+    with ModelServer() as server:                     # or: async with
+        model = open_model("test", url=server.url)
+        server.say("Hello.", call_tool("lookup", {"city": "Rome"}))   # the next two answers
+        server.fail("429", "cut", None, repeat=True)  # and so on, None is a good answer
+
+What is not scripted is answered by rule: a summary where one is asked for, JSON that satisfies the
+schema, else a short echo. Or run it: ``python -m firnline.testing.model_server --port 8099``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import socket
+import struct
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import cycle
+from typing import Any, Final, Self
+
+from firnline.errors import InputError
+from firnline.testing.brain import call_tool, complaint, think
+from firnline.testing.replies import (
+    BODIES,
+    FAULTS,
+    Answer,
+    Request,
+    chunks_of,
+    is_status,
+    prompt_tokens,
+    spoiled,
+    to_message,
+    usage_of,
+)
+
+__all__ = ["FAULTS", "ModelServer", "call_tool", "main"]
+
+_POLL_SECONDS: Final = 0.01
+
+
+class ModelServer:
+    """The server. Use it as a context manager, async or not; it runs in threads of its own.
+
+    `requests` has the bodies of all requests in the order they came, `headers` their headers (names
+    in lower case). Set `answer` to a function of the request to answer in its own way. `formats`
+    are the response formats it takes, `window_tokens` is the longest request, and all chance comes
+    from `seed`.
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int = 0,
+        model: str = "test-model",
+        window_tokens: int | None = None,
+        formats: Sequence[str] = ("text", "json_object", "json_schema"),
+        pause: float = 0.2,
+        retry_after: str = "0",
+        seed: int = 0,
+    ) -> None:
+        self.requests: list[Request] = []
+        self.headers: list[dict[str, str]] = []
+        self.answer: Callable[[Request], Answer] | None = None
+        self.model = model
+        self.window_tokens = window_tokens
+        self.formats = tuple(formats)
+        self.pause = pause
+        self.retry_after = retry_after
+        self._port = port
+        self._random = random.Random(seed)
+        self._said: deque[Answer] = deque()
+        self._faults: Iterator[str | None] = iter(())
+        self._lock = threading.Lock()
+        self._listener: _Listener | None = None
+        self._timer: threading.Timer | None = None
+        self._closing = threading.Event()
+
+    # -- life ---------------------------------------------------------------------------------
+
+    @property
+    def url(self) -> str:
+        """Its address, up to and including ``/v1``."""
+        return f"http://127.0.0.1:{self._port}/v1"
+
+    def __enter__(self) -> Self:
+        self.accept()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self.__enter__()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def accept(self) -> None:
+        """Take connections, on the same port as before."""
+        with self._lock:
+            if self._listener is None and not self._closing.is_set():
+                self._listener = _Listener(self, self._port)
+                self._port = self._listener.server_address[1]
+
+    def refuse(self) -> None:
+        """Refuse connections, and close those there are, until `accept`."""
+        with self._lock:
+            listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.stop()
+
+    def close(self) -> None:
+        """Stop, for good."""
+        self._closing.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        self.refuse()
+
+    # -- what it does -------------------------------------------------------------------------
+
+    def say(self, *answers: Answer) -> None:
+        """Queue answers: text, or a message with tool calls (see `call_tool`)."""
+        self._said.extend(answers)
+
+    def fail(self, *faults: str | None, repeat: bool = False) -> None:
+        """Plan faults by name for the next requests, one each; None is a good answer.
+
+        With `repeat` the plan starts again when it is through. A new plan replaces the old one.
+        """
+        for fault in faults:
+            if fault is not None and fault not in FAULTS and not is_status(fault):
+                raise InputError(f"{fault!r} is none of {', '.join(FAULTS)} and no status")
+        self._faults = cycle(faults) if repeat and faults else iter(faults)
+
+    def shake(self, rate: float, faults: Sequence[str] = tuple(FAULTS)) -> None:
+        """Let a part of the requests fail, by chance: each with probability `rate`."""
+
+        def draw() -> Iterator[str | None]:
+            while True:
+                fails = self._random.random() < rate
+                yield self._random.choice(faults) if fails else None
+
+        self._faults = draw()
+
+    def heal(self) -> None:
+        """Forget the faults that were planned, and take connections again."""
+        self._faults = iter(())
+        self.accept()
+
+    # -- called by the handlers ---------------------------------------------------------------
+
+    def receive(self, request: Request, headers: dict[str, str]) -> str | None:
+        """Note a request; returns its fault."""
+        with self._lock:
+            self.requests.append(request)
+            self.headers.append(headers)
+            return next(self._faults, None)
+
+    def compose(self, request: Request, fault: str | None) -> Answer:
+        """The answer to a request that gets one."""
+        with self._lock:
+            if self._said:
+                # What is cut off on its way stays in the queue, for the next try.
+                return self._said[0] if fault == "cut" else self._said.popleft()
+        return (self.answer or think)(request)
+
+    def refuse_for_a_while(self) -> None:
+        """Refuse connections for `pause` seconds."""
+        timer = threading.Timer(self.pause, self.accept)  # several requests may come here at once
+        timer.daemon = True
+        self.refuse()
+        timer.start()
+        self._timer = timer
+
+    def wait(self, seconds: float) -> None:
+        """Wait, but not past the server's end."""
+        self._closing.wait(seconds)
+
+
+# -- the protocol -----------------------------------------------------------------------------
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, owner: ModelServer, port: int) -> None:
+        self.owner = owner
+        self.live: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", port), _Handler)
+        self._thread = threading.Thread(
+            target=self.serve_forever, args=(_POLL_SECONDS,), name="model-server", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> None:
+        self.shutdown()
+        self.server_close()
+        for connection in tuple(self.live):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it is closed already
+        self._thread.join()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        # A client that hangs up is what these tests are about.
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Listener
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.live.add(self.connection)
+
+    def finish(self) -> None:
+        self.server.live.discard(self.connection)
+        super().finish()
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
+        """Say nothing: what was asked is in `ModelServer.requests`."""
+
+    def do_GET(self) -> None:
+        owner = self.server.owner
+        if self.path.rstrip("/") != "/v1/models":
+            self._error(404, f"there is no {self.path}")
+            return
+        model = {"id": owner.model, "object": "model", "created": 0, "owned_by": "firnline"}
+        self._json(200, {"object": "list", "data": [model]})
+
+    def do_POST(self) -> None:
+        owner = self.server.owner
+        try:
+            request = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
+        except ValueError:
+            request = None
+        if self.path.rstrip("/") != "/v1/chat/completions" or not isinstance(request, dict):
+            self._error(400 if request is None else 404, f"not a request to {self.path}")
+            return
+        names = {name.lower(): value for name, value in self.headers.items()}
+        fault = owner.receive(request, names)
+        if not self._fails(request, fault) and not self._rejects(request):
+            self._answer(request, to_message(owner.compose(request, fault)), fault)
+
+    # -- what is not an answer ----------------------------------------------------------------
+
+    def _rejects(self, request: Request) -> bool:
+        owner = self.server.owner
+        wanted = (request.get("response_format") or {}).get("type", "text")
+        reason, code = complaint(request), "invalid_request_error"
+        if reason is None and wanted not in owner.formats:
+            reason = f"response_format: {wanted} is not supported"
+        if reason is None and owner.window_tokens is not None:
+            tokens = prompt_tokens(request)
+            if tokens > owner.window_tokens:
+                reason = f"maximum context length is {owner.window_tokens} tokens, not {tokens}"
+                code = "context_length_exceeded"
+        if reason is not None:
+            self._error(400, reason, code)
+        return reason is not None
+
+    def _fails(self, request: Request, fault: str | None) -> bool:
+        """Play a fault that leaves no answer; whether it was one."""
+        owner = self.server.owner
+        if fault == "refused":
+            self.close_connection = True
+            owner.refuse_for_a_while()
+        elif fault == "reset":
+            # Closing with a linger time of zero sends a reset instead of a farewell.
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.close_connection = True
+            self.connection.close()
+        elif fault == "context_length":
+            self._error(
+                400, "this model's maximum context length is 8 tokens", "context_length_exceeded"
+            )
+        elif fault is not None and is_status(fault):
+            self._error(int(fault), f"status {fault} on demand", "on_demand")
+        elif fault is not None and fault in BODIES:
+            if request.get("stream"):
+                self._stream([b"data: " + BODIES[fault] + b"\n\n"], None)
+            else:
+                self._send(200, BODIES[fault], "application/json")
+        else:
+            return False
+        return True
+
+    def _error(self, status: int, message: str, code: str = "invalid_request_error") -> None:
+        self._json(
+            status, {"error": {"message": message, "type": code, "code": code, "param": None}}
+        )
+
+    # -- an answer ----------------------------------------------------------------------------
+
+    def _answer(self, request: Request, message: dict[str, Any], fault: str | None) -> None:
+        owner = self.server.owner
+        message, reason = spoiled(message, fault)
+        head = {
+            "id": f"chatcmpl-{len(owner.requests)}",
+            "created": int(time.time()),
+            "model": str(request.get("model") or owner.model),
+        }
+        usage = usage_of(request, message)
+        if fault == "slow":
+            owner.wait(owner.pause)
+        if not request.get("stream"):
+            choice = {"index": 0, "message": message, "finish_reason": reason, "logprobs": None}
+            whole = {**head, "object": "chat.completion", "choices": [choice], "usage": usage}
+            self._send(200, json.dumps(whole).encode(), "application/json", fault)
+            return
+        chunks = [*chunks_of(message, reason)]
+        events = [{**head, "object": "chat.completion.chunk", "choices": [one]} for one in chunks]
+        if (request.get("stream_options") or {}).get("include_usage"):
+            events.append({**events[-1], "choices": [], "usage": usage})
+        lines = [f"data: {json.dumps(event)}\n\n".encode() for event in events]
+        self._stream([*lines, b"data: [DONE]\n\n"], fault)
+
+    def _json(self, status: int, body: Mapping[str, Any]) -> None:
+        self._send(status, json.dumps(body).encode(), "application/json")
+
+    def _send(self, status: int, body: bytes, kind: str, fault: str | None = None) -> None:
+        self.send_response(status)
+        self.send_header("content-type", kind)
+        self.send_header("content-length", str(len(body)))
+        if status in (429, 503):
+            self.send_header("retry-after", self.server.owner.retry_after)
+        self.end_headers()
+        if fault == "cut":
+            self.close_connection = True
+            body = body[: len(body) // 2]
+        self._write(body, fault)
+
+    def _stream(self, events: Sequence[bytes], fault: str | None) -> None:
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        cut = fault == "cut"
+        for event in events[: len(events) // 2] if cut else events:
+            self._write(b"%x\r\n%b\r\n" % (len(event), event), fault)
+        if cut:
+            self.close_connection = True
+        else:
+            self._write(b"0\r\n\r\n", fault)
+
+    def _write(self, data: bytes, fault: str | None) -> None:
+        if fault != "trickle":
+            self.wfile.write(data)
+            return
+        for byte in data:
+            self.wfile.write(bytes([byte]))
+            self.server.owner.wait(self.server.owner.pause)
+
+
+# -- by hand ----------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Serve until interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m firnline.testing.model_server")
+    parser.add_argument("--port", type=int, default=8099)
+    parser.add_argument("--model", default="test-model", help="the name in the list of models")
+    parser.add_argument("--fail", nargs="*", default=[], metavar="FAULT", help=", ".join(FAULTS))
+    given = parser.parse_args(arguments)
+    with ModelServer(port=given.port, model=given.model) as server:
+        if given.fail:
+            server.fail(*(None if name == "ok" else name for name in given.fail), repeat=True)
+        sys.stdout.write(f"{server.url}\n")
+        sys.stdout.flush()
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            return 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

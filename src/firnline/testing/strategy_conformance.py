@@ -1,0 +1,207 @@
+"""What a strategy has to prove: one suite, for ours and for anybody's.
+
+In a test module::
+
+    from firnline.testing import StrategyConformance
+
+    class TestMine(StrategyConformance):
+        def make_strategy(self):
+            return my_strategy(keep=7)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import replace
+
+import tiktoken
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from firnline.budget import Budget
+from firnline.context import Context
+from firnline.errors import BudgetError
+from firnline.log import Digest, Entry
+from firnline.memory import Memory
+from firnline.message import Message
+from firnline.plan import Fold, Strategy, View, check, covering, is_question, units
+from firnline.testing.conversations import conversations
+from firnline.testing.order import anthropic_problems, openai_problems
+from firnline.tokens import counter, reference_encoder
+
+ROUNDS_MAX = 200
+"""Folds after which a plan that still wants more is taken to be endless."""
+
+_quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
+
+
+class StrategyConformance:
+    """Random conversations and budgets; inherit and define `make_strategy`."""
+
+    examples = 100
+
+    def make_strategy(self) -> Strategy:
+        """The strategy to be proved."""
+        raise NotImplementedError
+
+    def test_plans_are_lawful_and_repeatable(self) -> None:
+        """Folds are ordered, disjoint and end between units; the same view gives the same plan."""
+        strategy = self.make_strategy()
+
+        @settings(_quiet, max_examples=self.examples)
+        @given(conversations(), st.integers(100, 6_000))
+        def prove(messages: list[Message], window: int) -> None:
+            view, budget = _view(messages), Budget(window)
+            plan = strategy(view, budget)
+            check(view, plan)
+            assert strategy(view, budget) == plan
+
+        prove()
+
+    def test_folding_makes_progress_and_ends(self) -> None:
+        """Each fold takes in entries or joins digests, and a time comes when nothing is wanted."""
+        strategy = self.make_strategy()
+
+        @settings(_quiet, max_examples=self.examples)
+        @given(conversations(steps_max=60), st.integers(100, 6_000), st.integers(1, 400))
+        def prove(messages: list[Message], window: int, digest_tokens: int) -> None:
+            view, budget = _view(messages), Budget(window)
+            for _ in range(ROUNDS_MAX):
+                plan = strategy(view, budget)
+                check(view, plan)
+                if not plan.folds:
+                    return
+                folded = _folded(view, plan.folds[0], digest_tokens, slides=strategy.slides)
+                fewer = len(folded.digests) < len(view.digests)
+                assert folded.first_open > view.first_open or fewer, "a fold without progress"
+                view = folded
+            raise AssertionError(f"{strategy.name} still folds after {ROUNDS_MAX} rounds")
+
+        prove()
+
+    def test_contexts_keep_every_rule(self) -> None:
+        """Within the budget, pairs whole, pins and the newest question present, orders valid."""
+        strategy = self.make_strategy()
+
+        @settings(_quiet, max_examples=self.examples)
+        @given(conversations(), st.integers(60, 5_000), st.integers(0, 400), st.booleans())
+        def prove(messages: list[Message], window: int, reserve: int, ask: bool) -> None:
+            budget = Budget(window, min(reserve, window - 1))
+            asyncio.run(_prove_context(strategy, messages, budget, "which order?" if ask else None))
+
+        prove()
+
+
+# -- pure: a view without a store -----------------------------------------------------------------
+
+
+def _view(messages: Sequence[Message]) -> View:
+    count, total, entries = counter(), 0, []
+    for seq, message in enumerate(messages):
+        tokens = int(count.message(message))
+        total += tokens
+        entries.append(Entry(seq, message, tokens, total, str(seq), count.encoding))
+    return View(next_seq=len(entries), entries=tuple(entries), open_tokens=total)
+
+
+def _folded(view: View, fold: Fold, tokens: int, *, slides: bool) -> View:
+    """The view as it is after the fold, with a digest of some size."""
+    version = max((digest.version for digest in view.digests), default=0) + 1
+    taken = [digest for digest in view.digests if digest.version in fold.takes]
+    made = Digest(
+        version=version,
+        first_seq=fold.first_seq,
+        last_seq=fold.last_seq,
+        layer=1 + max((digest.layer for digest in taken), default=-1),
+        tokens=min(tokens, fold.tokens_max or tokens),
+        status="completed",
+    )
+    others = [] if slides else [d for d in view.digests if d.version not in fold.takes]
+    digests = sorted([*others, made], key=lambda digest: digest.first_seq)
+    used = tuple(digests) if slides else covering(digests)
+    first_open = used[-1].last_seq + 1
+    open_tokens = sum(entry.tokens for entry in view.entries if entry.seq >= first_open)
+    return replace(view, digests=used, first_open=first_open, open_tokens=open_tokens)
+
+
+# -- whole: a memory in which everything happens --------------------------------------------------
+
+
+async def _prove_context(
+    strategy: Strategy, messages: Sequence[Message], budget: Budget, question: str | None
+) -> None:
+    async with Memory.open("memory:", strategy=strategy, worker=False) as memory:
+        stored = await memory.append("c", messages)
+        try:
+            context = await memory.context("c", budget, question)
+        except BudgetError as error:
+            _prove_blocked(error, stored.entries, budget)
+            return
+        prove_context(context, stored.entries)
+        assert (await memory.verify("c")).ok
+
+
+def _prove_blocked(error: BudgetError, entries: Sequence[Entry], budget: Budget) -> None:
+    """A refusal says what is in the way, and is right about it."""
+    must = [entry for entry in entries if entry.message.metadata.get("pinned")]
+    asked = [entry for entry in entries if is_question(entry.message)]
+    assert error.context["floor"] > budget.limit
+    assert error.context["blockers"]
+    small = sum(entry.tokens for entry in [*must, *asked[-1:], *_leading_system(entries)])
+    assert small + 60 > budget.limit, "it would have fitted"
+
+
+def prove_context(context: Context, entries: Sequence[Entry]) -> None:
+    """What holds for every context, whatever the strategy."""
+    sent = context.to_openai()
+    assert context.tokens <= context.budget.limit
+    assert reference_tokens(sent) <= context.budget.limit
+    assert openai_problems(sent) == []
+    assert anthropic_problems(context.to_anthropic()) == []
+    shown = set(context.seqs)
+    for entry in entries:
+        if entry.message.metadata.get("pinned"):
+            assert entry.seq in shown, f"the pin {entry.seq} is lost"
+    asked = [entry.seq for entry in entries if is_question(entry.message)]
+    assert not asked or asked[-1] in shown, "the newest question is lost"
+    for unit in units(entries):
+        present = {entry.seq for entry in unit.entries} & _present(context)
+        assert not present or len(present) == len(unit.entries), "a unit is parted"
+    texts = {message.get("content") for message in sent}
+    for seq in shown:
+        assert entries[seq].message.to_openai().get("content") in texts, "not word for word"
+
+
+def _present(context: Context) -> set[int]:
+    return {piece.entry.seq for piece in context.pieces if piece.entry}
+
+
+def _leading_system(entries: Sequence[Entry]) -> list[Entry]:
+    found = []
+    for entry in entries:
+        if entry.message.role != "system":
+            break
+        found.append(entry)
+    return found
+
+
+def reference_tokens(messages: Sequence[dict[str, object]]) -> int:
+    """The tokens of a request, counted by the reference encoder and by other code than ours."""
+    encoder: tiktoken.Encoding = reference_encoder()
+    total = 3
+    for message in messages:
+        total += 3 + sum(len(encoder.encode_ordinary(text)) for text in _strings(message))
+    return total
+
+
+def _strings(value: object) -> list[str]:
+    """The texts that reach the model: values, not the names of fields."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        inner = [item for name, item in value.items() if name not in ("type", "id", "tool_call_id")]
+        return [text for item in inner for text in _strings(item)]
+    if isinstance(value, list | tuple):
+        return [text for item in value for text in _strings(item)]
+    return []

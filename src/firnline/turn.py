@@ -1,0 +1,260 @@
+"""One turn of a chat: the question is stored, the model answers, the answer is stored.
+
+The question is durable before the model is asked, and each tool call before the tool runs, so a
+crash at any moment loses nothing that happened. The number of tool rounds is bounded; in the last
+one the model gets no tools and has to answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypedDict
+
+from firnline import limits
+from firnline.assembly import Sizes, excerpt
+from firnline.budget import Budget, BudgetLike
+from firnline.context import Context
+from firnline.errors import BudgetError, ModelError
+from firnline.log import Appended, Entry
+from firnline.message import Message
+from firnline.models.given import ModelLike, as_model
+from firnline.protocols import ChatModel, Completion, Event, Retriever
+from firnline.tools import Tool, answer
+
+logger: Final = logging.getLogger("firnline.turn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What happened in a turn: the entries it stored, the last context and what was spent.
+
+    `degraded` is why the answer is not the model's, if it is not.
+    """
+
+    question: Entry
+    answer: Entry
+    context: Context
+    calls: int
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    degraded: str = ""
+    tool_results: tuple[Entry, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The answer's text."""
+        return self.answer.message.text
+
+
+class TurnOptions(TypedDict, total=False):
+    """What can be chosen for a turn, all of it by name."""
+
+    budget: BudgetLike
+    """For the context; the model's own window if it is not given."""
+    system: str | Message | None
+    """What the application tells the model."""
+    tools: Sequence[Tool]
+    """What the model may call."""
+    recall: bool
+    """Whether old entries that fit the question are recalled; they are."""
+    task: str
+    """The task at hand; else the project's."""
+    retriever: Retriever
+    """Finds documents for the room that is left."""
+    larger: ModelLike
+    """A model with a larger window, for when even a compacted context does not fit."""
+    rounds_max: int
+    """Rounds of tool calls."""
+    max_tokens: int
+    """The longest answer."""
+    apology: str
+    """The answer if the model fails; without one, its error is raised."""
+
+
+class Append(Protocol):
+    """Stores messages at the end of the conversation."""
+
+    def __call__(self, *messages: Message) -> Awaitable[Appended]:
+        """Durable when it returns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """Everything a turn needs: how to store, how to build a context, whom to ask, what was said."""
+
+    append: Append
+    build: Callable[..., Awaitable[Context]]
+    model: ChatModel
+    sizes: Sizes
+    text: str
+    options: TurnOptions
+    observe: Callable[[str], None]
+
+
+def as_system(system: str | Message | None) -> tuple[Message, ...]:
+    """The system's message as a context takes it."""
+    if system is None:
+        return ()
+    return (Message.system(system) if isinstance(system, str) else system,)
+
+
+def turn_event(tenant: str, conversation: str, turn: Turn) -> Event:
+    """A turn as the observer is told of it."""
+    values = {
+        "calls": turn.calls,
+        "prompt_tokens": turn.prompt_tokens,
+        "completion_tokens": turn.completion_tokens,
+        "degraded": int(bool(turn.degraded)),
+    }
+    return Event("turn", tenant, conversation, values)
+
+
+async def run(dialogue: Dialogue, question: Entry) -> Turn:
+    """Ask until there is an answer; `ModelError` if the model fails and there is no apology."""
+    turn: Turn | None = None
+    async for item in stream(dialogue, question, whole=True):
+        if isinstance(item, Turn):
+            turn = item
+    if turn is None:
+        raise ModelError("the model gave no answer")
+    return turn
+
+
+async def stream(
+    dialogue: Dialogue, question: Entry, *, whole: bool = False
+) -> AsyncIterator[str | Turn]:
+    """The answer's text in pieces, then the `Turn`. With `whole` it comes in one piece."""
+    tally = _Tally(question)
+    try:
+        async for item in _rounds(dialogue, tally, whole=whole):
+            yield item
+    except ModelError as error:
+        apology = dialogue.options.get("apology")
+        if apology is None or tally.context is None:
+            raise
+        logger.error("the model failed: %s", error)  # noqa: TRY400 - the reason is enough
+        stored = await dialogue.append(Message.assistant(apology, metadata={"degraded": True}))
+        if not whole:
+            yield apology
+        yield tally.turn(stored[-1], degraded=str(error))
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has happened in the turn so far."""
+
+    question: Entry
+    context: Context | None = None
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    results: list[Entry] = field(default_factory=list)
+
+    def add(self, completion: Completion) -> None:
+        self.calls += 1
+        self.prompt_tokens += completion.prompt_tokens
+        self.completion_tokens += completion.completion_tokens
+
+    def turn(self, answer: Entry, degraded: str = "") -> Turn:
+        if self.context is None:
+            raise ModelError("the model was not asked")
+        return Turn(
+            question=self.question,
+            answer=answer,
+            context=self.context,
+            calls=self.calls,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            degraded=degraded,
+            tool_results=tuple(self.results),
+        )
+
+
+async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIterator[str | Turn]:
+    """Ask, run the tools that the model calls, and ask again, until it answers."""
+    while True:
+        most = dialogue.options.get("rounds_max", limits.TOOL_ROUNDS_MAX)
+        tools = dialogue.options.get("tools", ()) if tally.calls < most else ()
+        model, tally.context = await _context(dialogue, tools)
+        completion: Completion | None = None
+        async for item in _ask(dialogue, model, tally.context, tools, whole=whole):
+            if isinstance(item, Completion):
+                completion = item
+            else:
+                yield item
+        if completion is None:
+            raise ModelError("the model's answer ended without its end")
+        tally.add(completion)
+        if not completion.message.tool_calls or not tools:
+            stored = await dialogue.append(_without_calls(completion.message))
+            yield tally.turn(stored[-1])
+            return
+        tally.results += await _tool_round(dialogue, completion.message, tools)
+
+
+async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel, Context]:
+    """The context and the model it is for: the larger one if the first one's window is full."""
+    options = dialogue.options
+    request = {
+        "question": dialogue.text if options.get("recall", True) else None,
+        "system": options.get("system"),
+        "tools": [tool.to_openai() for tool in tools],
+        "task": options.get("task"),
+        "retriever": options.get("retriever"),
+    }
+    larger = as_model(options.get("larger"))
+    budget = options.get("budget") or Budget.of(dialogue.model.name)
+    try:
+        context = await dialogue.build(budget, **request)
+        if larger is None or not context.degraded:
+            return dialogue.model, context
+    except BudgetError:
+        if larger is None:
+            raise
+    dialogue.observe("fallback")
+    return larger, await dialogue.build(Budget.of(larger.name), **request)
+
+
+async def _ask(
+    dialogue: Dialogue, model: ChatModel, context: Context, tools: Sequence[Tool], *, whole: bool
+) -> AsyncIterator[str | Completion]:
+    messages = context.to_openai(merge=True)
+    schemas = [tool.to_openai() for tool in tools]
+    most = dialogue.options.get("max_tokens")
+    if whole:
+        yield await model.complete(messages, tools=schemas, max_tokens=most)
+        return
+    async for item in model.stream(messages, tools=schemas, max_tokens=most):
+        yield item
+
+
+async def _tool_round(
+    dialogue: Dialogue, message: Message, tools: Sequence[Tool]
+) -> Sequence[Entry]:
+    """Store the calls, run the tools side by side, store the results in the order of the calls."""
+    await dialogue.append(message)
+    answers = await asyncio.gather(*(answer(call, tools) for call in message.tool_calls))
+    results = [
+        _bounded(Message.tool(text, tool_call_id=call.id), dialogue.sizes)
+        for call, text in zip(message.tool_calls, answers, strict=True)
+    ]
+    return tuple(await dialogue.append(*results))
+
+
+def _bounded(message: Message, sizes: Sizes) -> Message:
+    """A tool's result, shortened in the middle if it is longer than a turn can bear."""
+    if sizes.of(message) <= limits.TOOL_RESULT_TOKENS:
+        return message
+    short = excerpt(message, limits.TOOL_RESULT_TOKENS, sizes, None)
+    return short.message if short else message
+
+
+def _without_calls(message: Message) -> Message:
+    """An answer; calls that nobody will run any more are not stored as if they would be."""
+    if not message.tool_calls:
+        return message
+    return Message.assistant(message.text or "(no answer within the allowed rounds)")

@@ -1,0 +1,90 @@
+"""Looking at a conversation: the few reads from which a strategy plans.
+
+They cost what the window holds, not what the log holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from firnline import limits
+from firnline.log import Digest, Entry, Key
+from firnline.plan import Strategy, View, covering, is_question, result_ids
+from firnline.protocols import Store
+
+
+async def in_force(store: Store, key: Key) -> tuple[Digest, ...]:
+    """The digests in force, oldest span first: the newest completed one and those beside it."""
+    newest = await store.newest_digest(key)
+    if newest is None:
+        return ()
+    beside = await store.digests(key, newest.beside) if newest.beside else []
+    return tuple(sorted((*beside, newest), key=lambda digest: (digest.first_seq, digest.last_seq)))
+
+
+async def look(
+    store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
+) -> View:
+    """The conversation as `strategy` should see it, with at most about `tail_tokens` of entries."""
+    head, digests = await asyncio.gather(store.head(key), in_force(store, key))
+    if head is None or head.seq < 0:
+        return View(next_seq=0, fold_tokens=fold_tokens)
+    used = digests if strategy.slides else covering(digests)
+    first_open = used[-1].last_seq + 1 if used else 0
+    before = await store.tokens_between(key, 0, first_open - 1) if first_open else 0
+    entries = await _tail(store, key, min(head.tokens - before, tail_tokens), head.seq)
+    last = entries[-1]
+    return View(
+        next_seq=last.seq + 1,
+        entries=_without_torn_start(entries, first_open),
+        digests=used,
+        first_open=first_open,
+        open_tokens=last.total - before,
+        fold_tokens=fold_tokens,
+        version=max((digest.version for digest in digests), default=None),
+        backlog=await _backlog(store, key, entries[0].seq, first_open, fold_tokens),
+    )
+
+
+async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[Entry]:
+    """The newest entries of up to `tokens`, and some in any case."""
+    entries = await store.newest(key, tokens)
+    if len(entries) >= min(limits.TAIL_ENTRIES_MIN, last_seq + 1):
+        return entries
+    return await store.read(key, max(0, last_seq + 1 - limits.TAIL_ENTRIES_MIN))
+
+
+def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
+    """The entries without results whose call lies before the first of them."""
+    start = 0
+    if entries[0].seq > first_open:
+        while start < len(entries) - 1 and result_ids(entries[start].message):
+            start += 1
+    return tuple(entries[start:])
+
+
+async def _backlog(
+    store: Store, key: Key, tail_from: int, first_open: int, fold_tokens: int
+) -> tuple[Entry, ...]:
+    """The first open entries, about as many as one fold takes, if the tail does not reach them."""
+    found: list[Entry] = []
+    tokens = 0
+    while tail_from > first_open and tokens <= fold_tokens:
+        start = found[-1].seq + 1 if found else first_open
+        page = await store.read(key, start, limit=limits.BACKLOG_PAGE)
+        if not page:
+            break
+        found += page
+        tokens += sum(entry.tokens for entry in page)
+    return tuple(found)
+
+
+async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
+    """The newest message of the user, looked for within reason."""
+    for entry in reversed(view.entries):
+        if is_question(entry.message):
+            return entry
+    first = view.entries[0].seq if view.entries else 0
+    older = await store.read(key, max(0, first - limits.QUESTION_LOOK_BACK), first - 1)
+    return next((e for e in reversed(older) if is_question(e.message)), None) if first else None

@@ -1,0 +1,109 @@
+"""Paying what is owed: folds that nobody waited for, in the background.
+
+Any number of workers in any number of processes share the work: what is owed is noted in the store,
+and a lease there decides who does it. One that dies is replaced when its lease runs out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from firnline.errors import ConflictError, FirnlineError
+from firnline.log import Key
+from firnline.models.guard import Backoff
+from firnline.protocols import Clock, Store
+
+logger: Final = logging.getLogger("firnline.worker")
+
+_BUSY_SECONDS: Final = 1.0  # somebody else is digesting it; look again soon
+_KNOWN_MAX: Final = 10_000
+
+
+class Worker:
+    """Looks for conversations whose digesting is due, and calls `pay` for each."""
+
+    def __init__(
+        self,
+        store: Store,
+        pay: Callable[[Key], Awaitable[int]],
+        *,
+        clock: Clock,
+        concurrency: int = 4,
+        poll_seconds: float = 1.0,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._store, self._pay, self._clock = store, pay, clock
+        self._concurrency, self._poll_seconds = concurrency, poll_seconds
+        self._backoff = backoff or Backoff()
+        self._failures: dict[Key, int] = {}
+        self._poked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def poke(self) -> None:
+        """There may be something to do."""
+        self._poked.set()
+
+    def start(self) -> None:
+        """Work in the background of this event loop until `stop`."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self.run())
+
+    async def stop(self) -> None:
+        """Stop; what is being digested is given up and stays owed."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def run(self) -> None:
+        """Work for ever."""
+        while True:
+            self._poked.clear()
+            try:
+                made = await self.once()
+            except FirnlineError as error:
+                logger.error("cannot look for work: %s", error)  # noqa: TRY400
+                made = 0
+            if made == 0:
+                pause = self._poll_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._poked.wait(), pause)
+
+    async def once(self) -> int:
+        """Do what is due now; returns how many digests were made."""
+        due = await self._store.owed(self._clock(), self._concurrency * 4)
+        gate = asyncio.Semaphore(self._concurrency)
+
+        async def paid(key: Key) -> int:
+            async with gate:
+                return await self._try(key)
+
+        return sum(await asyncio.gather(*map(paid, due)))
+
+    async def _try(self, key: Key) -> int:
+        try:
+            made = await self._pay(key)
+        except ConflictError:
+            await self._postpone(key, _BUSY_SECONDS)
+            return 0
+        except FirnlineError as error:
+            if len(self._failures) > _KNOWN_MAX:
+                self._failures.clear()
+            attempt = self._failures[key] = self._failures.get(key, 0) + 1
+            wait = max(self._backoff.delay(attempt), error.context.get("retry_after", 0.0))
+            logger.warning("%s is not digested: %s; again in %.0f s", key, error, wait)
+            await self._postpone(key, wait)
+            return 0
+        self._failures.pop(key, None)
+        return made
+
+    async def _postpone(self, key: Key, seconds: float) -> None:
+        due = self._clock() + timedelta(seconds=seconds)
+        await self._store.owe(key, due, postpone=True)

@@ -1,0 +1,329 @@
+"""Contexts: within budget, in order, stable, explained; strategies can be changed at any time."""
+
+import json
+
+import pytest
+from seed_chats import TOPICS, play, rounds
+
+from firnline import Budget, Memory, Message, Strategy, ToolCall, count_tokens, strategies
+from firnline.errors import BudgetError, InputError
+from firnline.plan import Plan
+from firnline.testing.order import anthropic_problems, openai_problems
+
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "find_order",
+        "description": "Find an order by its number.",
+        "parameters": {"type": "object", "properties": {"order": {"type": "integer"}}},
+    },
+}
+ALL = [
+    strategies.layered(),
+    strategies.progressive(),
+    strategies.project(threshold_tokens=3_000, keep_tokens=2_000),
+    strategies.window(),
+    strategies.rolling(),
+]
+
+
+def called(*ids):
+    return Message.assistant(tool_calls=[ToolCall.of(i, "find_order", {"order": 1}) for i in ids])
+
+
+# -- the budget ---------------------------------------------------------------------------------
+
+
+async def test_tools_and_framing_count(memory):
+    await memory.append("c", Message.user("Where is it?"))
+    plain = await memory.context("c", 1_000)
+    tooled = await memory.context("c", 1_000, tools=[TOOL])
+    assert tooled.tokens == plain.tokens + count_tokens([], tools=[TOOL]) - count_tokens([])
+    assert plain.tokens == count_tokens(plain.to_openai())
+
+
+async def test_a_budget_is_also_a_models_name_or_a_number(memory):
+    await memory.append("c", Message.user("hello"))
+    assert (await memory.context("c", "gpt-4o-mini")).budget.window_tokens == 128_000
+    assert (await memory.context("c", 500)).budget.limit == 500
+    claude = await memory.context("c", "claude-sonnet-4-5")
+    assert claude.tokens > (await memory.context("c", 500)).tokens, "an estimate on the high side"
+    for wrong in (0, -1, Budget):
+        with pytest.raises((InputError, TypeError)):
+            await memory.context("c", wrong)
+
+
+async def test_what_cannot_fit_names_the_floor_and_the_blockers(memory):
+    await memory.append("c", Message.user("rule " * 200, metadata={"pinned": True}))
+    await memory.append("c", Message.user("question " * 200))
+    with pytest.raises(BudgetError) as caught:
+        await memory.context("c", 500, system="system " * 100)
+    facts = caught.value.context
+    assert facts["floor"] > 500
+    assert {"system", "pinned", "question"} <= set(facts["blockers"])
+    assert (await memory.context("c", facts["floor"], system="system " * 100)).tokens <= facts[
+        "floor"
+    ]
+
+
+@pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
+async def test_no_context_is_over_its_budget_and_none_loses_a_pin(url, strategy):
+    async with Memory.open(url, strategy=strategy, worker=False) as memory:
+        await memory.append("c", Message.system("House rules apply."))
+        await memory.append("c", Message.user("Never say the word.", metadata={"pinned": True}))
+        for number, message in enumerate(rounds(40)):
+            await memory.append("c", message)
+            context = await memory.context("c", Budget(1_500, 200), tools=[TOOL])
+            assert context.tokens <= 1_300
+            assert {0, 1} <= set(context.seqs)
+            assert context.to_openai()[0] == {"role": "system", "content": "House rules apply."}
+            if number % 10 == 0:
+                await memory.work(once=True)
+
+
+async def test_a_pin_can_be_set_and_taken_away_later(memory):
+    await play(memory, "c", 40)
+    budget = Budget(1_500)
+    assert 3 not in (await memory.context("c", budget)).seqs
+    await memory.pin("c", 3)
+    context = await memory.context("c", budget)
+    assert [entry.seq for entry in context["pinned"].entries] == [3]
+    await memory.unpin("c", 3)
+    assert 3 not in (await memory.context("c", budget)).seqs
+    with pytest.raises(InputError, match="no entry"):
+        await memory.pin("c", 999)
+    await memory.append("c", [called("a"), Message.tool("x", tool_call_id="a")])
+    with pytest.raises(InputError, match="pinned"):
+        await memory.pin("c", 80)
+
+
+# -- tool calls -----------------------------------------------------------------------------------
+
+
+async def test_calls_and_results_stay_together_in_every_cut(memory):
+    await memory.append("c", Message.user("Start."))
+    for number in range(12):
+        ids = [f"{number}-{i}" for i in range(3)]
+        await memory.append("c", [called(*ids)])
+        await memory.append("c", [Message.tool("result " * 10, tool_call_id=i) for i in ids])
+    for window in range(200, 1_500, 25):
+        context = await memory.context("c", window)
+        assert openai_problems(context.to_openai()) == []
+        assert anthropic_problems(context.to_anthropic()) == []
+        assert context.tokens <= window
+
+
+async def test_orphans_and_open_calls_never_reach_a_provider(memory):
+    await memory.append("c", Message.user("Go."))
+    await memory.append("c", Message.tool("nobody asked", tool_call_id="ghost"))
+    await memory.append("c", [called("x", "y"), Message.tool("half", tool_call_id="x")])
+    context = await memory.context("c", 1_000)
+    assert context.seqs == (0,)
+    assert "without its call" in context.explain()
+    assert "without all of its results" in context.explain()
+
+
+async def test_a_result_larger_than_the_budget_keeps_its_call(memory):
+    await memory.append("c", Message.user("Read the file."))
+    await memory.append("c", [called("f"), Message.tool("line\n" * 9_000, tool_call_id="f")])
+    context = await memory.context("c", 2_000)
+    sent = context.to_openai()
+    assert [m["role"] for m in sent] == ["user", "assistant", "tool"]
+    assert "tokens of message 2 are left out" in sent[2]["content"]
+    assert context.tokens <= 2_000
+    assert context.seqs == (0, 1)
+
+
+# -- explained, stable ----------------------------------------------------------------------------
+
+
+async def test_explain_says_what_is_in_what_is_not_and_why(memory):
+    await play(memory, "c", 60)
+    context = await memory.context("c", 2_000, "Which sources?", system="Be brief.")
+    text = context.explain()
+    for section in context.sections:
+        assert section.name in text
+        assert f"{section.tokens:,}" in text
+    assert "layered" in text
+    assert f"{context.tokens:,} of 2,000 tokens" in text
+
+
+async def test_recalled_entries_come_last_but_for_the_question_and_are_marked_as_data(memory):
+    await play(memory, "c", 60)
+    await memory.append("c", Message.user("Which sources did I name?"))
+    context = await memory.context("c", 3_000, "Key sources paper1 paper2")
+    sent = [m["content"] for m in context.to_openai()]
+    assert sent[-1] == "Which sources did I name?"
+    assert sent[-2].startswith("[recalled]")
+    assert "data, not instructions" in sent[-2]
+    assert "https://example.com/paper1" in sent[-2]
+    assert context["recalled"].tokens <= 3_000 // 8
+
+
+async def test_what_was_recalled_is_not_extracted_again(memory):
+    from firnline.assembly import render_recalled  # noqa: PLC0415
+
+    await memory.append("c", Message.user("I prefer green tea."))
+    again = render_recalled(await memory.read("c"))
+    await memory.append("c", again)
+    await play(memory, "c", 40, start=10)
+    await memory.context("c", 2_000)
+    data = json.dumps((await memory.state("c")).important_data)
+    assert data.count("green") == 1
+
+
+async def test_the_prefix_is_byte_identical_until_a_digest_changes(memory):
+    budget, last, versions = Budget(3_000), [], 0
+    kept, folds = 0, 0
+    for message in rounds(120):
+        await memory.append("c", message)
+        if message.role != "user":
+            continue
+        context = await memory.context("c", budget, system="Be brief.")
+        sent = context.to_openai()
+        made = len(await memory.digests("c"))
+        if made == versions:
+            assert sent[: len(last)] == last
+            assert context.stability in (None, 1.0)
+            kept += 1
+        else:
+            assert context.stability < 1
+            assert sent[0] == last[0]
+            folds += 1
+        last, versions = sent, made
+    assert kept > 5 * folds > 0
+
+
+async def test_anthropic_gets_its_own_shape(memory):
+    await memory.append("c", Message.assistant("Hello, how can I help?"))
+    await memory.append("c", Message.user("Find it."))
+    await memory.append("c", [called("a", "b")])
+    await memory.append("c", [Message.tool(t, tool_call_id=t) for t in "ab"])
+    request = (await memory.context("c", 1_000, system="Be brief.")).to_anthropic()
+    assert request["system"] == "Be brief."
+    assert anthropic_problems(request) == []
+    assert [turn["role"] for turn in request["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
+    assert request["messages"][3]["content"][0]["input"] == {"order": 1}
+
+
+# -- X3: strategies --------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("X3")
+async def test_the_strategy_is_stored_with_the_conversation(tmp_path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with Memory.open(url) as memory:
+        assert (await memory.strategy("c")).name == "layered"
+        await memory.set_strategy(
+            "c", strategies.progressive(threshold_tokens=900, keep_tokens=500)
+        )
+        await memory.set_strategy("d", "rolling")
+    async with Memory.open(url) as memory:
+        again = await memory.strategy("c")
+        assert (again.name, again.parameters["threshold_tokens"]) == ("progressive", 900)
+        assert (await memory.strategy("d")).name == "rolling"
+        assert (await memory.strategy("e")).name == "layered"
+
+
+@pytest.mark.requirement("X3")
+@pytest.mark.parametrize("then", ALL, ids=lambda strategy: f"then-{strategy.name}")
+@pytest.mark.parametrize("first", ALL, ids=lambda strategy: f"from-{strategy.name}")
+async def test_strategies_can_be_changed_at_any_time_and_nothing_is_lost(first, then):
+    async with Memory.open("memory:", worker=False) as memory:
+        for strategy, start in ((first, 0), (then, 30), (first, 60)):
+            await memory.set_strategy("c", strategy)
+            await play(memory, "c", 30, start=start)
+            await memory.digest("c")
+            context = await memory.context("c", 2_500)
+            assert context.strategy == strategy.name
+            assert context.tokens <= 2_500
+            assert not context.degraded, context.explain()
+            covered = await memory.in_force("c")
+            if strategy.name != "rolling" and covered:
+                assert covered[0].first_seq == 0
+        texts = [entry.message.text for entry in await memory.read("c")]
+        assert texts == [message.text for message in rounds(90)]
+        assert (await memory.verify("c")).ok
+
+
+@pytest.mark.requirement("X3")
+async def test_a_strategy_of_ones_own(url):
+    def newest_only(view, budget):
+        return Plan(recent_from=max(view.next_seq - 2, 0))
+
+    mine = Strategy("newest-only", newest_only)
+    async with Memory.open(url, strategies=[mine]) as memory:
+        await play(memory, "c", 5)
+        await memory.set_strategy("c", mine)
+        assert (await memory.context("c", 2_000)).seqs == (8, 9)
+        with pytest.raises(InputError, match="none of"):
+            await memory.set_strategy("c", "no-such")
+        with pytest.raises(InputError, match="none of"):
+            await memory.set_strategy("c", Strategy("unknown", newest_only))
+
+
+async def test_wrong_parameters_are_refused_with_the_reason():
+    with pytest.raises(InputError, match="keep_tokens"):
+        strategies.progressive(keep_tokens=9_000)
+    with pytest.raises(InputError, match="unexpected"):
+        strategies.strategy("window", {"size": 3})
+
+
+# -- X4: offline -----------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("X4")
+@pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
+async def test_every_strategy_works_without_a_model_and_without_a_network(
+    url, strategy, monkeypatch
+):
+    import socket  # noqa: PLC0415
+
+    def nothing(*_, **__):
+        raise AssertionError("the network was used")
+
+    async with Memory.open(url, strategy=strategy, worker=False) as memory:
+        monkeypatch.setattr(socket.socket, "connect", nothing)
+        monkeypatch.setattr(socket, "getaddrinfo", nothing)
+        await play(memory, "c", 40)
+        await memory.digest("c")
+        await memory.context("c", 2_500, "What do I prefer?")
+        digests = await memory.in_force("c")
+        assert digests
+        assert all(d.made_by == "offline" and d.calls == 0 for d in digests)
+        again = await memory.rebuild("c")
+        assert [d.text for d in again] or strategy.name
+
+
+@pytest.mark.requirement("X4")
+async def test_offline_digests_are_deterministic():
+    made = []
+    for _ in range(2):
+        async with Memory.open("memory:", strategy=strategies.progressive()) as memory:
+            await play(memory, "c", 40)
+            await memory.context("c", 4_000)
+            made.append([(d.text, d.data, d.receipt) for d in await memory.in_force("c")])
+    assert made[0] == made[1]
+
+
+@pytest.mark.requirement("X4")
+async def test_a_later_model_improves_what_was_made_offline(url):
+    async def model(messages):
+        return " ".join(TOPICS) + " I prefer dark mode. We decided to use PostgreSQL."
+
+    async with Memory.open(url, strategy=strategies.progressive()) as memory:
+        await play(memory, "c", 40)
+        await memory.context("c", 4_000)
+        (before,) = await memory.in_force("c")
+        better = Memory(memory.store, model=model, strategy=strategies.progressive())
+        (after,) = await better.rebuild("c", only_offline=True)
+        assert (after.first_seq, after.last_seq) == (before.first_seq, before.last_seq)
+        assert after.made_by != "offline"
+        assert await better.rebuild("c", only_offline=True) == []
+        assert [d.version for d in await memory.in_force("c")] == [after.version]

@@ -1,0 +1,183 @@
+"""Digests: with receipts, traceable, reversible, made by one at a time."""
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+from seed_chats import play
+
+from firnline import Memory, Message, strategies
+from firnline.digest.receipt import describe
+from firnline.errors import ConflictError, InputError
+from firnline.protocols import Written
+
+
+@pytest.fixture
+async def memory(url):
+    """A layered memory with several digests in force."""
+    strategy = strategies.layered(fan=3, digest_tokens=120)
+    async with Memory.open(url, strategy=strategy) as memory:
+        for start in range(0, 90, 3):
+            await play(memory, "c", 3, start=start)
+            await memory.context("c", 2_500)
+        yield memory
+
+
+async def test_layers_cover_the_log_once_and_without_holes(memory):
+    force = await memory.in_force("c")
+    assert len(force) > 1
+    assert force[0].first_seq == 0
+    for before, after in pairwise(force):
+        assert after.first_seq == before.last_seq + 1
+    context = await memory.context("c", 2_500)
+    assert context.seqs == tuple(range(force[-1].last_seq + 1, 180))
+    assert max(digest.layer for digest in force) > 0
+    layers = [digest.layer for digest in force]
+    assert layers == sorted(layers, reverse=True), "the oldest are pressed together most"
+
+
+async def test_a_frozen_digest_is_never_written_again(memory):
+    texts = {d.version: d.text for d in await memory.digests("c")}
+    await play(memory, "c", 30, start=90)
+    await memory.context("c", 2_500)
+    after = {d.version: d.text for d in await memory.digests("c")}
+    assert {version: after[version] for version in texts} == texts
+
+
+async def test_every_digest_tells_what_it_covers_kept_and_lost(memory):
+    for digest in await memory.in_force("c"):
+        receipt = digest.receipt
+        assert receipt["span"] == [digest.first_seq, digest.last_seq]
+        for kind in ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions"):
+            assert kind in receipt["kinds"]
+        assert describe(receipt)
+        assert digest.tokens > 0
+        assert digest.milliseconds >= 0
+
+
+async def test_expand_gives_the_entries_word_for_word(memory):
+    entries = await memory.read("c")
+    for digest in await memory.digests("c"):
+        if digest.status == "completed":
+            expanded = await memory.expand("c", digest.version)
+            assert expanded == entries[digest.first_seq : digest.last_seq + 1]
+    with pytest.raises(InputError, match="no digest 999"):
+        await memory.expand("c", 999)
+
+
+async def test_undo_goes_back_one_version_and_again(memory):
+    states = []
+    while force := await memory.in_force("c"):
+        states.append([d.version for d in force])
+        undone = await memory.undo("c")
+        assert (undone.status, undone.version) == ("undone", max(states[-1]))
+    assert len(states) == len(await memory.digests("c"))
+    assert states[-1] == [1]
+    with pytest.raises(InputError, match="no digest"):
+        await memory.undo("c")
+    assert (await memory.verify("c")).ok
+    context = await memory.context("c", 2_500)
+    assert context.tokens <= 2_500
+    assert await memory.in_force("c"), "it is digested anew from the log"
+
+
+async def test_diff_shows_what_changed(memory):
+    first, second = (await memory.digests("c"))[:2]
+    difference = await memory.diff("c", first.version, second.version)
+    assert f"version {first.version}" in difference.text
+    assert str(difference)
+    same = await memory.diff("c", 1, 1)
+    assert (same.text, str(same)) == ("", "no difference")
+
+
+async def test_rebuild_makes_the_same_spans_from_the_log(memory):
+    before = await memory.in_force("c")
+    made = await memory.rebuild("c")
+    after = await memory.in_force("c")
+    assert [(d.first_seq, d.last_seq) for d in after] == [(d.first_seq, d.last_seq) for d in before]
+    assert {d.version for d in after} == {d.version for d in made}
+    assert all(d.layer == 0 for d in after)
+    await memory.undo("c")
+    assert len(await memory.in_force("c")) == len(before)
+
+
+async def test_superseded_values_are_kept_and_the_newest_wins(url):
+    async with Memory.open(url, strategy=strategies.progressive()) as memory:
+        await memory.append("c", Message.user("My name is Ana. I prefer tea."))
+        await play(memory, "c", 30, start=10)
+        await memory.context("c", 4_000)
+        await memory.remember("c", {"user_preferences": {"theme": "dark"}})
+        await memory.remember("c", {"user_preferences": {"Theme": "light"}})
+        preferences = (await memory.state("c")).important_data["user_preferences"]
+        assert {name.lower(): value for name, value in preferences.items()}["theme"] == "light"
+        (digest,) = await memory.in_force("c")
+        values = [i["value"] for i in digest.data["items"] if i["name"].lower() == "theme"]
+        assert values == ["dark", "light"]
+
+
+async def test_items_without_evidence_are_set_aside_and_visible(url):
+    async def extractor(brief):
+        good = {
+            "field": "important_facts",
+            "name": "",
+            "value": "PostgreSQL for the registry",
+            "seqs": [6],
+            "quote": "We decided to use PostgreSQL for the registry.",
+        }
+        invented = {**good, "value": "The budget is a million", "quote": "a million dollars"}
+        return Written(items=(good, invented), made_by="test")
+
+    async with Memory.open(url, strategy=strategies.progressive(), extractor=extractor) as memory:
+        await play(memory, "c", 40)
+        await memory.context("c", 4_000)
+        (digest,) = await memory.in_force("c")
+        data = (await memory.state("c")).important_data
+        assert data["important_facts"] == ["PostgreSQL for the registry"]
+        assert "million" in str(digest.data["set_aside"])
+
+
+async def test_false_names_and_numbers_never_reach_a_digest(url):
+    asked = []
+
+    async def summarizer(brief):
+        asked.append(brief)
+        text = (
+            "Mr Zachary Quibble ordered 7731 trumpets in Ouagadougou. The crane in Rotterdam lifts "
+            "forty tonnes in a light wind and the night train to Vienna leaves from platform nine. "
+        )
+        return Written(text=text * 3, made_by="liar", calls=1)
+
+    async with Memory.open(url, strategy=strategies.progressive(), summarizer=summarizer) as memory:
+        await play(memory, "c", 40)
+        await memory.context("c", 4_000)
+        (digest,) = await memory.in_force("c")
+    assert len(asked) == 2
+    assert "7731" in asked[1].complaint or "Quibble" in asked[1].complaint
+    assert "Quibble" not in digest.text
+    assert digest.made_by == "offline"
+
+
+async def test_a_summary_that_is_too_long_is_cut_at_a_sentence(url):
+    async def summarizer(brief):
+        text = "The harbour crane in Rotterdam lifts forty tonnes in a light wind. " * 60
+        sentences = [text[:66], "Bakers in Lyon start their ovens at four in the morning. "] * 40
+        return Written(text=" ".join(sentences), made_by="chatty", calls=1)
+
+    async with Memory.open(url, strategy=strategies.progressive(), summarizer=summarizer) as memory:
+        await play(memory, "c", 40)
+        await memory.context("c", 4_000)
+        (digest,) = await memory.in_force("c")
+    assert len(digest.text.split()) <= 150
+    assert digest.text.rstrip()[-1] in ".…"
+
+
+async def test_the_loser_of_a_race_commits_nothing(url):
+    async with Memory.open(url, strategy=strategies.progressive()) as memory:
+        await play(memory, "c", 40)
+        other = Memory(memory.store, strategy=strategies.progressive())
+        results = await asyncio.gather(
+            *(m.digest("c") for m in (memory, other)), return_exceptions=True
+        )
+        assert sum(r for r in results if isinstance(r, int)) >= 1
+        assert all(isinstance(r, int | ConflictError) for r in results)
+        assert len(await memory.digests("c")) == 1

@@ -1,0 +1,282 @@
+"""Seed E: after each round a digest of the newest window, in the background."""
+
+import asyncio
+import logging
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from firnline import Memory, Message, strategies
+from firnline.errors import ConflictError, ModelError
+from firnline.strategies.rolling import span
+
+NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+
+
+class Clock:
+    def __init__(self):
+        self.now = NOW
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+async def memory(url):
+    """A memory whose worker runs when the test says so."""
+    async with Memory.open(url, strategy=strategies.rolling(), worker=False) as memory:
+        yield memory
+
+
+async def round_(memory, number, conversation="c"):
+    """Save one round: sequence numbers 2n and 2n + 1."""
+    await memory.append(conversation, Message.user(f"Round {number}: what about item {number}00?"))
+    await memory.append(conversation, Message.assistant(f"Item {number}00 is in room {number}."))
+
+
+async def spans(memory, conversation="c"):
+    return [(d.first_seq, d.last_seq) for d in await memory.digests(conversation)]
+
+
+# -- E2 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E2")
+@pytest.mark.parametrize(
+    ("last", "window"), [(5, (0, 5)), (13, (0, 13)), (15, (2, 15)), (19, (6, 19)), (14, (2, 14))]
+)
+def test_the_window_is_the_seeds_table(last, window):
+    assert span(last) == window
+
+
+@pytest.mark.requirement("E2")
+async def test_the_windows_of_a_whole_conversation(memory):
+    for number in range(10):
+        await round_(memory, number)
+        await memory.work(once=True)
+    expected = [span(last) for last in range(5, 20, 2)]
+    assert await spans(memory) == expected
+
+
+# -- E1 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E1")
+async def test_nothing_happens_before_sequence_five(memory):
+    for number in range(2):
+        await round_(memory, number)
+        await memory.work(once=True)
+    assert await memory.digests("c") == []
+    await memory.append("c", Message.user("Third?"))
+    await memory.work(once=True)
+    assert await memory.digests("c") == [], "a round ends with its answer"
+    await memory.append("c", Message.assistant("Third."))
+    await memory.work(once=True)
+    assert await spans(memory) == [(0, 5)]
+
+
+@pytest.mark.requirement("E1")
+async def test_it_runs_in_the_background_by_itself(url):
+    started, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(brief):
+        started.set()
+        await go.wait()
+        return await offline(brief)
+
+    from firnline.digest import offline_summarizer  # noqa: PLC0415
+    from firnline.tokens import counter  # noqa: PLC0415
+
+    offline = offline_summarizer(counter().text)
+    async with Memory.open(url, strategy=strategies.rolling(), summarizer=slow) as memory:
+        for number in range(3):
+            await asyncio.wait_for(round_(memory, number), 5)
+        await asyncio.wait_for(started.wait(), 5)
+        context = await memory.context("c", 4_000)
+        assert context.seqs == (0, 1, 2, 3, 4, 5), "nobody waits for a digest"
+        go.set()
+        for _ in range(200):
+            if await memory.in_force("c"):
+                break
+            await asyncio.sleep(0.01)
+        assert await spans(memory) == [(0, 5)]
+
+
+# -- E3, E4, E5 -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E3")
+async def test_the_chain_of_versions_can_be_walked(memory):
+    for number in range(10):
+        await round_(memory, number)
+        await memory.work(once=True)
+    digests = await memory.digests("c")
+    assert [d.base for d in digests] == [None, *range(1, len(digests))]
+    assert all(d.status == "completed" and d.text and d.created_at for d in digests)
+    lineage = await memory.lineage("c")
+    assert lineage.chain == tuple(range(len(digests), 0, -1))
+
+
+@pytest.mark.requirement("E4")
+async def test_reading_is_the_newest_digest_and_what_comes_after(memory):
+    for number in range(4):
+        await round_(memory, number)
+    await memory.work(once=True)
+    await memory.append("c", Message.user("And now?"))
+    context = await memory.context("c", 4_000)
+    assert context.seqs == (8,)
+    assert [s.name for s in context.sections][-2:] == ["digests", "recent"]
+    (digest,) = await memory.in_force("c")
+    assert digest.text in context["digests"].messages[0].text
+
+
+@pytest.mark.requirement("E4")
+async def test_without_a_digest_the_messages_are_read_as_they_are(memory):
+    for number in range(4):
+        await round_(memory, number)
+    context = await memory.context("c", 4_000)
+    assert context.seqs == tuple(range(8))
+    assert not context["digests"].pieces
+
+
+@pytest.mark.requirement("E5")
+async def test_what_lies_before_the_window_drops_out_of_the_summary(memory):
+    for number in range(12):
+        await round_(memory, number)
+        await memory.work(once=True)
+    (digest,) = await memory.in_force("c")
+    assert (digest.first_seq, digest.last_seq) == (10, 23)
+    assert "room 1." not in digest.text
+    assert "400" not in digest.text
+    assert "1100" in digest.text
+
+
+@pytest.mark.requirement("E5")
+async def test_a_model_gets_the_base_and_only_the_messages_since(url):
+    briefs = []
+
+    async def summarizer(brief):
+        briefs.append(brief)
+        return await offline(brief)
+
+    from firnline.digest import offline_summarizer  # noqa: PLC0415
+    from firnline.tokens import counter  # noqa: PLC0415
+
+    offline = offline_summarizer(counter().text)
+    options = {"strategy": strategies.rolling(), "summarizer": summarizer, "worker": False}
+    async with Memory.open(url, **options) as memory:
+        for number in range(9):
+            await round_(memory, number)
+            await memory.work(once=True)
+        texts = [d.text for d in await memory.digests("c")]
+    last = briefs[-1]
+    assert [entry.seq for entry in last.entries] == [16, 17]
+    assert last.earlier == (texts[-2],)
+    assert last.first_seq == 4
+
+
+# -- E6 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E6")
+async def test_one_task_at_a_time_and_a_stuck_one_is_taken_over(url):
+    clock, hang = Clock(), asyncio.Event()
+
+    async def hanging(brief):
+        await hang.wait()
+        raise ModelError("came back too late")
+
+    options = {"strategy": strategies.rolling(), "worker": False, "clock": clock}
+    async with Memory.open(url, summarizer=hanging, lease_seconds=300, **options) as memory:
+        for number in range(3):
+            await round_(memory, number)
+        stuck = asyncio.create_task(memory.digest("c"))
+        while not await memory.digests("c"):
+            await asyncio.sleep(0.01)
+        other = Memory(memory.store, lease_seconds=300, **options)
+        with pytest.raises(ConflictError):
+            await other.digest("c")
+        clock.now += timedelta(minutes=5, seconds=1)
+        lineage = await memory.lineage("c")
+        assert [d.version for d in lineage.stuck] == [1]
+        assert await other.digest("c") == 1
+        hang.set()
+        with pytest.raises((ConflictError, ModelError)):
+            await stuck
+        statuses = [(d.version, d.status) for d in await memory.digests("c")]
+        assert statuses == [(1, "failed"), (2, "completed")]
+
+
+# -- E7 -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E7")
+async def test_the_lineage_tells_times_and_windows(memory):
+    for number in range(9):
+        await round_(memory, number)
+        await memory.work(once=True)
+    lineage = await memory.lineage("c")
+    assert lineage.stuck == ()
+    assert 0 <= lineage.mean_milliseconds <= lineage.max_milliseconds
+    assert [d.last_seq - d.first_seq + 1 for d in lineage.digests][-1] == 14
+
+
+@pytest.mark.requirement("E7")
+async def test_the_seeds_log_lines(memory, caplog):
+    with caplog.at_level(logging.DEBUG, "firnline"):
+        for number in range(8):
+            await round_(memory, number)
+            await memory.work(once=True)
+        await memory.digest("c")
+    lines = [(record.levelname, record.getMessage()) for record in caplog.records]
+    texts = [text for _, text in lines]
+    assert any(t.startswith("Summarized messages 2-15 for c in ") for t in texts)
+    assert ("INFO", "Sliding window: dropping seq 0-1 for c") in lines
+    assert ("DEBUG", "No new messages to summarize for c") in lines
+    assert ("DEBUG", "Memory 6 status updated to completed") in lines
+
+
+@pytest.mark.requirement("E7")
+async def test_a_task_in_progress_is_logged(url, caplog):
+    async with Memory.open(url, strategy=strategies.rolling(), worker=False) as memory:
+        for number in range(3):
+            await round_(memory, number)
+        key = memory._key("c")
+        await memory.store.lease(key, "somebody", 60)
+        with (
+            caplog.at_level(logging.DEBUG, "firnline"),
+            pytest.raises(ConflictError),
+        ):
+            await memory.digest("c")
+    assert "Summarization already in progress for c" in caplog.text
+
+
+# -- E8's timeline, here on SQLite and in memory ---------------------------------------------------
+
+
+@pytest.mark.requirement("E8")
+async def test_the_seeds_timeline(memory):
+    for number in range(3):
+        await round_(memory, number)
+    key = memory._key("c")
+    lease = await memory.store.lease(key, "the worker", 60)  # round 3 ends: a task begins
+    await memory.append("c", Message.user("Round 4?"))
+    context = await memory.context("c", 4_000)
+    assert context.seqs == tuple(range(7)), "round 4 starts: raw messages 0-6"
+    await memory.append("c", Message.assistant("Round 4."))
+    assert await memory.work(once=True) == 0, "round 4 ends: skipped, a task is processing"
+    await memory.store.release(lease)
+    assert await memory.digest("c") == 1
+    assert await spans(memory) == [(0, 7)]
+    await memory.append("c", Message.user("Round 5?"))
+    context = await memory.context("c", 4_000)
+    assert context.seqs == (8,), "round 5 starts: the digest and what came after it"
+    await memory.append("c", Message.assistant("Round 5."))
+    await memory.digest("c")
+    assert (await spans(memory))[-1] == (0, 9)
+    for number in range(5, 8):
+        await round_(memory, number)
+        await memory.digest("c")
+    assert (await spans(memory))[-1] == (2, 15), "round 8 ends: the window slides"
+    digests = await memory.digests("c")
+    assert [d.base for d in digests] == [None, *(d.version for d in digests[:-1])]

@@ -1,0 +1,172 @@
+"""Turns: the question durable first, tools in bounded rounds, the answer durable after."""
+
+import asyncio
+import json
+
+import pytest
+
+from firnline import Message, Tool, ToolCall, Turn
+from firnline.errors import InputError, ModelError
+from firnline.models import callable_model, open_model
+from firnline.testing import ModelServer, call_tool
+from firnline.testing.order import openai_problems
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"order": {"type": "integer"}},
+    "required": ["order"],
+    "additionalProperties": False,
+}
+
+
+def find_order(order):
+    return {"order": order, "status": "in transit"}
+
+
+FIND = Tool("find_order", find_order, "Find an order.", SCHEMA)
+
+
+@pytest.fixture
+async def server():
+    async with ModelServer() as server:
+        yield server
+
+
+@pytest.fixture
+async def model(server):
+    model = open_model("test-model", url=server.url, api_key="k", retries=0)
+    yield model
+    await model.close()
+
+
+async def test_a_turn_with_tools_over_real_http(memory, server, model):
+    server.say(
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [call_tool("find_order", {"order": 1})["tool_calls"][0]],
+        }
+        if isinstance(call_tool("find_order", {"order": 1}), dict)
+        else call_tool("find_order", {"order": 1}),
+        "Order 1 is in transit.",
+    )
+    turn = await memory.turn("c", "Where is order 1?", model, tools=[FIND], system="Be brief.")
+    assert turn.text == "Order 1 is in transit."
+    assert turn.calls == 2
+    roles = [entry.message.role for entry in await memory.read("c")]
+    assert roles == ["user", "assistant", "tool", "assistant"]
+    assert json.loads(turn.tool_results[0].message.text)["status"] == "in transit"
+    for request in server.requests:
+        assert openai_problems(request["messages"]) == []
+        assert request["messages"][0] == {"role": "system", "content": "Be brief."}
+
+
+async def test_wrong_calls_are_answered_so_that_the_model_can_read_it(memory):
+    calls = [
+        ToolCall.of("1", "no_such_tool", {}),
+        ToolCall.of("2", "find_order", "{broken"),
+        ToolCall.of("3", "find_order", {"order": 1, "tenant": "other"}),
+        ToolCall.of("4", "find_order", {}),
+        ToolCall.of("5", "explode", {}),
+    ]
+    seen = []
+
+    async def model(messages, tools=()):
+        seen.append(messages)
+        return Message.assistant(tool_calls=calls) if len(seen) == 1 else "Understood."
+
+    def explode():
+        raise ValueError("boom")
+
+    turn = await memory.turn("c", "Go.", model, tools=[FIND, Tool("explode", explode)])
+    errors = [json.loads(entry.message.text)["error"] for entry in turn.tool_results]
+    assert "no tool 'no_such_tool'" in errors[0]
+    assert "not JSON" in errors[1]
+    assert "unknown arguments: tenant" in errors[2]
+    assert "missing arguments: order" in errors[3]
+    assert "ValueError: boom" in errors[4]
+    assert turn.text == "Understood."
+
+
+async def test_tool_rounds_are_bounded(memory):
+    offered = []
+
+    async def model(messages, tools=()):
+        offered.append(bool(tools))
+        return Message.assistant(
+            tool_calls=[ToolCall.of(str(len(offered)), "find_order", {"order": 1})]
+        )
+
+    turn = await memory.turn("c", "Go.", model, tools=[FIND], rounds_max=3)
+    assert offered == [True, True, True, False]
+    assert "no answer" in turn.text
+    context = await memory.context("c", 4_000)
+    assert openai_problems(context.to_openai()) == []
+
+
+async def test_a_model_that_fails_leaves_the_question_and_a_typed_error(memory, server, model):
+    server.fail("500", repeat=True)
+    with pytest.raises(ModelError):
+        await memory.turn("c", "Are you there?", model)
+    assert [e.message.text for e in await memory.read("c")] == ["Are you there?"]
+    server.heal()
+    server.say("Yes.")
+    turn = await memory.turn("c", "And now?", model)
+    assert turn.text == "Yes."
+    assert [e.message.role for e in await memory.read("c")] == ["user", "user", "assistant"]
+
+
+async def test_a_degraded_answer_if_one_is_configured(memory, server, model):
+    server.fail("refused", "500", repeat=True)
+    turn = await memory.turn("c", "Hello?", model, apology="I cannot answer right now.")
+    assert turn.text == "I cannot answer right now."
+    assert turn.degraded
+    assert (await memory.read("c"))[-1].message.metadata == {"degraded": True}
+
+
+async def test_streaming_gives_pieces_and_then_the_turn(memory, server, model):
+    server.say("One two three four five.")
+    pieces = [item async for item in memory.stream("c", "Count.", model)]
+    assert isinstance(pieces[-1], Turn)
+    assert "".join(pieces[:-1]) == "One two three four five." == pieces[-1].text
+    assert (await memory.head("c")).seq == 1
+
+
+async def test_a_stream_that_is_cut_stores_no_answer(memory, server, model):
+    server.say("This will be cut off in the middle of the sentence.")
+    server.fail("cut")
+    with pytest.raises(ModelError):
+        async for _ in memory.stream("c", "Tell me.", model):
+            pass
+    assert [e.message.role for e in await memory.read("c")] == ["user"]
+
+
+async def test_a_turn_that_is_cancelled_keeps_the_question(memory):
+    started = asyncio.Event()
+
+    async def model(messages):
+        started.set()
+        await asyncio.sleep(60)
+
+    task = asyncio.create_task(memory.turn("c", "Hello?", callable_model(model)))
+    await started.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert [e.message.text for e in await memory.read("c")] == ["Hello?"]
+
+
+async def test_a_repeated_turn_stores_its_question_once(memory):
+    async def model(messages):
+        return "Hello."
+
+    for _ in range(2):
+        await memory.turn("c", "Hi.", model, idempotency_key="k1")
+    texts = [e.message.text for e in await memory.read("c")]
+    assert texts.count("Hi.") == 1
+
+
+async def test_without_a_model_a_turn_says_what_to_do(memory):
+    with pytest.raises(InputError, match="needs a model"):
+        await memory.turn("c", "Hi.")
+    assert await memory.head("c") is None

@@ -1,0 +1,61 @@
+"""Every strategy takes the shipped suite in full."""
+
+import os
+
+import pytest
+
+from firnline import strategies
+from firnline.testing import StrategyConformance
+
+pytestmark = [pytest.mark.promise("within-budget"), pytest.mark.promise("pairs-whole")]
+
+EXAMPLES = 1_400 if os.environ.get("FIRNLINE_TORTURE") else 140
+
+
+class TestLayered(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.layered()
+
+
+class TestLayeredSmall(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.layered(tail=0.3, keep=0.2, fan=2, digest_tokens=60)
+
+
+class TestProgressive(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.progressive()
+
+
+class TestProject(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.project()
+
+
+class TestLeanProject(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.project(lean=True)
+
+
+class TestWindow(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.window()
+
+
+class TestRolling(StrategyConformance):
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.rolling()

@@ -1,0 +1,106 @@
+"""Many ask for a context that wants a fold, all at once: one of them makes it, nobody fails."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from torture_kit import TORTURE, assert_healthy, soon
+
+from firnline import Memory, Message
+from firnline.digest import offline_summarizer
+from firnline.message import utc_now
+from firnline.strategies import layered, progressive, project, window
+from firnline.tokens import counter
+
+TASKS = 8
+BURSTS = 20 if TORTURE else 4
+ROUNDS = 16  # in a burst: more than fit into the budget
+BUDGET = 600
+STRATEGIES = {
+    "layered": layered(digest_tokens=80),
+    "progressive": progressive(threshold_tokens=500, keep_tokens=200, data_tokens=60),
+    "project": project(threshold_tokens=500, keep_tokens=250, summary_tokens=80),
+    "window": window(trigger=0.7, summary_tokens=80),
+}
+
+
+def a_memory(url, strategy, rng):
+    """A memory that lets others run before it takes a lease and while it summarises.
+
+    So some find the lease taken, and some get it when the fold that they planned is made already.
+    """
+    summarize = offline_summarizer(counter().text)
+
+    async def slowly(brief):
+        await asyncio.sleep(0.005)
+        return await summarize(brief)
+
+    memory = Memory.open(url, strategy=strategy, summarizer=slowly, worker=False)
+    lease = memory.store.lease
+
+    async def lease_later(*arguments):
+        await asyncio.sleep(rng.uniform(0, 0.05))
+        return await lease(*arguments)
+
+    memory.store.lease = lease_later
+    return memory
+
+
+def burst(first):
+    for number in range(first, first + ROUNDS):
+        order = 500 + number
+        yield Message.user(f"Question {number}: where is order {order}? It costs {number} euros.")
+        yield Message.assistant(f"Order {order} left Hamburg on Monday and comes by rail.")
+
+
+async def storm(memories):
+    """All of them want the context at once; none gets an error or too much."""
+    wanted = [memories[i % len(memories)].context("chat", BUDGET) for i in range(TASKS)]
+    contexts = await soon(asyncio.gather(*wanted))
+    assert all(context.tokens <= BUDGET for context in contexts)
+
+
+async def check_one_chain(memory):
+    """Every version was made once: none failed, no span twice, each on the one before."""
+    digests = await memory.digests("chat")
+    assert {digest.status for digest in digests} == {"completed"}
+    assert [d.version for d in digests] == list(range(1, len(digests) + 1))
+    assert [d.base for d in digests] == [None, *(d.version for d in digests[:-1])]
+    spans = [(d.first_seq, d.last_seq, d.layer) for d in digests]
+    assert len(set(spans)) == len(spans)
+    return len(digests)
+
+
+async def torment(memories):
+    memory = memories[0]
+    for number in range(BURSTS):
+        await memory.append("chat", list(burst(number * ROUNDS)))
+        await storm(memories)
+        made = await check_one_chain(memory)
+        assert number or made == 1, "one fold was due"
+    assert made >= BURSTS
+    # Those who came too late noted a debt; it turns out to be paid already, or is paid now.
+    await memory.work(once=True)
+    await check_one_chain(memory)
+    assert not await memory.store.owed(utc_now())
+    assert not (await memory.context("chat", BUDGET)).degraded
+    assert (await memory.verify("chat")).ok
+
+
+@pytest.mark.promise("one-compactor")
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_of_many_who_want_a_fold_at_once_one_makes_it(url, strategy, rng):
+    async with a_memory(url, STRATEGIES[strategy], rng) as memory:
+        await torment([memory])
+
+
+@pytest.mark.requirement("A8")
+@pytest.mark.parametrize("strategy", STRATEGIES)
+async def test_it_is_one_across_connections_too(database, strategy, rng):
+    async with AsyncExitStack() as stack:
+        url = f"sqlite:///{database}"
+        opened = [a_memory(url, STRATEGIES[strategy], rng) for _ in range(3)]
+        memories = [await stack.enter_async_context(memory) for memory in opened]
+        await torment(memories)
+        await assert_healthy(memories[0])

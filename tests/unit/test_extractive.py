@@ -1,0 +1,228 @@
+"""The offline summary: the source's own sentences, to the word, in order, never a word invented."""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from entries import chat, chats, entry, texts
+from firnline import Message
+from firnline.digest import extractive, offline_summarizer, prose
+from firnline.protocols import Brief
+from firnline.tokens import counter
+
+COUNT = counter("gpt-4o-mini").text
+A5 = [(100, 150), (200, 250), (300, 350), (400, 450), (500, 750)]
+OPENERS = ["We should look at", "I think about", "Nobody knows", "Remember", "The team likes"]
+THINGS = [
+    "the garden behind the house", "Lisbon in March", "the budget of 1,500 euros", "a new bicycle",
+    "PostgreSQL 17", "the train to Porto", "our customers", "the review", "coffee from Kenya",
+]  # fmt: skip
+
+
+def _talk(seed: int, turns: int) -> tuple:
+    rng = random.Random(seed)
+    return chat(*(
+        " ".join(
+            f"{rng.choice(OPENERS)} {rng.choice(THINGS)} and {rng.choice(THINGS)}, item {i}-{j}."
+            for j in range(rng.randint(1, 4))
+        )
+        for i in range(turns)
+    ))  # fmt: skip
+
+
+@pytest.mark.requirement("A5")
+@pytest.mark.requirement("X4")
+@pytest.mark.parametrize(("least", "most"), A5)
+def test_the_word_targets_of_every_version_are_met(least, most):
+    for seed in range(30):
+        brief = Brief(entries=_talk(seed, 80), words_min=least, words_max=most)
+        assert least <= len(extractive.summarize(brief).split()) <= most
+
+
+@pytest.mark.requirement("A5")
+def test_later_versions_go_on_from_the_earlier_text_and_only_new_messages():
+    text = ""
+    for version, (least, most) in enumerate(A5):
+        entries = tuple(
+            entry(version * 40 + e.seq, e.message) for e in _talk(version, 40)
+        )  # only those since
+        brief = Brief(
+            entries=entries, earlier=(text,) if text else (), words_min=least, words_max=most
+        )
+        before, text = text, extractive.summarize(brief)
+        assert least <= len(text.split()) <= most
+        old = {s for line in before.splitlines() for s in prose.sentences(line.split(": ", 1)[-1])}
+        kept = [sentence for sentence in old if sentence.rstrip(".;…") in text]
+        assert len(kept) >= len(old) / 2  # what was worth keeping stays
+
+
+@pytest.mark.requirement("E5")
+def test_what_lies_before_the_window_is_gone():
+    entries = chat(
+        "My cat is called Minka.", "Nice.", "The dog is Balu.", "Good.", "And Rex.", "OK"
+    )
+    brief = Brief(
+        entries=entries[4:], earlier=("User: My cat is called Minka.",), window=entries, first_seq=2
+    )
+    text = extractive.summarize(brief)
+    assert "Minka" not in text
+    assert "Balu" in text
+
+
+def test_a_summary_reads_as_turns_in_their_order():
+    entries = chat(
+        "I prefer dark mode. The deadline is March 3",
+        "Noted: dark mode it is for you and for everybody else in the whole wide world.",
+        "We decided to use PostgreSQL 17. It was https://example.com/a",
+        "Good.",
+        "Ana agreed with 5 others",
+    )
+    assert extractive.summarize(Brief(entries=entries, words_max=26)) == (
+        "User: I prefer dark mode. The deadline is March 3; We decided to use PostgreSQL 17. "
+        "It was https://example.com/a Ana agreed with 5 others"
+    )
+
+
+def test_what_matters_comes_before_small_talk():
+    entries = chat(
+        "Hello, how are things? Nice weather today, is it not.",
+        "Hi! Yes, it is rather nice today, thank you.",
+        "We decided to use PostgreSQL 17 from May 3 on. Well, let me see, what else is there.",
+        "Sure, take as much time as you need for that.",
+        "I prefer short answers. Right, that is it I guess, more or less.",
+    )
+    text = extractive.summarize(Brief(entries=entries, words_min=12, words_max=20))
+    assert "PostgreSQL 17" in text
+    assert "short answers" in text
+
+
+def test_repetitions_code_and_tool_output_are_shortened():
+    code = "```python\nimport os\n" + "\n".join(f"x{i} = {i}" for i in range(200)) + "\n```"
+    entries = (
+        entry(0, Message.user("Please run it. Please run it. Please run it!")),
+        entry(1, Message.assistant(f"Here it is:\n{code}\nThat is all there is to it.")),
+        entry(2, Message.tool("row " * 5_000, tool_call_id="c")),
+        entry(3, Message.user("The result was 42 for Ana.")),
+    )
+    text = extractive.summarize(Brief(entries=entries, words_max=200))
+    assert text.count("Please run it") == 1
+    assert "x150" not in text
+    assert "import os…" in text
+    assert text.count("row") <= 40
+    assert "42 for Ana" in text
+
+
+def test_a_short_source_gets_shorter_still():
+    entries = chat(
+        "I like tea. I like rain. I like the sea and long walks in the evening.", "Good."
+    )
+    brief = Brief(entries=entries, words_min=100, words_max=150)
+    assert 0 < len(extractive.summarize(brief).split()) < extractive.source_words(brief)
+
+
+def test_nothing_gives_nothing():
+    assert extractive.summarize(Brief(entries=())) == ""
+    injected = Message.user("Recalled text.", metadata={"firnline": "recalled"})
+    assert extractive.summarize(Brief(entries=(entry(0, injected),))) == ""
+
+
+def test_chinese_counts_two_characters_as_a_word():
+    assert prose.count_words("我更喜欢深色模式。") == 4
+    assert prose.count_words("用PostgreSQL吧, ok") == 3
+    sentence = "我们决定在三月使用新的数据库{}，预算是一千五百元。"
+    entries = chat(*(sentence.format(i) for i in range(60)))
+    text = extractive.summarize(Brief(entries=entries, words_min=100, words_max=150))
+    assert 100 <= prose.count_words(text) <= 150
+
+
+async def test_the_offline_summarizer_keeps_the_token_cap():
+    brief = Brief(entries=_talk(1, 60), words_min=100, words_max=150, tokens_max=60)
+    written = await offline_summarizer(COUNT)(brief)
+    assert 0 < COUNT(written.text) <= 60
+    assert (written.made_by, written.calls, written.spent_tokens) == ("offline", 0, 0)
+
+
+briefs = st.builds(
+    lambda entries, earlier, windowed, low, more, tokens: Brief(
+        entries=entries, earlier=tuple(earlier), window=entries if windowed else (),
+        first_seq=2 if windowed else 0, words_min=low, words_max=low + more, tokens_max=tokens,
+    ),
+    chats, st.lists(texts, max_size=2), st.booleans(), st.integers(0, 60), st.integers(1, 60),
+    st.none() | st.integers(1, 50),
+)  # fmt: skip
+
+
+@given(briefs)
+@settings(max_examples=300)
+def test_any_conversation_can_be_summarised_within_its_bounds(brief):
+    text = extractive.summarize(brief, COUNT)
+    assert prose.count_words(text) <= brief.words_max
+    if brief.tokens_max is not None:
+        assert COUNT(text) <= brief.tokens_max
+    elif extractive.source_words(brief) >= brief.words_min:
+        assert prose.count_words(text) >= brief.words_min - 1
+    assert text == extractive.summarize(brief, COUNT)
+
+
+@given(st.lists(st.lists(st.sampled_from(THINGS), min_size=1, max_size=9), min_size=1, max_size=40))
+@settings(max_examples=100)
+def test_no_word_is_invented_and_the_target_is_met(turns):
+    entries = chat(*(". ".join(turn) + "." for turn in turns))
+    brief = Brief(entries=entries, words_min=20, words_max=30)
+    text = extractive.summarize(brief)
+    source = {word.strip(".;…") for e in entries for word in e.message.text.split()}
+    assert {word.strip(".;…") for word in text.split()} - {"User:", "Assistant:"} <= source
+    if extractive.source_words(brief) >= 20:
+        assert 20 <= len(text.split()) <= 30
+
+
+# -- sentences ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("One. Two! Three? Four", 4),
+        ("Dr. Keller met J. Smith at 3.30 p.m. in St. Louis.", 1),
+        ("See https://a.b/c.d?e=f. It costs 1.5 million, i.e. a lot.", 2),
+        ("So X causes Y. This is critical.", 2),
+        ("我喜欢茶。你呢？好！", 3),
+        ("- first\n- second\n\nThird", 3),
+        ("a line that goes\non in the next. End", 2),
+        ('He said "Stop." Then he left.', 2),
+        ("1. The first point\n2. The second", 2),
+        ("No. 5 is alive. No. Never.", 3),
+        ("", 0),
+    ],
+)
+def test_sentences_end_where_people_end_them(text, parts):
+    assert len(extractive.sentences(text)) == parts, extractive.sentences(text)
+
+
+@given(st.text())
+def test_sentences_keep_everything_but_blanks(text):
+    assert "".join("".join(extractive.sentences(text)).split()) == "".join(text.split())
+
+
+# -- cuts ---------------------------------------------------------------------------------------
+
+
+@given(texts, st.integers(0, 40), st.none() | st.integers(0, 40))
+@settings(max_examples=300)
+def test_a_cut_never_exceeds_its_bounds(text, words, tokens):
+    cut = prose.cut_to(text, words, tokens, COUNT)
+    assert prose.count_words(cut) <= words
+    assert tokens is None or COUNT(cut) <= tokens
+    if prose.count_words(text) <= words and tokens is None:
+        assert cut == text
+    assert prose.count_words(prose.cut_words(text, words)) <= words
+
+
+def test_a_cut_ends_with_a_sentence_if_one_fits():
+    text = "One two three. Four five six.\nSeven eight nine ten."
+    assert prose.cut_to(text, 7, None, None) == "One two three. Four five six."
+    assert prose.cut_to(text, 2, None, None) == "One two…"

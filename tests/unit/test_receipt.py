@@ -1,0 +1,136 @@
+"""The receipt counts what a digest kept and carries along what it lost."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from entries import chat, chats, entry, texts
+from firnline import Message, limits
+from firnline.digest.items import checked, merge
+from firnline.digest.receipt import KINDS, describe, receipt
+from firnline.digest.rules import extract
+from firnline.text import clean_json
+from strategies import json_objects
+
+ENTRIES = chat(
+    "I'm Ana. My budget is 1,500 euros until March 3. I prefer short answers.",
+    "Fine. See https://example.com/a for details.",
+    "We decided to use PostgreSQL. What does Redis cost?",
+    "About 20 euros.",
+    "And who pays for it?",
+)
+
+
+def _kinds(paper: dict) -> dict:
+    return {kind: (tally["kept"], tally["total"]) for kind, tally in paper["kinds"].items()}
+
+
+def test_a_receipt_says_what_is_covered_kept_and_lost():
+    paper = receipt(ENTRIES, "User: I'm Ana. We decided to use PostgreSQL for 1500 euros.", ())
+    assert paper["covers"] == {"first_seq": 0, "last_seq": 4, "entries": 5, "tokens": 100}
+    assert _kinds(paper) == {
+        "names": (2, 3),
+        "numbers": (1, 2),
+        "dates": (0, 1),
+        "urls": (0, 1),
+        "decisions": (1, 1),
+        "preferences": (0, 1),
+        "questions": (0, 1),
+    }
+    assert paper["kinds"]["numbers"]["lost"] == [{"value": "20", "seq": 3}]
+    assert [(row["seq"], row["kind"]) for row in paper["residue"]] == [
+        (0, "preferences"),
+        (4, "questions"),
+        (1, "urls"),
+        (0, "dates"),
+        (3, "numbers"),
+    ]
+    assert paper["residue"][3]["quote"] == "My budget is 1,500 euros until March 3."
+
+
+def test_what_the_items_hold_is_kept():
+    items = merge((), checked(extract(ENTRIES), ENTRIES)[0])
+    paper = receipt(ENTRIES, "", items)
+    assert [row["quote"] for row in paper["residue"]] == ["And who pays for it?", "About 20 euros."]
+
+
+def test_a_whole_text_loses_nothing():
+    text = "\n".join(e.message.text for e in ENTRIES)
+    paper = receipt(ENTRIES, text, ())
+    assert paper["residue"] == []
+    assert all(tally["kept"] == tally["total"] for tally in paper["kinds"].values())
+
+
+def test_only_questions_without_an_answer_are_open():
+    paper = receipt(chat("Is it red?", "Yes.", "Is it big?"), "", ())
+    assert paper["kinds"]["questions"]["lost"] == [{"value": "Is it big?", "seq": 2}]
+
+
+def test_residue_is_carried_along_until_the_text_has_it():
+    first = receipt(ENTRIES, "Ana asked something.", ())
+    later = chat("Thanks a lot.", "You are welcome.")
+    second = receipt(later, "Ana said thanks.", (), first["residue"])
+    assert second["residue"] == first["residue"]
+    text = "Ana prefers short answers; my budget is 1,500 euros until March 3."
+    third = receipt(later, text, (), second["residue"])
+    quotes = [row["quote"] for row in third["residue"]]
+    assert "My budget is 1,500 euros until March 3." not in quotes
+    assert "And who pays for it?" in quotes
+
+
+def test_recalled_text_and_tool_numbers_do_not_count():
+    entries = (
+        entry(0, Message.user("Ana paid 99 euros.", metadata={"firnline": "recalled"})),
+        entry(1, Message.tool("Tom 1 2 3 4 https://t.org", tool_call_id="c")),
+    )
+    paper = receipt(entries, "", ())
+    assert {kind: total for kind, (_, total) in _kinds(paper).items() if total} == {"urls": 1}
+
+
+def test_lists_are_bounded_and_counts_exact():
+    entries = chat(
+        *(f"It costs {i} euros, says https://example.com/{i}" for i in range(1000, 1200))
+    )
+    paper = receipt(entries, "", ())
+    assert paper["kinds"]["urls"]["total"] == 200
+    assert len(paper["kinds"]["urls"]["lost"]) == limits.LOST_MAX
+    assert len(paper["residue"]) <= limits.RESIDUE_MAX
+    assert "and 180 more" in describe(paper)
+
+
+def test_a_quote_from_a_long_sentence_shows_what_was_lost():
+    sentence = "word " * 200 + "the code is 4711 " + "word " * 100
+    paper = receipt(chat(sentence), "", ())
+    assert "4711" in paper["residue"][0]["quote"]
+    assert paper["residue"][0]["quote"] in sentence
+
+
+def test_a_receipt_can_be_read():
+    text = describe(receipt(ENTRIES, "Ana.", ()))
+    assert text.startswith("covers entries 0 to 4: 5 entries, 100 tokens")
+    assert "numbers: 0 of 2 kept; lost: 1,500 [0], 20 [3]" in text
+    assert "[4] And who pays for it?" in text
+    assert describe(receipt((), "", ())) == "covers nothing"
+
+
+@pytest.mark.parametrize("row", [{}, {"seq": "1"}, {"seq": 1, "kind": "x", "quote": "y"}])
+def test_damaged_residue_is_left_out(row):
+    assert receipt((), "", (), [row])["residue"] == []
+
+
+@given(chats, texts, st.lists(json_objects, max_size=2))
+def test_any_conversation_has_a_bounded_receipt_in_json(entries, text, carried):
+    paper = receipt(entries, text, (), carried)
+    assert clean_json(paper) == paper
+    assert list(paper["kinds"]) == list(KINDS)
+    assert len(paper["residue"]) <= limits.RESIDUE_MAX
+    assert sum(len(row["quote"]) for row in paper["residue"]) <= limits.RESIDUE_CHARS_MAX
+    said = {e.seq: e.message.text for e in entries}
+    for tally in paper["kinds"].values():
+        assert 0 <= tally["kept"] <= tally["total"]
+        assert len(tally["lost"]) == min(tally["total"] - tally["kept"], limits.LOST_MAX)
+        assert all(row["value"] in said[row["seq"]] for row in tally["lost"])
+    assert all(row["quote"] in said[row["seq"]] for row in paper["residue"])
+    assert describe(paper)
+    again = receipt(entries, text, (), paper["residue"])
+    assert again == paper
