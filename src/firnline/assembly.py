@@ -31,8 +31,8 @@ MARKER: Final = (
     "\n[... {tokens:,} tokens of message {seq} are left out here; recall it whole ...]\n"
 )
 
-_MEMORY_SHARE: Final = 2  # important data and digests get at most half of what is free
-_DATA_SHARE: Final = 4  # the important data a quarter of that
+_TASK_SHARE: Final = 4
+_DATA_STEPS: Final = 16
 _RECALL_SHARE: Final = 8
 _SURELY_MORE: Final = 2  # a part that should take this many times the room is not tried
 _EXCERPT_MIN: Final = 64  # tokens; less of a message says nothing
@@ -114,11 +114,13 @@ class _Assembly:
 
     def context(self) -> Context:
         question = self._mandatory()
-        task = self._task()
-        free = self.room
+        # Shares are of what is free without the question: they must not change with every turn.
+        free = self.room + sum(piece.tokens for piece in question)
+        task = self._task(min(free // _TASK_SHARE, self.room))
+        memory = min(self._memory_room(free - task.tokens), self.room)
+        important = self._important(self._data_room(memory))
+        digests = self._digests(memory - important.tokens)
         recall = self._recall_room(free)
-        important = self._important(min(free // _MEMORY_SHARE // _DATA_SHARE, self.room))
-        digests = self._digests(free // _MEMORY_SHARE - important.tokens)
         recent = self._recent(question, self.room - recall)
         sections = [
             Section("system", self.must["system"]),
@@ -156,7 +158,7 @@ class _Assembly:
         taken = {name: sum(p.tokens for p in pieces) for name, pieces in self.must.items()}
         # A note on what is not shown is small, and a context must always have the room for it.
         last = self.view.next_seq
-        note = self._gap(last, last).tokens if last > 1 else 0
+        note = self._gap(last, last).tokens if last > len(question) else 0
         floor = sum(taken.values()) + note
         if floor > self.room:
             blockers = {name: size for name, size in taken.items() if size}
@@ -172,11 +174,10 @@ class _Assembly:
         self.room -= floor
         return question
 
-    def _task(self) -> Section:
+    def _task(self, cap: int) -> Section:
         if not self.material.task:
             return Section("task")
         piece = self.sizes.piece(Message.system(f"[Task at hand]\n{self.material.task}"))
-        cap = self.room // 4
         if piece.tokens > cap:
             short = excerpt(piece.message, cap, self.sizes, None)
             if short is None:
@@ -187,19 +188,37 @@ class _Assembly:
 
     # -- memory -------------------------------------------------------------------------------
 
+    def _memory_room(self, free: int) -> int:
+        """What important data and digests may take: half, or more as long as the tail is short.
+
+        In one step, not turn by turn: what they show is the beginning of the prompt.
+        """
+        short = self.view.open_tokens <= free // 4
+        return free * 3 // 4 if short else free // 2
+
+    def _data_room(self, memory: int) -> int:
+        """What of that the important data may take: a third, but the newest digest goes first."""
+        share = memory // 3
+        if not self.plan.digests:
+            return share
+        newest = self._digest_piece(self.view.digests[-1], residue=False).tokens
+        return share if newest > memory else min(share, memory - newest)
+
+    def _digest_piece(self, digest: Digest, *, residue: bool) -> Piece:
+        text = render_digest(digest, self.plan.heading, residue=residue)
+        return self.sizes.piece(Message.user(text))
+
     def _important(self, room: int) -> Section:
         most = self.plan.data_tokens
         room = min(room, data_room(self.budget) if most is None else most)
         data = self.material.data if self.plan.important else {}
-        for share in (1.0, 0.5, 0.25, 0.1):
-            if share * self.view.data_tokens > _SURELY_MORE * room:
-                continue  # not worth the counting
-            kept = _newest_part(data, share)
+        for steps in range(_DATA_STEPS, 0, -1):
+            kept = _newest_part(data, steps / _DATA_STEPS)
             if not any(kept.values()):
                 break
             piece = self.sizes.piece(Message.user(render_data(kept)))
             if piece.tokens <= room:
-                if share < 1:
+                if steps < _DATA_STEPS:
                     self._leave_out("the older part of the important data", "no room")
                 return self._taken(Section("important", (piece,)))
         if any(data.values()):
@@ -211,11 +230,9 @@ class _Assembly:
         chosen: list[Piece] = []
         shown = [digest for digest in self.view.digests if digest.version in self.plan.digests]
         for digest in reversed(shown):
-            piece = self.sizes.piece(Message.user(render_digest(digest, self.plan.heading)))
+            piece = self._digest_piece(digest, residue=True)
             if piece.tokens > room:
-                piece = self.sizes.piece(
-                    Message.user(render_digest(digest, self.plan.heading, residue=False))
-                )
+                piece = self._digest_piece(digest, residue=False)
             if piece.tokens > room:
                 self._leave_out(f"digest {digest.version} and those before it", "no room")
                 self.degraded.append("not all digests fit")
@@ -296,7 +313,8 @@ class _Assembly:
         if not self.material.recalled:
             return 0
         most = self.budget.recall_tokens
-        return min(self.budget.limit // _RECALL_SHARE if most is None else most, free // 2)
+        most = self.budget.limit // _RECALL_SHARE if most is None else most
+        return min(most, free // 2, max(self.room // 2, 0))
 
     def _recalled(self, recent: Section, room: int) -> Section:
         """Whole entries that fit the question, as one message marked as data."""

@@ -254,8 +254,12 @@ class Builder:
         try:
             digest = await self._engine.fold(key, plan.folds[0], base, name)
         except ModelError as error:
-            logger.error("%s: the model failed: %s", key.conversation, error)  # noqa: TRY400
-            self._tell("fold_failed", key, error=type(error).__name__)
+            if error.context.get("asked", True):
+                logger.error("%s: the model failed: %s", key.conversation, error)  # noqa: TRY400
+                self._tell("fold_failed", key, error=type(error).__name__)
+            else:
+                logger.info("%s: not folded now: %s", key.conversation, error)
+                self._tell("fold_held_back", key)
             raise
         self._tell("fold", key, milliseconds=digest.milliseconds, calls=digest.calls)
 

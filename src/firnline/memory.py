@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
-from firnline import limits, transfer
+from firnline import digest, limits, transfer
 from firnline.assembly import Sizes
 from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.builder import Builder, Request
@@ -590,6 +590,7 @@ class Memory:
         key = self._key(conversation)
         erased = await self._store.erase(key)
         self._builder.forget(key)
+        digest.forget()
         return erased
 
     async def export(

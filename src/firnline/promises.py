@@ -107,6 +107,23 @@ PROMISES: Final = (
         "Errors are part of the interface.",
     ),
     Promise(
+        "undoable",
+        "Every digest can be undone, and traced to the entries it covers, word for word.",
+        "A summary that replaces what it summarises is a way of losing it.",
+    ),
+    Promise(
+        "evidence",
+        "Every fact that a digest keeps carries the sequence numbers and the words it came "
+        "from, checked by code; what has none is set aside where it can be seen.",
+        "A memory that makes things up is worse than one that forgets.",
+    ),
+    Promise(
+        "prefix-stable",
+        "A prompt begins like the one before it, byte for byte, until a digest changes; what "
+        "was recalled for one question comes last.",
+        "A prompt cache that is missed on every turn costs ten times as much.",
+    ),
+    Promise(
         "dead-model",
         "A model that fails, however it fails, stops no chat and costs no message: contexts say "
         "what is missing, and what it should have digested is owed until it is digested.",

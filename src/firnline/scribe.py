@@ -18,7 +18,7 @@ from firnline.digest import check, items, offline_summarizer
 from firnline.digest.marks import is_put_in
 from firnline.digest.prose import count_words
 from firnline.digest.receipt import receipt
-from firnline.errors import ModelError
+from firnline.errors import FirnlineError, ModelError
 from firnline.log import Digest, Entry, Key
 from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
@@ -168,7 +168,7 @@ class Scribe:
         """New important data; if that fails, the old is kept and the digest made all the same."""
         try:
             self._count_call(key)
-            written = await self._extractor(brief)
+            written = await _wrapped(self._extractor, brief)
         except ModelError as error:
             logger.warning("no important data extracted for %s: %s", key.conversation, error)
             return Written()
@@ -179,7 +179,7 @@ class Scribe:
         """A summary that passed the checks: asked for twice at most, then made offline."""
         covered = sum(entry.tokens for entry in brief.window or brief.entries)
         covered += sum(self._count.text(text) for text in brief.earlier)
-        first = await self._asked(key, brief)
+        first = await self._first(key, brief)
         problems = check.problems(brief, first.text, covered, self._count.text)
         best = first
         if problems and first.calls and (second := await self._again(key, brief, problems)):
@@ -199,6 +199,16 @@ class Scribe:
             best = replace(best, text=offline.text, made_by=offline.made_by)
         text = check.cut_to(best.text, brief.words_max, brief.tokens_max, self._count.text)
         return replace(best, text=text or _placeholder(brief))
+
+    async def _first(self, key: Key, brief: Brief) -> Written:
+        """The first answer; a failure that may pass is tried once more."""
+        try:
+            return await self._asked(key, brief)
+        except ModelError as error:
+            if not error.retryable or not error.context.get("asked", True):
+                raise
+            logger.info("%s: asked once more after: %s", key.conversation, error)
+            return await self._asked(key, brief)
 
     async def _again(
         self, key: Key, brief: Brief, problems: Sequence[check.Problem]
@@ -222,7 +232,7 @@ class Scribe:
 
     async def _asked(self, key: Key, brief: Brief) -> Written:
         self._count_call(key)
-        written = await self._summarizer(brief)
+        written = await _wrapped(self._summarizer, brief)
         self._breaker.succeeded()
         self._record(key, written)
         return written
@@ -273,6 +283,18 @@ class _State:
         return tuple(self.receipt.get("residue", ()))
 
 
+async def _wrapped(writer: Summarizer, brief: Brief) -> Written:
+    """What a summariser or extractor writes; whatever it does wrong is a `ModelError`."""
+    try:
+        return await writer(brief)
+    except FirnlineError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"the writer of digests failed: {type(error).__name__}: {error}"
+        ) from error
+
+
 def _told(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     """The entries that tell something new: not the system's, and nothing that memory put there."""
     return tuple(
@@ -304,6 +326,7 @@ def refuse(key: Key, wait: float) -> None:
         raise ModelError(
             f"{key.conversation}: the model is not asked for another {wait:.0f} s",
             retry_after=wait,
+            asked=False,
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from typing import Final
@@ -23,6 +23,7 @@ logger: Final = logging.getLogger("firnline.worker")
 
 _BUSY_SECONDS: Final = 1.0  # somebody else is digesting it; look again soon
 _KNOWN_MAX: Final = 10_000
+_ROUNDS_MAX: Final = 1_000  # then it looks around again
 
 
 class Worker:
@@ -67,18 +68,27 @@ class Worker:
         while True:
             self._poked.clear()
             try:
-                made = await self.once()
+                await self.once()
             except FirnlineError as error:
                 logger.error("cannot look for work: %s", error)  # noqa: TRY400
-                made = 0
-            if made == 0:
-                pause = self._poll_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._poked.wait(), pause)
+            pause = self._poll_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+            # Not wait_for: if a poke and a cancellation meet, it can lose the cancellation.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(pause):
+                    await self._poked.wait()
 
     async def once(self) -> int:
-        """Do what is due now; returns how many digests were made."""
-        due = await self._store.owed(self._clock(), self._concurrency * 4)
+        """Do all that is due now; returns how many digests were made."""
+        made = 0
+        for _ in range(_ROUNDS_MAX):
+            due = await self._store.owed(self._clock(), self._concurrency * 4)
+            if not due:
+                break
+            made += await self._paid(due)
+        return made
+
+    async def _paid(self, due: Sequence[Key]) -> int:
+        """Some conversations, a few at a time."""
         gate = asyncio.Semaphore(self._concurrency)
 
         async def paid(key: Key) -> int:

@@ -172,6 +172,7 @@ async def test_what_was_recalled_is_not_extracted_again(memory):
     assert data.count("green") == 1
 
 
+@pytest.mark.promise("prefix-stable")
 async def test_the_prefix_is_byte_identical_until_a_digest_changes(memory):
     budget, last, versions = Budget(3_000), [], 0
     kept, folds = 0, 0
@@ -192,6 +193,21 @@ async def test_the_prefix_is_byte_identical_until_a_digest_changes(memory):
             folds += 1
         last, versions = sent, made
     assert kept > 5 * folds > 0
+
+
+@pytest.mark.promise("prefix-stable")
+async def test_a_long_question_does_not_change_what_comes_before_it(memory):
+    await play(memory, "c", 60)
+    before = await memory.context("c", 3_000)
+    await memory.append("c", Message.user("And what about this? " * 60))
+    after = await memory.context("c", 3_000)
+    made = [d.version for d in await memory.in_force("c")]
+    await memory.append("c", Message.user("Short?"))
+    last = await memory.context("c", 3_000)
+    assert made == [d.version for d in await memory.in_force("c")]
+    assert after["important"] == before["important"] == last["important"]
+    assert after["digests"] == before["digests"] == last["digests"]
+    assert last.stability == 1.0
 
 
 async def test_anthropic_gets_its_own_shape(memory):

@@ -55,6 +55,7 @@ async def test_every_digest_tells_what_it_covers_kept_and_lost(memory):
         assert digest.milliseconds >= 0
 
 
+@pytest.mark.promise("undoable")
 async def test_expand_gives_the_entries_word_for_word(memory):
     entries = await memory.read("c")
     for digest in await memory.digests("c"):
@@ -65,6 +66,7 @@ async def test_expand_gives_the_entries_word_for_word(memory):
         await memory.expand("c", 999)
 
 
+@pytest.mark.promise("undoable")
 async def test_undo_goes_back_one_version_and_again(memory):
     states = []
     while force := await memory.in_force("c"):
@@ -101,6 +103,7 @@ async def test_rebuild_makes_the_same_spans_from_the_log(memory):
     assert len(await memory.in_force("c")) == len(before)
 
 
+@pytest.mark.promise("evidence")
 async def test_superseded_values_are_kept_and_the_newest_wins(url):
     async with Memory.open(url, strategy=strategies.progressive()) as memory:
         await memory.append("c", Message.user("My name is Ana. I prefer tea."))
@@ -115,6 +118,7 @@ async def test_superseded_values_are_kept_and_the_newest_wins(url):
         assert values == ["dark", "light"]
 
 
+@pytest.mark.promise("evidence")
 async def test_items_without_evidence_are_set_aside_and_visible(url):
     async def extractor(brief):
         good = {

@@ -222,6 +222,24 @@ async def test_a_model_that_fails_leaves_the_chat_working_and_flagged(url):
 
 
 @pytest.mark.requirement("A8")
+@pytest.mark.parametrize("error", [ModelError("slow"), RuntimeError("a mistake")])
+async def test_a_summary_that_fails_is_tried_once_more(url, error):
+    tries = []
+
+    async def flaky(brief):
+        tries.append(brief)
+        if len(tries) == 1:
+            raise error
+        return await offline_summarizer(counter().text)(brief)
+
+    async with Memory.open(url, strategy=strategies.progressive(), summarizer=flaky) as memory:
+        await play(memory, "c", 40)
+        assert not (await context_of(memory)).degraded
+        assert len(tries) == 2
+        assert [d.status for d in await memory.digests("c")] == ["completed"]
+
+
+@pytest.mark.requirement("A8")
 async def test_an_extraction_that_fails_keeps_the_old_data(url):
     async with Memory.open(url, strategy=strategies.progressive(), extractor=failing) as memory:
         await memory.append("c", Message.user("hello"))

@@ -15,6 +15,7 @@ from firnline.errors import ModelError
 from firnline.log import Key
 from firnline.models import Allowance, Breaker, Spend, Timeouts
 from firnline.models.http import HttpModel
+from firnline.plan import Strategy
 from firnline.protocols import Written
 from firnline.strategies import layered, progressive, project, rolling, window
 from firnline.testing.model_server import FAULTS, ModelServer
@@ -331,3 +332,15 @@ async def test_a_long_backlog_is_digested_in_pieces_within_the_guard(url):
         assert made[-1].last_seq >= 35
         assert not (await memory.context("chat", 9_000)).degraded
         assert all(calls.count(at) <= 3 for at in calls)
+
+
+@pytest.mark.requirement("A8")
+async def test_a_default_strategy_of_ones_own_outlives_a_debt(url, rng):
+    """A debt is noted with its strategy; it must be found again by that name."""
+    own = Strategy("own", STRATEGIES["window"].plan)
+    async with a_world(url, own, rng) as world:
+        world.fail("500")
+        await go_on(world)
+        assert await world.owed()
+        world.heal()
+        await check_recovered(world, 0)

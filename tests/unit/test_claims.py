@@ -6,7 +6,7 @@ import random
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from chats import CHATS, CITIES, FALSE_NAMES, FIRMS, FREE, MONTHS, PEOPLE, SURNAMES, TOOLS
@@ -256,6 +256,7 @@ def test_no_repetition_makes_checking_fail_or_hang(piece):
 
 
 @given(st.text(), st.lists(st.text(), max_size=3))
+@settings(deadline=None)
 def test_any_text_can_be_checked(summary, sources):
     for claim in unsupported(summary, sources):
         assert claim.value
@@ -263,5 +264,6 @@ def test_any_text_can_be_checked(summary, sources):
 
 
 @given(st.text())
+@settings(deadline=None)
 def test_a_text_supports_itself(text):
     assert unsupported(text, [text]) == ()

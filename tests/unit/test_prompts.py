@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import chat, chats, entry
@@ -110,6 +110,7 @@ def test_the_schema_has_exactly_the_seven_fields():
 
 
 @given(chats)
+@settings(deadline=None)
 def test_any_conversation_makes_a_prompt_whose_data_can_be_read_back(entries):
     messages = summary_messages(Brief(entries=entries))
     assert isinstance(_data(messages), list)
@@ -151,6 +152,7 @@ def test_no_json_no_items(text):
 
 
 @given(json_values | st.text())
+@settings(deadline=None)
 def test_any_answer_is_read_and_checked(value):
     text = value if isinstance(value, str) else json.dumps(value)
     checked(parse_items(text), ENTRIES)

@@ -1,7 +1,7 @@
 """The receipt counts what a digest kept and carries along what it lost."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import chat, chats, entry, texts
@@ -98,6 +98,15 @@ def test_lists_are_bounded_and_counts_exact():
     assert "and 180 more" in describe(paper)
 
 
+def test_long_quotes_share_the_room():
+    filler = (
+        "so many words about nothing at all that nobody would ever want to read them again " * 3
+    )
+    entries = chat(*(f"It costs {i} euros, {filler}." for i in range(1000, 1040)))
+    residue = receipt(entries, "", ())["residue"]
+    assert 0 < sum(len(row["quote"]) for row in residue) <= limits.RESIDUE_CHARS_MAX
+
+
 def test_a_quote_from_a_long_sentence_shows_what_was_lost():
     sentence = "word " * 200 + "the code is 4711 " + "word " * 100
     paper = receipt(chat(sentence), "", ())
@@ -119,6 +128,7 @@ def test_damaged_residue_is_left_out(row):
 
 
 @given(chats, texts, st.lists(json_objects, max_size=2))
+@settings(deadline=None)
 def test_any_conversation_has_a_bounded_receipt_in_json(entries, text, carried):
     paper = receipt(entries, text, (), carried)
     assert clean_json(paper) == paper

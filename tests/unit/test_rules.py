@@ -1,7 +1,7 @@
 """The rule-based extractor finds what people settle, in their own words, and nothing put in."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from entries import chat, chats, entry
 from firnline import Message
@@ -148,6 +148,7 @@ def test_sentences_are_told_apart_by_their_wording():
 
 
 @given(chats)
+@settings(deadline=None)
 def test_everything_extracted_from_any_conversation_has_evidence(entries):
     raw = extract(entries)
     items, aside = checked(raw, entries)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from firnline import limits
-from firnline.digest import extractive, prompts, rules
+from firnline.digest import claims, extractive, prompts, rules
 from firnline.digest.prose import Count, spans
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
 
@@ -20,6 +20,12 @@ _T = TypeVar("_T")
 
 _TOKENS_PER_WORD: Final = 4
 _TOKENS_OVER: Final = 512
+
+
+def forget() -> None:
+    """Let go of the texts that were read lately and are remembered to be read faster."""
+    claims.forget()
+    rules.cues.cache_clear()
 
 
 def offline_summarizer(count: Count) -> Summarizer:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
@@ -80,7 +80,7 @@ def claims(text: str) -> tuple[Claim, ...]:
     found += [_claim("date", text, day) for day in days]
     found += [_claim("number", text, time) for time in times]
     names = list(_names(rest))
-    found += names
+    found += [replace(c, value=text[c.start : c.start + len(c.value)]) for c in names]
     ids = ((c.start, c.start + len(c.value)) for c in names if any(map(str.isdigit, c.value)))
     found += [_claim("number", text, number) for number in numbers.numbers(_masked(rest, ids))]
     return tuple(sorted(found, key=lambda claim: (claim.start, claim.kind)))
@@ -294,6 +294,12 @@ def _known(text: str) -> Known:
         urls=frozenset(claim.key for claim in found if claim.kind == "url"),
         initials=_initials(clear),
     )
+
+
+def forget() -> None:
+    """Let go of the texts that were read lately."""
+    claims.cache_clear()
+    _known.cache_clear()
 
 
 def _float(text: str) -> float:

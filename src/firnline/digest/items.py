@@ -162,8 +162,8 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
 
     In lists, what is there already only gains evidence. In the other fields the newest value of a
     name is in force; the one it replaced stays, marked; what the application says is new when it
-    is said. Merging the same items again changes
-    nothing. At most `ITEMS_MAX` are kept: the oldest entities leave first.
+    is said. Merging the same items again changes nothing. At most `ITEMS_MAX` are kept: the oldest
+    entities leave first.
     """
     merged: list[Item] = []
     places: dict[tuple[str, ...], list[int]] = {}
@@ -181,25 +181,41 @@ def _newest(item: Item) -> int:
 
 
 def _take(merged: list[Item], places: dict[tuple[str, ...], list[int]], item: Item) -> None:
-    """Add one item to the list, as repetition, successor or something new."""
+    """Add one item to the list: as evidence for what is there, as a successor, or as new."""
     same = places.setdefault(_subject(item), [])
-    equal = [i for i in same if _same_value(merged[i], item)]
-    if item.seqs and any(set(item.seqs) <= set(merged[i].seqs) for i in equal):
-        return
     live = next((i for i in same if merged[i].superseded_by is None), None)
-    newer = live is None or not item.seqs or _newest(item) >= _newest(merged[live])
-    if equal and (live in equal or not newer):
-        place = live if live is not None and live in equal else equal[-1]
-        seqs = tuple(sorted({*merged[place].seqs, *item.seqs}))
-        merged[place] = replace(merged[place], seqs=seqs)
+    place = next((i for i in same if _same_value(merged[i], item)), None)
+    known = place is not None
+    if place is None:
+        place = len(merged)
+        same.append(place)
+        merged.append(item)
+    else:
+        merged[place] = replace(merged[place], seqs=_evidence(merged[place], item))
+    if live is None or live == place or item.superseded_by is not None:
         return
-    if live is not None and item.superseded_by is None:
-        if newer:
-            merged[live] = replace(merged[live], superseded_by=_newest(item))
-        else:
-            item = replace(item, superseded_by=_newest(merged[live]))
-    same.append(len(merged))
-    merged.append(item)
+    if _follows(item, merged[live], known=known):
+        merged[live] = replace(merged[live], superseded_by=_newest(item))
+        merged[place] = replace(merged[place], superseded_by=None)
+    elif not known:
+        merged[place] = replace(merged[place], superseded_by=_newest(merged[live]))
+
+
+def _evidence(one: Item, other: Item) -> tuple[int, ...]:
+    """Where something was said first, and where lately: said a thousand times, it is proved."""
+    seqs = sorted({*one.seqs, *other.seqs})
+    return (*seqs[:1], *seqs[1:][-limits.EVIDENCE_MAX + 1 :])
+
+
+def _follows(item: Item, live: Item, *, known: bool) -> bool:
+    """Whether it was said after the live one; what the application states always is.
+
+    Of one message's two values the later one counts, but a value that is known already only comes
+    back if it was said again since.
+    """
+    if not item.seqs:
+        return True
+    return _newest(item) > _newest(live) or (not known and _newest(item) == _newest(live))
 
 
 def _subject(item: Item) -> tuple[str, ...]:

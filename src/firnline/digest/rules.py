@@ -31,6 +31,8 @@ def _any(*patterns: str) -> re.Pattern[str]:
 
 
 _END: Final = r"(?=[.,;!?)]|\s(?:and|but|because|since|so|when|for|in|with|over|than|instead|rather|to|please|from now|as)\b|$)"  # noqa: E501
+_TOLD: Final = r"(?:^|[.!?;:,]\s+|\b(?:please|I|we|should|must|to|and|but)\s+)"
+"""What stands before "never" or "always" if it is a wish, and not something that happened."""
 _THING: Final = rf"(?P<thing>[^.,;!?\n]{{1,80}}?){_END}"
 _OVER: Final = r"(?:\s+(?:over|to|rather than|instead of|than)\s+(?P<over>[^.,;!?\n]{1,60}))?"
 
@@ -66,12 +68,12 @@ _ATTITUDE: Final = (
     ),
     (
         re.compile(
-            rf"\b(?:please )?(?:never|don't ever) (?!mind\b|been\b|had\b|saw\b|seen\b){_THING}",
+            rf"{_TOLD}(?:never|don't ever) (?!mind\b|been\b|had\b|saw\b|seen\b){_THING}",
             re.IGNORECASE,
         ),
         "never",
     ),
-    (re.compile(rf"\b(?:please )?always (?!been\b|had\b){_THING}", re.IGNORECASE), "always"),
+    (re.compile(rf"{_TOLD}always (?!been\b|had\b){_THING}", re.IGNORECASE), "always"),
 )
 _ALLERGIC: Final = re.compile(r"\ballergic to (?P<things>[^.;!?\n]{1,80})", re.IGNORECASE)
 _CALLED: Final = _any(

@@ -26,12 +26,13 @@ def layered(
     keep: float = 0.33,
     digests: float = 0.25,
     fan: int = 4,
-    digest_tokens: int = 400,
+    digest_tokens: int = 320,
 ) -> Strategy:
     """Keep up to `tail` of the budget word for word; when it is full, fold it down to `keep` of it.
 
     `fan` digests of one layer become one of the next, or earlier if they would take more than
-    `digests` of the budget. A digest has at most `digest_tokens`.
+    `digests` of the budget. A digest's text has at most `digest_tokens`, what is quoted beside it
+    a quarter of that.
     """
     if not (0 < tail <= 1 and 0 < keep < 1 and 0 < digests < 1 and fan > 1 and digest_tokens > 0):
         raise InputError("tail, keep and digests are shares between 0 and 1, fan is at least 2")
@@ -76,6 +77,7 @@ def _leaf(view: View, keep_tokens: int, cap: int) -> Fold | None:
         fresh_from=view.first_open,
         words=_words(min(cap, covered // _RATIO)),
         tokens_max=cap,
+        residue_tokens=cap // 4,
     )
 
 
@@ -100,6 +102,7 @@ def _merged(parts: tuple[Digest, ...], cap: int) -> Fold:
         takes=tuple(digest.version for digest in parts),
         words=_words(size),
         tokens_max=size,
+        residue_tokens=cap // 4,
     )
 
 

@@ -13,6 +13,7 @@ WORDS: Final = ((100, 150), (200, 250), (300, 350), (400, 450), (500, 750))
 
 _TOKENS_PER_WORD: Final = 1.4  # of a summary in English, on the high side
 _HEADING_TOKENS: Final = 40
+_SLACK: Final = 20  # a twentieth stays free, so that the next message does not fold again
 
 
 def progressive(
@@ -36,9 +37,8 @@ def progressive(
         version = view.digests[-1].layer + 2 if view.digests else 1
         words = WORDS[min(version, len(WORDS)) - 1]
         summary = min(int(words[1] * _TOKENS_PER_WORD), threshold // 3)
-        room = (
-            threshold - view.fixed_tokens - data_tokens - summary - RESIDUE_TOKENS - _HEADING_TOKENS
-        )
+        beside = data_tokens + summary + RESIDUE_TOKENS + _HEADING_TOKENS
+        room = threshold - threshold // _SLACK - view.fixed_tokens - beside
         end = fold_end(view, keep_from(view, min(keep_tokens, room)))
         if end < 0:
             return calm
