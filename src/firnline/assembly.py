@@ -212,7 +212,10 @@ class _Assembly:
         most = self.plan.data_tokens
         room = min(room, data_room(self.budget) if most is None else most)
         data = self.material.data if self.plan.important else {}
-        for steps in range(_DATA_STEPS, 0, -1):
+        whole = max(self.view.data_tokens, 1)
+        # What is surely too much is not even written down.
+        most_steps = _DATA_STEPS if whole <= room else room * _DATA_STEPS // whole + 1
+        for steps in range(min(most_steps, _DATA_STEPS), 0, -1):
             kept = _newest_part(data, steps / _DATA_STEPS)
             if not any(kept.values()):
                 break

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from firnline import limits
 from firnline.assembly import render_digest
-from firnline.digest import items
+from firnline.digest import OFFLINE, items
 from firnline.digest.prose import count_words
 from firnline.errors import ConflictError, FirnlineError, InputError, ModelError
 from firnline.holding import Held, renewing
@@ -100,7 +100,7 @@ class Engine:
         """
         made = []
         for old in await in_force(self._store, key):
-            if only_offline and old.made_by != "offline":
+            if only_offline and old.made_by != OFFLINE:
                 continue
             async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
                 force = {digest.version: digest for digest in await in_force(self._store, key)}

@@ -61,9 +61,9 @@ LEASE_SECONDS_MAX: Final = 3_600.0
 """The longest lease."""
 
 # Digests.
-ITEMS_MAX: Final = 400
+ITEMS_MAX: Final = 200
 """Items of important data in one digest; the oldest entities leave first."""
-EVIDENCE_MAX: Final = 16
+EVIDENCE_MAX: Final = 8
 """Places where an item was said that are kept: the first and the newest."""
 ITEM_CHARS_MAX: Final = 400
 """Characters of one item's value or quote, as the rules write them."""

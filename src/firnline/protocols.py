@@ -121,7 +121,7 @@ class Written:
 
     text: str = ""
     items: tuple[Mapping[str, Any], ...] = ()
-    made_by: str = "offline"
+    made_by: str = "custom"
     calls: int = 0
     spent_tokens: int = 0
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from firnline import limits
 from firnline.assembly import Sizes, excerpt, render_digest
-from firnline.digest import check, items, offline_summarizer
+from firnline.digest import OFFLINE, check, items, offline_summarizer
 from firnline.digest.marks import is_put_in
 from firnline.digest.prose import count_words
 from firnline.digest.receipt import receipt
@@ -177,12 +177,14 @@ class Scribe:
 
     async def _summary(self, key: Key, brief: Brief) -> Written:
         """A summary that passed the checks: asked for twice at most, then made offline."""
+        first = await self._first(key, brief)
+        if first.made_by == OFFLINE:  # the conversation's own words need no proof
+            return self._cut(first, brief)
         covered = sum(entry.tokens for entry in brief.window or brief.entries)
         covered += sum(self._count.text(text) for text in brief.earlier)
-        first = await self._first(key, brief)
         problems = check.problems(brief, first.text, covered, self._count.text)
         best = first
-        if problems and first.calls and (second := await self._again(key, brief, problems)):
+        if problems and (second := await self._again(key, brief, problems)):
             again = check.problems(brief, second.text, covered, self._count.text)
             if _severity(again) <= _severity(problems):
                 best, problems = second, again
@@ -191,14 +193,16 @@ class Scribe:
                 calls=first.calls + second.calls,
                 spent_tokens=first.spent_tokens + second.spent_tokens,
             )
-        if first.calls and any(problem.code in _WRONG for problem in problems):
-            logger.warning(
-                "%s: %s; summarised offline", key.conversation, check.complaint(problems)
-            )
+        if any(problem.code in _WRONG for problem in problems):
+            why = check.complaint(problems)
+            logger.warning("%s: %s; summarised offline", key.conversation, why)
             offline = await self._offline(brief)
             best = replace(best, text=offline.text, made_by=offline.made_by)
-        text = check.cut_to(best.text, brief.words_max, brief.tokens_max, self._count.text)
-        return replace(best, text=text or _placeholder(brief))
+        return self._cut(best, brief)
+
+    def _cut(self, written: Written, brief: Brief) -> Written:
+        text = check.cut_to(written.text, brief.words_max, brief.tokens_max, self._count.text)
+        return replace(written, text=text or _placeholder(brief))
 
     async def _first(self, key: Key, brief: Brief) -> Written:
         """The first answer; a failure that may pass is tried once more."""
@@ -261,7 +265,7 @@ class _State:
     items: tuple[items.Item, ...] = ()
     set_aside: tuple[Any, ...] = ()
     receipt: dict[str, Any]
-    made_by: str = "offline"
+    made_by: str = OFFLINE
     calls: int = 0
     spent_tokens: int = 0
 

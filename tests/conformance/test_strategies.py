@@ -9,7 +9,7 @@ from firnline.testing import StrategyConformance
 
 pytestmark = [pytest.mark.promise("within-budget"), pytest.mark.promise("pairs-whole")]
 
-EXAMPLES = 1_400 if os.environ.get("FIRNLINE_TORTURE") else 140
+EXAMPLES = 2_900 if os.environ.get("FIRNLINE_TORTURE") else 290  # for each of seven
 
 
 class TestLayered(StrategyConformance):

@@ -16,6 +16,9 @@ from firnline.digest import claims, extractive, prompts, rules
 from firnline.digest.prose import Count, spans
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
 
+OFFLINE: Final = "offline"
+"""What is made by the code here, and so of the conversation's own words, says so."""
+
 _T = TypeVar("_T")
 
 _TOKENS_PER_WORD: Final = 4
@@ -32,7 +35,8 @@ def offline_summarizer(count: Count) -> Summarizer:
     """A summariser that takes the conversation's own sentences; no model, no network."""
 
     async def summarize(brief: Brief) -> Written:
-        return Written(text=await _aside(brief, lambda: extractive.summarize(brief, count)))
+        text = await _aside(brief, lambda: extractive.summarize(brief, count))
+        return Written(text=text, made_by=OFFLINE)
 
     return summarize
 
@@ -41,7 +45,8 @@ def offline_extractor() -> Extractor:
     """An extractor that works by rules; no model, no network."""
 
     async def extract(brief: Brief) -> Written:
-        return Written(items=await _aside(brief, lambda: tuple(rules.extract(brief.entries))))
+        found = await _aside(brief, lambda: tuple(rules.extract(brief.entries)))
+        return Written(items=found, made_by=OFFLINE)
 
     return extract
 

@@ -85,7 +85,7 @@ def _system(rng: random.Random, _: int) -> Iterator[Message]:
 
 
 def _long(rng: random.Random, _: int) -> Iterator[Message]:
-    yield Message.assistant(_text(rng, 1_500))
+    yield Message.assistant(_text(rng, 900))
 
 
 def _tools(rng: random.Random, number: int) -> Iterator[Message]:
@@ -101,7 +101,7 @@ def _tools(rng: random.Random, number: int) -> Iterator[Message]:
 
 def _long_result(rng: random.Random, number: int) -> Iterator[Message]:
     yield Message.assistant(tool_calls=[_call(rng, f"long-{number}")])
-    yield Message.tool(_text(rng, 1_500), tool_call_id=f"long-{number}")
+    yield Message.tool(_text(rng, 900), tool_call_id=f"long-{number}")
 
 
 def _unanswered(rng: random.Random, number: int) -> Iterator[Message]:
