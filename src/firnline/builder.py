@@ -140,7 +140,7 @@ class Builder:
             return 0
         request = Request(budget=_stored_budget(head) or self._budget)
         for made in range(limits.FOLD_ROUNDS_MAX):
-            scene = await self._look(key, request)
+            scene = await self._look(key, request, planned=True)
             plan = self._planned(scene, request.budget)
             if not plan.folds:
                 logger.debug("No new messages to summarize for %s", key.conversation)
@@ -154,26 +154,29 @@ class Builder:
         self._prompts.pop(key, None)
         self._data.pop(key, None)
 
-    def strategy_of(self, head: Head | None) -> Strategy:
-        """The conversation's own strategy, or the default."""
-        stored = head.strategy if head else None
-        if not stored:
+    def strategy_of(self, head: Head | None, *, planned: bool = False) -> Strategy:
+        """The conversation's own strategy, or the default.
+
+        `planned`: where it has none of its own, the one it was last planned with counts first.
+        """
+        stored = (head.strategy if head else None) or {}
+        chosen = stored if "name" in stored else stored.get("planned") if planned else None
+        if not isinstance(chosen, dict):
             return self._default
-        name = str(stored.get("name"))
-        parameters = stored.get("parameters")
+        name, parameters = str(chosen.get("name")), chosen.get("parameters")
         if name in self._own:
             return self._own[name]
         return strategy_named(name, parameters if isinstance(parameters, dict) else None)
 
     # -- its steps ----------------------------------------------------------------------------
 
-    async def _look(self, key: Key, request: Request) -> _Scene:
+    async def _look(self, key: Key, request: Request, *, planned: bool = False) -> _Scene:
         head, pinned, start = await asyncio.gather(
             self._store.head(key),
             self._store.pinned(key),
             self._store.read(key, 0, limit=_SYSTEM_ENTRIES_MAX),
         )
-        strategy = self.strategy_of(head)
+        strategy = self.strategy_of(head, planned=planned)
         view = await self._view(key, strategy, request.budget)
         question, task, recalled = await asyncio.gather(
             newest_question(self._store, key, view),
@@ -263,12 +266,19 @@ class Builder:
             raise
         self._tell("fold", key, milliseconds=digest.milliseconds, calls=digest.calls)
 
-    async def _owe(self, key: Key, strategy: Strategy, budget: Budget) -> None:
-        """Note durably that this conversation is to be digested, and for which budget."""
+    async def note(self, key: Key, strategy: Strategy, budget: Budget | None = None) -> None:
+        """Keep with the conversation how it is planned, for a worker that knows only the store."""
         head = await self._store.head(key)
-        if head is not None and _stored_budget(head) != budget:
-            stored = {**strategy.to_json(), "budget": _budget_json(budget)}
-            await self._store.describe(key, strategy=stored)
+        stored = dict((head.strategy if head else None) or {})
+        noted = {**stored, "planned": strategy.to_json()}
+        if budget is not None:
+            noted["budget"] = _budget_json(budget)
+        if head is not None and noted != stored:
+            await self._store.describe(key, strategy=noted)
+
+    async def _owe(self, key: Key, strategy: Strategy, budget: Budget) -> None:
+        """Note durably that this conversation is to be digested, how, and for which budget."""
+        await self.note(key, strategy, budget)
         await self._store.owe(key, self._clock())
         self._poke()
 

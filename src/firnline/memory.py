@@ -48,12 +48,14 @@ from firnline.log import (
     fingerprint,
 )
 from firnline.message import Message, encode, utc_now
+from firnline.models import open_model
 from firnline.models.given import ModelLike, as_model
 from firnline.models.guard import Spend
 from firnline.options import MemoryOptions
 from firnline.plan import Strategy, call_ids, ends_round, result_ids
 from firnline.proof import Audit, Problem, Verification
 from firnline.protocols import (
+    ChatModel,
     Clock,
     Event,
     Finding,
@@ -95,7 +97,8 @@ class Memory:
     ) -> None:
         self._store, self._clock = store, clock
         self._tenant = clean_name(options.get("tenant", DEFAULT_TENANT), "tenant")
-        self._model = model = as_model(options.get("model"))
+        self._opened: dict[str, ChatModel] = {}
+        self._model = model = self._meant(options.get("model"))
         named = options.get("tokens_of") or (model.name if model else DEFAULT_MODEL)
         self._count = count = counter(named)
         self._observer = options.get("observer")
@@ -153,8 +156,8 @@ class Memory:
     async def close(self) -> None:
         """Let go of the store and of the model; ``async with`` does this."""
         await self._worker.stop()
-        if self._model is not None:
-            await self._model.close()
+        for model in {*self._opened.values(), *filter(None, [self._model])}:
+            await model.close()
         await self._store.close()
 
     async def __aenter__(self) -> Self:
@@ -217,24 +220,28 @@ class Memory:
         appended = await self._store.append(
             key, drafts, expected_seq=expected_seq, idempotency=idempotency
         )
-        if ends_round(given[-1]) and await self._digests_by_rounds(key):
-            await self._store.owe(key, self._clock())
-            self._poke()
+        if ends_round(given[-1]):
+            await self._after_round(key)
         return appended
 
-    async def _digests_by_rounds(self, key: Key) -> bool:
-        """Whether a finished round of this conversation is work for the background."""
+    async def _after_round(self, key: Key) -> None:
+        """If the conversation is digested in the background, note that there is something to do."""
         known = self._by_rounds.get(key)
         if known is None:
             strategy = self._builder.strategy_of(await self._store.head(key))
             known = self._remember_strategy(key, strategy)
-        return known or self._background
+            if known:
+                await self._builder.note(key, strategy)
+        if known:
+            await self._store.owe(key, self._clock())
+            self._poke()
 
     def _remember_strategy(self, key: Key, strategy: Strategy) -> bool:
-        self._by_rounds[key] = strategy.background
+        """Whether rounds of the conversation are digested in the background."""
+        known = self._by_rounds[key] = strategy.background or self._background
         if len(self._by_rounds) > limits.STRATEGIES_REMEMBERED:
             self._by_rounds.popitem(last=False)
-        return strategy.background
+        return known
 
     def _poke(self) -> None:
         if self._works:
@@ -391,7 +398,7 @@ class Memory:
         message: str | MessageLike,
         options: TurnOptions,
     ) -> Dialogue:
-        chosen = as_model(model) or self._model
+        chosen = self._meant(model) or self._model
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
         return Dialogue(
@@ -401,8 +408,17 @@ class Memory:
             sizes=Sizes(self._count),
             text=message if isinstance(message, str) else load_openai(message)[0].text,
             options=options,
+            larger=self._meant(options.get("larger")),
             observe=lambda name: self._observe(Event(name, self._tenant, conversation, {})),
         )
+
+    def _meant(self, model: ModelLike | None) -> ChatModel | None:
+        """The model that is meant; one that is named is opened once, and closed with the memory."""
+        if not isinstance(model, str):
+            return as_model(model)
+        if model not in self._opened:
+            self._opened[model] = open_model(model)
+        return self._opened[model]
 
     # -- digests ------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ class MemoryOptions(TypedDict, total=False):
     strategies: Sequence[Strategy]
     """Strategies of your own, so that conversations can be given them."""
     model: ModelLike | None
-    """Who writes digests and answers turns; None, the default, is the offline mode."""
+    """Who writes digests and answers turns; closed with the memory. None is the offline mode."""
     tokens_of: str
     """The name of the model whose tokens are counted, if it is another one."""
     summarizer: Summarizer

@@ -20,7 +20,7 @@ from firnline.context import Context
 from firnline.errors import BudgetError, ModelError
 from firnline.log import Appended, Entry
 from firnline.message import Message
-from firnline.models.given import ModelLike, as_model
+from firnline.models.given import ModelLike
 from firnline.protocols import ChatModel, Completion, Event, Retriever
 from firnline.tools import Tool, answer
 
@@ -92,6 +92,7 @@ class Dialogue:
     sizes: Sizes
     text: str
     options: TurnOptions
+    larger: ChatModel | None
     observe: Callable[[str], None]
 
 
@@ -206,7 +207,7 @@ async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel
         "task": options.get("task"),
         "retriever": options.get("retriever"),
     }
-    larger = as_model(options.get("larger"))
+    larger = dialogue.larger
     budget = options.get("budget") or Budget.of(dialogue.model.name)
     try:
         context = await dialogue.build(budget, **request)

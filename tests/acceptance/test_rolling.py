@@ -289,3 +289,15 @@ async def test_closing_never_waits_for_a_worker_that_was_just_poked(url):
             await asyncio.sleep(0)
             memory._worker.poke()
             await asyncio.wait_for(memory._worker.stop(), 5)
+
+
+async def test_a_worker_elsewhere_plans_as_the_application_does(tmp_path):
+    """It knows only the store: the application's default strategy is noted there."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with Memory.open(url, strategy=strategies.rolling(), worker=False) as memory:
+        for number in range(4):
+            await round_(memory, number)
+    async with Memory.open(url) as elsewhere:
+        assert await elsewhere.work(once=True) == 1
+        assert await spans(elsewhere) == [(0, 7)]
+        assert (await elsewhere.strategy("c")).name == "layered", "only noted, not chosen"
