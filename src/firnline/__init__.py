@@ -10,8 +10,9 @@ from firnline.message import Message, Part, ToolCall
 from firnline.models import open_model
 from firnline.plan import Strategy
 from firnline.proof import Verification
+from firnline.recall.stats import Stats
 from firnline.tokens import TokenCount, count_tokens
-from firnline.tools import Tool
+from firnline.tools import Tool, Toolbox
 from firnline.turn import Turn
 
 __version__ = "0.1.0"
@@ -33,10 +34,12 @@ __all__ = [
     "Part",
     "Project",
     "Section",
+    "Stats",
     "Strategy",
     "TokenCount",
     "Tool",
     "ToolCall",
+    "Toolbox",
     "Turn",
     "Verification",
     "count_tokens",

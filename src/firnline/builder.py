@@ -13,19 +13,21 @@ import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any, Final
 
 from firnline import limits
-from firnline.assembly import Material, Sizes, assemble, render_data
+from firnline.assembly import Material, assemble
 from firnline.budget import Budget
 from firnline.context import Context, LeftOut, Piece, Prompt, Section, prompt_of, repeated
 from firnline.digest import items
 from firnline.engine import Engine
-from firnline.errors import ConflictError, ModelError, StoreCorrupt
+from firnline.errors import ConflictError, InputError, ModelError, StoreCorrupt
 from firnline.log import Digest, Entry, Head, Key
 from firnline.message import Message
 from firnline.plan import Plan, Strategy, View, check
 from firnline.protocols import Clock, Event, Observer, Retriever, Store
+from firnline.rendering import GAP_NOTE, NOTES, Sizes, render_data
 from firnline.strategies import STRATEGIES
 from firnline.strategies import strategy as strategy_named
 from firnline.tokens import REPLY_TOKENS, TokenCounter, counter
@@ -33,8 +35,10 @@ from firnline.view import look, newest_question
 
 logger: Final = logging.getLogger("firnline.context")
 
-_SYSTEM_ENTRIES_MAX: Final = 8
+_SYSTEM_PAGE: Final = 8
+_SYSTEM_ENTRIES_MAX: Final = 200
 _RECALLED_MAX: Final = 20
+_ENTRIES_INLINE: Final = 500  # more are put together beside the event loop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +130,9 @@ class Builder:
                 break
         material = replace(scene.material, debts=tuple(debts))
         sizes = self._sizes_for(request.budget.model)
-        context = assemble(scene.view, plan, request.budget, material, sizes)
+        args = (scene.view, plan, request.budget, material, sizes)
+        large = len(scene.view.entries) > _ENTRIES_INLINE
+        context = await asyncio.to_thread(assemble, *args) if large else assemble(*args)
         context = await self._retrieved(context, request, sizes)
         return self._told(key, context)
 
@@ -166,7 +172,23 @@ class Builder:
         name, parameters = str(chosen.get("name")), chosen.get("parameters")
         if name in self._own:
             return self._own[name]
-        return strategy_named(name, parameters if isinstance(parameters, dict) else None)
+        try:
+            return strategy_named(name, parameters if isinstance(parameters, dict) else None)
+        except InputError as error:
+            # Another process's own strategy, perhaps; no reason to lose a message or an answer.
+            logger.warning("%s; the default strategy is used", error)
+            return self._default
+
+    def check_known(self, strategy: Strategy) -> None:
+        """Raise `InputError` if a conversation could not be given this strategy again later."""
+        own = self._own.get(strategy.name)
+        if own is None:
+            strategy_named(strategy.name, strategy.parameters)
+        elif dict(own.parameters) != dict(strategy.parameters):
+            raise InputError(
+                f"strategy {strategy.name}: this memory knows it with other parameters; give each "
+                "variant a name of its own and open the memory with all of them"
+            )
 
     # -- its steps ----------------------------------------------------------------------------
 
@@ -174,7 +196,7 @@ class Builder:
         head, pinned, start = await asyncio.gather(
             self._store.head(key),
             self._store.pinned(key),
-            self._store.read(key, 0, limit=_SYSTEM_ENTRIES_MAX),
+            self._leading_system(key),
         )
         strategy = self.strategy_of(head, planned=planned)
         view = await self._view(key, strategy, request.budget)
@@ -184,7 +206,7 @@ class Builder:
             self._recalled(key, request),
         )
         sizes = self._sizes_for(request.budget.model)
-        system: tuple[Message | Entry, ...] = (*request.system, *_leading_system(start))
+        system: tuple[Message | Entry, ...] = (*request.system, *start)
         known = self._known_data(key, view.digests, request.budget.model)
         material = Material(
             conversation=key.conversation,
@@ -200,10 +222,21 @@ class Builder:
         view = replace(
             view,
             pinned=frozenset(entry.seq for entry in pinned),
-            fixed_tokens=_fixed(material, sizes),
+            fixed_tokens=_fixed(material, sizes, view.next_seq),
             data_tokens=known.tokens[request.budget.model],
         )
         return _Scene(strategy=strategy, view=view, material=material)
+
+    async def _leading_system(self, key: Key) -> tuple[Entry, ...]:
+        """The system's messages with which the log begins."""
+        found: list[Entry] = []
+        while len(found) < _SYSTEM_ENTRIES_MAX:
+            page = await self._store.read(key, len(found), limit=_SYSTEM_PAGE)
+            theirs = list(takewhile(_is_system, page))
+            found += theirs
+            if len(theirs) < _SYSTEM_PAGE:
+                break
+        return tuple(found)
 
     def _known_data(self, key: Key, digests: Sequence[Digest], model: str | None) -> _Known:
         """The important data of the digests in force, made anew only if they are others."""
@@ -308,7 +341,8 @@ class Builder:
             ),
             "",
         )
-        found = await request.retriever(asked, reserved_tokens=context.reserved_tokens)
+        given = await request.retriever(asked, reserved_tokens=context.reserved_tokens)
+        found = [given] if isinstance(given, str) else given or ()
         room = context.room_for_retrieval()
         pieces: list[Piece] = []
         left: list[LeftOut] = []
@@ -350,14 +384,8 @@ class Builder:
         return self._sizes[model]
 
 
-def _leading_system(start: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The system's messages with which the log begins."""
-    found: list[Entry] = []
-    for entry in start:
-        if entry.message.role not in ("system", "developer"):
-            break
-        found.append(entry)
-    return tuple(found)
+def _is_system(entry: Entry) -> bool:
+    return entry.message.role in ("system", "developer")
 
 
 def _important(digests: Sequence[Digest]) -> dict[str, Any]:
@@ -368,13 +396,14 @@ def _important(digests: Sequence[Digest]) -> dict[str, Any]:
     return items.important_data(known)
 
 
-def _fixed(material: Material, sizes: Sizes) -> int:
+def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
     """The tokens of what every context of this conversation holds."""
     parts = [*material.system, *material.pinned]
     total = sum(sizes.entry(p) if isinstance(p, Entry) else sizes.of(p) for p in parts)
     if material.task:
         total += sizes.of(Message.system(material.task))
-    return total + material.tools_tokens + REPLY_TOKENS
+    notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
+    return total + notes + material.tools_tokens + REPLY_TOKENS
 
 
 def _budget_json(budget: Budget) -> dict[str, Any]:

@@ -95,7 +95,8 @@ class Accounting:
 class Context:
     """What a model should see of a conversation.
 
-    `degraded` says why this is less than the strategy wanted, and is empty if it is not.
+    `degraded` says why this is less than the strategy wanted, and is empty if it is not; `crowded`
+    is true if a larger window would have helped.
     `stability` is the share of the last prompt that this one repeats from its start, which a
     provider's cache need not read again; None for the first one.
     """
@@ -108,6 +109,7 @@ class Context:
     framing_tokens: int = 0
     left_out: tuple[LeftOut, ...] = ()
     degraded: tuple[str, ...] = ()
+    crowded: bool = False
     stability: float | None = None
     reason: str = ""
 

@@ -18,7 +18,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from firnline import limits
-from firnline.assembly import render_digest
 from firnline.digest import OFFLINE, items
 from firnline.digest.prose import count_words
 from firnline.errors import ConflictError, FirnlineError, InputError, ModelError
@@ -28,6 +27,7 @@ from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
 from firnline.plan import Fold
 from firnline.protocols import Extractor, Store, Summarizer
+from firnline.rendering import NOTHING_YET, render_digest
 from firnline.scribe import Scribe, Work, refuse
 from firnline.tokens import TokenCounter
 from firnline.view import in_force
@@ -112,6 +112,7 @@ class Engine:
                     first_seq=old.first_seq,
                     last_seq=old.last_seq,
                     base=max(force),
+                    layer=old.layer,
                     beside=beside,
                     strategy=old.strategy,
                 )
@@ -141,8 +142,9 @@ class Engine:
                 calls=0,
                 spent_tokens=0,
                 milliseconds=0,
-                text=summary or last.text or "(nothing has been summarised yet)",
-                data=items.to_json(known),
+                text=summary or last.text or NOTHING_YET,
+                data=items.to_json(known, items.set_aside(last.data)),
+                receipt=last.receipt if summary is None else {},
             )
             begun = await self._store.begin_digest(lease, draft)
             tokens = int(self._count.message(Message.user(render_digest(begun))))

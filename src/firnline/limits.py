@@ -113,7 +113,25 @@ DATA_REMEMBERED: Final = 100
 """Conversations whose important data is kept ready between contexts."""
 STRATEGIES_REMEMBERED: Final = 10_000
 """Conversations whose strategy is remembered between appends."""
+TOOL_CALL_REACH: Final = 100
+"""Entries after a tool call among which its results are looked for."""
+ANSWER_REACH: Final = 200
+"""Entries after a question among which its answer is looked for."""
 TOOL_ROUNDS_MAX: Final = 8
 """Rounds of tool calls in one turn."""
 TOOL_RESULT_TOKENS: Final = 4_000
 """Tokens of one tool result in a turn."""
+TOOL_ERROR_CHARS_MAX: Final = 1_000
+"""Characters of what a model is told about a wrong tool call."""
+
+# Recall tools.
+RECALL_TOKENS: Final = 2_000
+"""Tokens of one result of a recall tool, unless the caller says otherwise."""
+RECALL_TOKENS_MIN: Final = 200
+"""The least it can say: less has no room for a message and a note."""
+RECALL_HITS_MAX: Final = 50
+"""Messages that a model may ask for in one search."""
+RECALL_DATED_MAX: Final = 100
+"""Messages of a date that a model may ask for at once."""
+RECALL_NEWEST_MAX: Final = 50
+"""Newest messages that a model may ask for at once."""

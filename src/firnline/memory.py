@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -19,7 +20,6 @@ from types import TracebackType
 from typing import Any, Final, Self, Unpack
 
 from firnline import digest, limits, transfer
-from firnline.assembly import Sizes
 from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.builder import Builder, Request
 from firnline.context import Context
@@ -30,7 +30,13 @@ from firnline.digest import (
     offline_summarizer,
 )
 from firnline.engine import Engine
-from firnline.errors import InputError, MessageTooLarge, StoreCorrupt, UnknownConversation
+from firnline.errors import (
+    ConflictError,
+    InputError,
+    MessageTooLarge,
+    StoreCorrupt,
+    UnknownConversation,
+)
 from firnline.lineage import Difference, Lineage, State, difference, lineage_of, state_of
 from firnline.log import (
     Appended,
@@ -52,7 +58,7 @@ from firnline.models import open_model
 from firnline.models.given import ModelLike, as_model
 from firnline.models.guard import Spend
 from firnline.options import MemoryOptions
-from firnline.plan import Strategy, call_ids, ends_round, result_ids
+from firnline.plan import Strategy, call_ids, ends_round, is_question, result_ids
 from firnline.proof import Audit, Problem, Verification
 from firnline.protocols import (
     ChatModel,
@@ -63,13 +69,18 @@ from firnline.protocols import (
     Retriever,
     Store,
 )
+from firnline.recall import stats
+from firnline.recall.stats import Stats
+from firnline.recall.tools import recall_tools
+from firnline.rendering import Sizes
 from firnline.store import open_store
 from firnline.strategies import layered
 from firnline.strategies import strategy as strategy_named
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
+from firnline.tools import Toolbox, joined
 from firnline.transfer import Manifest
-from firnline.turn import Dialogue, Turn, TurnOptions, as_system, turn_event
+from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, turn_event
 from firnline.turn import run as run_turn
 from firnline.turn import stream as stream_turn
 from firnline.view import in_force
@@ -77,6 +88,8 @@ from firnline.wire import MessageLike, load_openai
 from firnline.worker import Worker
 
 DEFAULT_TENANT: Final = "default"
+_DIGEST_TRIES: Final = 20
+_DIGEST_PAUSE: Final = 0.05
 
 
 def check_pin(message: Message) -> None:
@@ -128,7 +141,8 @@ class Memory:
             observer=self._observe,
             poke=self._poke,
         )
-        self._worker = Worker(store, self._builder.pay, clock=clock)
+        # Its own tenant's debts only: nobody's messages may reach another tenant's model.
+        self._worker = Worker(store, self._builder.pay, clock=clock, tenant=self._tenant)
         self._by_rounds: OrderedDict[Key, bool] = OrderedDict()
 
     @classmethod
@@ -155,10 +169,11 @@ class Memory:
 
     async def close(self) -> None:
         """Let go of the store and of the model; ``async with`` does this."""
-        await self._worker.stop()
-        for model in {*self._opened.values(), *filter(None, [self._model])}:
-            await model.close()
-        await self._store.close()
+        async with AsyncExitStack() as last_things:  # each is done, whatever the others raise
+            last_things.push_async_callback(self._store.close)
+            for model in {*self._opened.values(), *filter(None, [self._model])}:
+                last_things.push_async_callback(model.close)
+            last_things.push_async_callback(self._worker.stop)
 
     async def __aenter__(self) -> Self:
         await self.start()
@@ -337,8 +352,8 @@ class Memory:
         """Plan this conversation's contexts so from now on; nothing stored is lost by it."""
         key = self._key(conversation)
         chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+        self._builder.check_known(chosen)
         head = await self._store.describe(key, strategy=chosen.to_json())
-        self._builder.strategy_of(head)  # what could not be found again is refused now
         self._remember_strategy(key, chosen)
         return head
 
@@ -363,6 +378,8 @@ class Memory:
         """
         dialogue = self._dialogue(conversation, model, message, options)
         question = await self._asked(conversation, message, idempotency_key)
+        if idempotency_key and (answer := await self._answer_to(conversation, question)):
+            return await answered(dialogue, question, answer)
         done = await run_turn(dialogue, question)
         self._observe(turn_event(self._tenant, conversation, done))
         return done
@@ -379,10 +396,24 @@ class Memory:
         """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`."""
         dialogue = self._dialogue(conversation, model, message, options)
         question = await self._asked(conversation, message, idempotency_key)
+        if idempotency_key and (answer := await self._answer_to(conversation, question)):
+            yield answer.message.text
+            yield await answered(dialogue, question, answer)
+            return
         async for item in stream_turn(dialogue, question):
             if isinstance(item, Turn):
                 self._observe(turn_event(self._tenant, conversation, item))
             yield item
+
+    async def _answer_to(self, conversation: str, question: Entry) -> Entry | None:
+        """The answer that a turn stored for this question, if it did so in an earlier try."""
+        later = await self.read(conversation, first_seq=question.seq + 1, limit=limits.ANSWER_REACH)
+        for entry in later:
+            if is_question(entry.message):
+                return None
+            if ends_round(entry.message):
+                return entry
+        return None
 
     async def _asked(
         self, conversation: str, message: str | MessageLike, idempotency_key: str | None
@@ -401,6 +432,8 @@ class Memory:
         chosen = self._meant(model) or self._model
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
+        if options.get("recall_tools"):
+            options["tools"] = joined(options.get("tools", ()), self.tools(conversation))
         return Dialogue(
             append=lambda *messages: self.append(conversation, messages),
             build=lambda budget, **request: self.context(conversation, budget, **request),
@@ -423,8 +456,17 @@ class Memory:
     # -- digests ------------------------------------------------------------------------------
 
     async def digest(self, conversation: str) -> int:
-        """Make now the digests that are owed; returns how many were made."""
-        return await self._builder.pay(self._key(conversation))
+        """Make now the digests that are owed; returns how many were made.
+
+        `ConflictError` if somebody else is making them and does not come to an end soon.
+        """
+        key = self._key(conversation)
+        for _ in range(_DIGEST_TRIES):
+            try:
+                return await self._builder.pay(key)
+            except ConflictError:
+                await asyncio.sleep(_DIGEST_PAUSE)
+        return await self._builder.pay(key)
 
     async def digests(self, conversation: str) -> list[Digest]:
         """The conversation's digests by version, failed and undone ones too."""
@@ -480,8 +522,13 @@ class Memory:
         """
         return await self._engine.rebuild(self._key(conversation), only_offline=only_offline)
 
-    async def work(self, *, once: bool = False) -> int:
-        """Make the digests that are owed to any conversation of any tenant; for ever, or once."""
+    async def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
+        """Make the digests that are owed; for ever, or once.
+
+        `all_tenants`: not this tenant's alone, but those of every tenant of the store. Their
+        messages then reach this memory's model, if it has one.
+        """
+        self._worker.tenant = None if all_tenants else self._tenant
         if once:
             return await self._worker.once()
         await self._worker.run()
@@ -552,6 +599,29 @@ class Memory:
         if conversation is not None:
             clean_name(conversation, "conversation")
         return await self._store.search(self._tenant, query, conversation=conversation, limit=limit)
+
+    def tools(
+        self, conversation: str, *, zone: str = "UTC", tokens_max: int = limits.RECALL_TOKENS
+    ) -> Toolbox:
+        """Tools by which a model can look into this conversation, and into no other.
+
+        Dates are understood and times written in `zone`; a result takes at most `tokens_max`.
+        """
+        return recall_tools(
+            self,
+            conversation,
+            zone=zone,
+            tokens_max=tokens_max,
+            clock=self._clock,
+            count=self._count,
+        )
+
+    async def stats(self, conversation: str, *, price: float = stats.PRICE) -> Stats:
+        """How large the conversation is, and what an answer costs at `price` a million tokens."""
+        head = await self.head(conversation)
+        if head is None:
+            raise UnknownConversation(f"there is no conversation {conversation!r}")
+        return await stats.measured(self, head, price=price)
 
     # -- proving ------------------------------------------------------------------------------
 

@@ -5,10 +5,12 @@ A unit is what no cut may part: a tool call with all of its results, or a single
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from firnline import limits
 from firnline.budget import Budget
 from firnline.errors import InputError
 from firnline.log import Digest, Entry
@@ -19,20 +21,24 @@ from firnline.text import Json
 
 
 class Unit(NamedTuple):
-    """Entries that stay together. `problem` says why no provider would take them, if none would."""
+    """Entries that stay together. `problem` says why no provider would take them, if none would.
+
+    They are in the order in which a provider wants them: each call, its results, and then what was
+    said while the tool was at work.
+    """
 
     entries: tuple[Entry, ...]
     problem: str = ""
 
     @property
     def first_seq(self) -> int:
-        """The sequence number of its first entry."""
-        return self.entries[0].seq
+        """The lowest of its sequence numbers."""
+        return min(entry.seq for entry in self.entries)
 
     @property
     def last_seq(self) -> int:
-        """The sequence number of its last entry."""
-        return self.entries[-1].seq
+        """The highest of its sequence numbers."""
+        return max(entry.seq for entry in self.entries)
 
     @property
     def tokens(self) -> int:
@@ -45,31 +51,88 @@ UNANSWERED = "a tool call without all of its results"
 
 
 def units(entries: Iterable[Entry]) -> list[Unit]:
-    """The entries, in order, as units."""
-    found: list[Unit] = []
-    unit: list[Entry] = []
-    waiting: set[str] = set()
-    for entry in entries:
-        results = set(result_ids(entry.message))
-        if waiting and results and results <= waiting:
-            unit.append(entry)
-            waiting -= results
-            if not waiting:
-                found.append(Unit(tuple(unit)))
-            continue
-        if waiting:
-            found.append(Unit(tuple(unit), UNANSWERED))
-            waiting = set()
-        calls = call_ids(entry.message)
-        if results:
-            found.append(Unit((entry,), ORPHAN))
-        elif calls:
-            unit, waiting = [entry], set(calls)
+    """The entries as units, in the order in which they begin."""
+    log = list(entries)
+    answers = _answers(log)
+    answered_by = {at: call for call, found in answers.items() for at in found}
+    units_: list[Unit] = []
+    at = 0
+    while at < len(log):
+        if at in answers:
+            end = _reach(answers, at)
+            inside = range(at, end + 1)
+            half = [i for i in inside if i not in answers and i not in answered_by]
+            half = [i for i in half if _problem(log[i].message)]
+            units_.append(Unit(_in_order(log, answers, inside, {*answered_by, *half})))
+            units_ += [Unit((log[i],), _problem(log[i].message)) for i in half]
+            at = end + 1
         else:
-            found.append(Unit((entry,)))
-    if waiting:
-        found.append(Unit(tuple(unit), UNANSWERED))
-    return found
+            units_.append(Unit((log[at],), _problem(log[at].message)))
+            at += 1
+    return _with_half_answers(units_)
+
+
+def _answers(log: Sequence[Entry]) -> dict[int, list[int]]:
+    """For each place with calls that are all answered, the places of their results."""
+    waiting: list[tuple[int, Counter[str], list[int]]] = []
+    complete: dict[int, list[int]] = {}
+    for at, entry in enumerate(log):
+        if results := Counter(result_ids(entry.message)):
+            for call in reversed(waiting):
+                place, open_ids, found = call
+                if results <= open_ids:
+                    open_ids -= results
+                    found.append(at)
+                    if not +open_ids:
+                        complete[place] = found
+                        waiting.remove(call)
+                    break
+        elif ids := call_ids(entry.message):
+            waiting = [call for call in waiting if at - call[0] < limits.TOOL_CALL_REACH]
+            waiting.append((at, Counter(ids), []))
+    return complete
+
+
+def _reach(answers: Mapping[int, Sequence[int]], start: int) -> int:
+    """The last place of the unit that begins at `start`: calls inside it bring their results."""
+    end, at = max(answers[start]), start
+    while at <= end:
+        end = max(end, *answers.get(at, [end]))
+        at += 1
+    return end
+
+
+def _in_order(
+    log: Sequence[Entry], answers: Mapping[int, Sequence[int]], inside: range, others: set[int]
+) -> tuple[Entry, ...]:
+    """Calls with their results first, then what came in between."""
+    paired = [place for at in inside if at in answers for place in (at, *answers[at])]
+    between = [at for at in inside if at not in answers and at not in others]
+    return tuple(log[at] for at in (*paired, *between))
+
+
+def _problem(message: Message) -> str:
+    """What is wrong with a message that is not part of a whole tool call."""
+    if result_ids(message):
+        return ORPHAN
+    return UNANSWERED if call_ids(message) else ""
+
+
+def _with_half_answers(found: Sequence[Unit]) -> list[Unit]:
+    """A call that is not fully answered takes the results that directly follow it along."""
+    joined: list[Unit] = []
+    for unit in found:
+        before = joined[-1] if joined else None
+        ours = set(result_ids(unit.entries[0].message)) if unit.problem == ORPHAN else set()
+        if before and before.problem == UNANSWERED and ours <= set(_called(before)) and ours:
+            joined[-1] = Unit((*before.entries, *unit.entries), UNANSWERED)
+        else:
+            joined.append(unit)
+    return joined
+
+
+def _called(unit: Unit) -> list[str]:
+    return [id_ for entry in unit.entries for id_ in call_ids(entry.message)]
 
 
 def call_ids(message: Message) -> list[str]:
@@ -267,7 +330,7 @@ def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
         over = tokens_max is not None and taken + unit.tokens > tokens_max
         if unit.last_seq >= keep_from or waits or (over and end >= 0):
             break
-        end, taken = unit.last_seq, taken + unit.tokens
+        end, taken = max(end, unit.last_seq), taken + unit.tokens
     return end if taken >= FOLD_TOKENS_MIN else -1
 
 
@@ -277,12 +340,14 @@ def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
     At least `entries_min` of them are kept, whatever they take.
     """
     start, used = view.next_seq, 0
-    for unit in reversed(units(entry for entry in view.entries if entry.seq >= view.first_open)):
+    found = units(entry for entry in view.entries if entry.seq >= view.first_open)
+    for unit in reversed(found):
         used += unit.tokens
         if used > tokens_max and view.next_seq - start >= entries_min:
             break
-        start = unit.first_seq
-    return start
+        start = min(start, unit.first_seq)
+    # A call that nobody answered can lie inside another one's unit; no cut goes through that.
+    return min([start, *(unit.first_seq for unit in found if unit.last_seq >= start)])
 
 
 def covering(digests: Sequence[Digest]) -> tuple[Digest, ...]:

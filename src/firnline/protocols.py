@@ -340,8 +340,8 @@ class Store(Protocol):
         is no such conversation.
         """
 
-    async def owed(self, now: datetime, limit: int = 100) -> list[Key]:
-        """The conversations of all tenants whose digesting is due, longest due first."""
+    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """The conversations of a tenant, or of all, whose digesting is due, longest due first."""
         ...
 
     async def settle(self, key: Key, last_seq: int) -> bool:

@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from firnline import limits
-from firnline.assembly import Sizes, excerpt, render_digest
-from firnline.digest import OFFLINE, check, items, offline_summarizer
+from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
 from firnline.digest.marks import is_put_in
 from firnline.digest.prose import count_words
-from firnline.digest.receipt import receipt
+from firnline.digest.receipt import continued, receipt
 from firnline.errors import FirnlineError, ModelError
 from firnline.log import Digest, Entry, Key
 from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
 from firnline.plan import Fold, result_ids
 from firnline.protocols import Brief, Extractor, Store, Summarizer, Written
+from firnline.rendering import Sizes, excerpt, render_digest
 from firnline.tokens import TokenCounter
 
 logger: Final = logging.getLogger("firnline.digest")
@@ -48,6 +48,7 @@ class Scribe:
         self._store = store
         self._summarizer, self._extractor = summarizer, extractor
         self._offline = offline_summarizer(count.text)
+        self._by_rules = offline_extractor()
         self._count, self._sizes = count, Sizes(count)
         self._spend, self._breaker = spend, breaker
 
@@ -75,7 +76,7 @@ class Scribe:
             digest,
             text=text,
             data=items.to_json(state.items, state.set_aside),
-            receipt={**state.receipt, "span": [digest.first_seq, digest.last_seq]},
+            receipt=_over_span(state.receipt, digest),
             made_by=state.made_by,
             calls=state.calls,
             spent_tokens=state.spent_tokens,
@@ -123,7 +124,6 @@ class Scribe:
     ) -> _State:
         """Summarise and extract some entries on top of what there is."""
         told = _told(fresh)
-        source = told or tuple(map(_as_entry, work.takes))
         earlier = (state.text,) if state.written else tuple(d.text for d in work.takes)
         words_min, words_max = _target(work.words, (*told, *window), earlier)
         brief = Brief(
@@ -141,7 +141,7 @@ class Scribe:
         )
         found, aside = items.checked(extracted.items, told)
         merged = items.merge(state.items, found)
-        paper: dict[str, Any] = receipt(source, summary.text, merged, carried=state.residue)
+        paper = await self._receipt(state, brief, summary.text, merged)
         paper["residue"] = self._bounded_residue(paper["residue"], work.fold.residue_tokens)
         return _State(
             written=True,
@@ -149,10 +149,22 @@ class Scribe:
             items=merged,
             set_aside=(*state.set_aside, *aside)[-limits.SET_ASIDE_MAX :],
             receipt=paper,
+            before=() if work.fold.slides else (paper,),
             made_by=summary.made_by,
             calls=state.calls + summary.calls + extracted.calls,
             spent_tokens=state.spent_tokens + summary.spent_tokens + extracted.spent_tokens,
         )
+
+    async def _receipt(
+        self, state: _State, brief: Brief, text: str, known: Sequence[items.Item]
+    ) -> dict[str, Any]:
+        """What is kept and lost by now; reading it all takes a while, so not on the event loop."""
+        entries = brief.window or brief.entries
+        earlier = () if brief.window else brief.earlier
+        before = () if brief.window else state.before
+        paper = await asyncio.to_thread(receipt, entries, text, known, state.residue, earlier)
+        last = entries[-1].seq if entries else brief.first_seq
+        return continued(paper, before, brief.first_seq, last)
 
     def _bounded_residue(self, residue: Sequence[Any], tokens_max: int) -> list[Any]:
         """As much of what is quoted beside the summary as there is room for; the best is first."""
@@ -170,8 +182,9 @@ class Scribe:
             self._count_call(key)
             written = await _wrapped(self._extractor, brief)
         except ModelError as error:
-            logger.warning("no important data extracted for %s: %s", key.conversation, error)
-            return Written()
+            name = key.conversation
+            logger.warning("important data of %s is extracted by rules: %s", name, error)
+            return await self._by_rules(brief)
         self._record(key, written)
         return written
 
@@ -193,7 +206,7 @@ class Scribe:
                 calls=first.calls + second.calls,
                 spent_tokens=first.spent_tokens + second.spent_tokens,
             )
-        if any(problem.code in _WRONG for problem in problems):
+        if _is_wrong(best.text, brief, problems):
             why = check.complaint(problems)
             logger.warning("%s: %s; summarised offline", key.conversation, why)
             offline = await self._offline(brief)
@@ -265,6 +278,7 @@ class _State:
     items: tuple[items.Item, ...] = ()
     set_aside: tuple[Any, ...] = ()
     receipt: dict[str, Any]
+    before: tuple[Mapping[str, Any], ...] = ()
     made_by: str = OFFLINE
     calls: int = 0
     spent_tokens: int = 0
@@ -280,7 +294,8 @@ class _State:
             aside += tuple(put_aside) if isinstance(put_aside, list) else ()
             left = digest.receipt.get("residue")
             residue += left if isinstance(left, list) else []
-        return cls(items=known, set_aside=aside, receipt={"residue": residue})
+        papers = tuple(digest.receipt for digest in takes)
+        return cls(items=known, set_aside=aside, receipt={"residue": residue}, before=papers)
 
     @property
     def residue(self) -> Sequence[Any]:
@@ -290,7 +305,8 @@ class _State:
 async def _wrapped(writer: Summarizer, brief: Brief) -> Written:
     """What a summariser or extractor writes; whatever it does wrong is a `ModelError`."""
     try:
-        return await writer(brief)
+        written = await writer(brief)
+        return Written(text=written) if isinstance(written, str) else _checked(written)
     except FirnlineError:
         raise
     except Exception as error:
@@ -299,13 +315,26 @@ async def _wrapped(writer: Summarizer, brief: Brief) -> Written:
         ) from error
 
 
+def _checked(written: object) -> Written:
+    if not isinstance(written, Written):
+        raise ModelError(f"a writer of digests returned {type(written).__name__}, not Written")
+    return written
+
+
 def _told(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries that tell something new: not the system's, and nothing that memory put there."""
-    return tuple(
-        entry
-        for entry in entries
-        if entry.message.role not in ("system", "developer") and not is_put_in(entry.message)
-    )
+    """The entries that tell something new.
+
+    Not the system's with which the log begins, for they are in every context, and nothing that
+    memory itself put there.
+    """
+    start = 0
+    while start < len(entries) and _begins_log(entries[start], start):
+        start += 1
+    return tuple(entry for entry in entries[start:] if not is_put_in(entry.message))
+
+
+def _begins_log(entry: Entry, at: int) -> bool:
+    return entry.seq == at and entry.message.role in ("system", "developer")
 
 
 def _target(
@@ -318,10 +347,12 @@ def _target(
     return words[0] if words[0] <= most else most * 3 // 4, most
 
 
-def _as_entry(digest: Digest) -> Entry:
-    """A digest's text in the place of an entry, for the receipt of a digest of digests."""
-    message = Message.assistant(digest.text)
-    return Entry(digest.first_seq, message, digest.tokens, digest.tokens, "", "")
+def _over_span(paper: Mapping[str, Any], digest: Digest) -> dict[str, Any]:
+    """The receipt for the whole span of the digest."""
+    span = [digest.first_seq, digest.last_seq]
+    entries = digest.last_seq - digest.first_seq + 1
+    covers = {"first_seq": span[0], "last_seq": span[1], "entries": entries}
+    return {**paper, "covers": {**paper.get("covers", {}), **covers}, "span": span}
 
 
 def refuse(key: Key, wait: float) -> None:
@@ -332,6 +363,13 @@ def refuse(key: Key, wait: float) -> None:
             retry_after=wait,
             asked=False,
         )
+
+
+def _is_wrong(text: str, brief: Brief, problems: Sequence[check.Problem]) -> bool:
+    """Whether a summary cannot be taken, not even cut: also if next to nothing is in it."""
+    if any(problem.code in _WRONG for problem in problems):
+        return True
+    return count_words(text) < brief.words_min // 3
 
 
 def _severity(problems: Sequence[check.Problem]) -> int:

@@ -15,6 +15,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from firnline import limits
 from firnline import memory as asynchronous
 from firnline.budget import Budget, BudgetLike
 from firnline.context import Context
@@ -26,10 +27,11 @@ from firnline.options import MemoryOptions
 from firnline.plan import Strategy
 from firnline.proof import Verification
 from firnline.protocols import Clock, Finding, Progress, Retriever, Store
+from firnline.recall.stats import PRICE, Stats
 from firnline.store import open_store
 from firnline.text import Json
 from firnline.tokens import TokenCount, count_tokens
-from firnline.tools import Tool
+from firnline.tools import Tool, Toolbox
 from firnline.transfer import Manifest
 from firnline.turn import Turn, TurnOptions
 from firnline.wire import MessageLike
@@ -309,9 +311,9 @@ class Memory:
         """Make the digests in force anew from the log."""
         return self._run(self._memory.rebuild(conversation, only_offline=only_offline))
 
-    def work(self, *, once: bool = False) -> int:
-        """Make the digests that are owed to any conversation of any tenant; for ever, or once."""
-        return self._run(self._memory.work(once=once))
+    def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
+        """Make the digests that are owed; for ever, or once."""
+        return self._run(self._memory.work(once=once, all_tenants=all_tenants))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -359,6 +361,17 @@ class Memory:
     def recall(self, conversation: str | None, query: str, *, limit: int = 10) -> list[Hit]:
         """Old entries that have words of `query`, best first."""
         return self._run(self._memory.recall(conversation, query, limit=limit))
+
+    def tools(
+        self, conversation: str, *, zone: str = "UTC", tokens_max: int = limits.RECALL_TOKENS
+    ) -> Toolbox:
+        """Tools by which a model can look into this conversation; plain functions by name."""
+        tools = self._memory.tools(conversation, zone=zone, tokens_max=tokens_max)
+        return tools.through(self._run)
+
+    def stats(self, conversation: str, *, price: float = PRICE) -> Stats:
+        """How large the conversation is, and what an answer costs."""
+        return self._run(self._memory.stats(conversation, price=price))
 
     # -- proving ------------------------------------------------------------------------------
 

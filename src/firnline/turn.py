@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypedDict
 
 from firnline import limits
-from firnline.assembly import Sizes, excerpt
 from firnline.budget import Budget, BudgetLike
 from firnline.context import Context
 from firnline.errors import BudgetError, ModelError
@@ -22,6 +21,7 @@ from firnline.log import Appended, Entry
 from firnline.message import Message
 from firnline.models.given import ModelLike
 from firnline.protocols import ChatModel, Completion, Event, Retriever
+from firnline.rendering import Sizes
 from firnline.tools import Tool, answer
 
 logger: Final = logging.getLogger("firnline.turn")
@@ -60,6 +60,8 @@ class TurnOptions(TypedDict, total=False):
     """What the model may call."""
     recall: bool
     """Whether old entries that fit the question are recalled; they are."""
+    recall_tools: bool
+    """Whether the tools of `Memory.tools` are offered beside the given ones; by default not."""
     task: str
     """The task at hand; else the project's."""
     retriever: Retriever
@@ -123,6 +125,12 @@ async def run(dialogue: Dialogue, question: Entry) -> Turn:
     if turn is None:
         raise ModelError("the model gave no answer")
     return turn
+
+
+async def answered(dialogue: Dialogue, question: Entry, answer: Entry) -> Turn:
+    """The turn of an earlier try, whose answer is stored: the model is not asked again."""
+    _, context = await _context(dialogue, dialogue.options.get("tools", ()))
+    return Turn(question=question, answer=answer, context=context, calls=0)
 
 
 async def stream(
@@ -211,7 +219,7 @@ async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel
     budget = options.get("budget") or Budget.of(dialogue.model.name)
     try:
         context = await dialogue.build(budget, **request)
-        if larger is None or not context.degraded:
+        if larger is None or not context.crowded:
             return dialogue.model, context
     except BudgetError:
         if larger is None:
@@ -240,18 +248,10 @@ async def _tool_round(
     await dialogue.append(message)
     answers = await asyncio.gather(*(answer(call, tools) for call in message.tool_calls))
     results = [
-        _bounded(Message.tool(text, tool_call_id=call.id), dialogue.sizes)
+        Message.tool(text, tool_call_id=call.id)
         for call, text in zip(message.tool_calls, answers, strict=True)
     ]
     return tuple(await dialogue.append(*results))
-
-
-def _bounded(message: Message, sizes: Sizes) -> Message:
-    """A tool's result, shortened in the middle if it is longer than a turn can bear."""
-    if sizes.of(message) <= limits.TOOL_RESULT_TOKENS:
-        return message
-    short = excerpt(message, limits.TOOL_RESULT_TOKENS, sizes, None)
-    return short.message if short else message
 
 
 def _without_calls(message: Message) -> Message:

@@ -34,6 +34,8 @@ async def look(
     first_open = used[-1].last_seq + 1 if used else 0
     before = await store.tokens_between(key, 0, first_open - 1) if first_open else 0
     entries = await _tail(store, key, min(head.tokens - before, tail_tokens), head.seq)
+    if not entries:  # it was erased a moment ago
+        return View(next_seq=0, fold_tokens=fold_tokens)
     last = entries[-1]
     return View(
         next_seq=last.seq + 1,

@@ -27,7 +27,10 @@ _ROUNDS_MAX: Final = 1_000  # then it looks around again
 
 
 class Worker:
-    """Looks for conversations whose digesting is due, and calls `pay` for each."""
+    """Looks for conversations whose digesting is due, and calls `pay` for each.
+
+    Of one `tenant`, or of all of them if it is None.
+    """
 
     def __init__(
         self,
@@ -35,6 +38,7 @@ class Worker:
         pay: Callable[[Key], Awaitable[int]],
         *,
         clock: Clock,
+        tenant: str | None = None,
         concurrency: int = 4,
         poll_seconds: float = 1.0,
         backoff: Backoff | None = None,
@@ -43,6 +47,7 @@ class Worker:
         self._concurrency, self._poll_seconds = concurrency, poll_seconds
         self._backoff = backoff or Backoff()
         self._failures: dict[Key, int] = {}
+        self.tenant = tenant
         self._poked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -81,7 +86,7 @@ class Worker:
         """Do all that is due now; returns how many digests were made."""
         made = 0
         for _ in range(_ROUNDS_MAX):
-            due = await self._store.owed(self._clock(), self._concurrency * 4)
+            due = await self._store.owed(self._clock(), self._concurrency * 4, self.tenant)
             if not due:
                 break
             made += await self._paid(due)
@@ -103,11 +108,14 @@ class Worker:
         except ConflictError:
             await self._postpone(key, _BUSY_SECONDS)
             return 0
-        except FirnlineError as error:
+        except Exception as error:
+            if not isinstance(error, FirnlineError):
+                logger.exception("%s: a mistake in what plans or writes its digests", key)
             if len(self._failures) > _KNOWN_MAX:
                 self._failures.clear()
             attempt = self._failures[key] = self._failures.get(key, 0) + 1
-            wait = max(self._backoff.delay(attempt), error.context.get("retry_after", 0.0))
+            told = getattr(error, "context", {}).get("retry_after", 0.0)
+            wait = max(self._backoff.delay(attempt), told)
             logger.warning("%s is not digested: %s; again in %.0f s", key, error, wait)
             await self._postpone(key, wait)
             return 0

@@ -134,6 +134,38 @@ async def test_a_result_larger_than_the_budget_keeps_its_call(memory):
     assert context.seqs == (0, 1)
 
 
+async def test_the_gap_behind_the_question_is_named(url):
+    async with Memory.open(url, background=True, worker=False) as memory:
+        await memory.append(
+            "c", [Message.user("First."), Message.assistant("Yes."), Message.user("Go.")]
+        )
+        for number in range(100):
+            await memory.append(
+                "c", [called(str(number)), Message.tool("x " * 20, tool_call_id=str(number))]
+            )
+        context = await memory.context("c", 2_000)
+        shown = context.seqs
+        assert shown[0] == 2
+        hole = (3, shown[1] - 1)
+        assert any(f"entries {hole[0]} to {hole[1]} are" in why for why in context.degraded)
+        notes = [m["content"] for m in context.to_openai() if m["role"] == "user"]
+        assert any(f"Messages {hole[0]} to {hole[1]} are not shown" in str(note) for note in notes)
+        assert openai_problems(context.to_openai()) == []
+
+
+async def test_every_system_message_is_told_or_shown(url):
+    async with Memory.open(url) as memory:
+        await memory.append("c", [Message.system(f"Rule {n}.") for n in range(12)])
+        await memory.append("c", Message.user("Hi."))
+        context = await memory.context("c", 2_000)
+        assert set(range(12)) <= set(context.seqs)
+        await memory.append("c", Message.system("We decided that nobody says 42."))
+        await play(memory, "c", 40)
+        await memory.context("c", 2_000)
+        (first, *_) = await memory.in_force("c")
+        assert first.receipt["kinds"]["decisions"]["total"] >= 1
+
+
 # -- explained, stable ----------------------------------------------------------------------------
 
 
@@ -161,7 +193,7 @@ async def test_recalled_entries_come_last_but_for_the_question_and_are_marked_as
 
 
 async def test_what_was_recalled_is_not_extracted_again(memory):
-    from firnline.assembly import render_recalled  # noqa: PLC0415
+    from firnline.rendering import render_recalled  # noqa: PLC0415
 
     await memory.append("c", Message.user("I prefer green tea."))
     again = render_recalled(await memory.read("c"))
@@ -282,6 +314,12 @@ async def test_a_strategy_of_ones_own(url):
             await memory.set_strategy("c", "no-such")
         with pytest.raises(InputError, match="none of"):
             await memory.set_strategy("c", Strategy("unknown", newest_only))
+        with pytest.raises(InputError, match="other parameters"):
+            await memory.set_strategy("c", Strategy("newest-only", newest_only, {"n": 2}))
+        assert (await memory.strategy("c")).name == "newest-only", "a refusal changes nothing"
+        stranger = Memory(memory.store)
+        await stranger.append("c", Message.assistant("It is stored, whoever plans."))
+        assert (await stranger.strategy("c")).name == "layered"
 
 
 async def test_wrong_parameters_are_refused_with_the_reason():

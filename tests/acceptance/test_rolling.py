@@ -291,6 +291,24 @@ async def test_closing_never_waits_for_a_worker_that_was_just_poked(url):
             await asyncio.wait_for(memory._worker.stop(), 5)
 
 
+@pytest.mark.promise("tenants-apart")
+async def test_a_worker_leaves_other_tenants_to_their_own(tmp_path):
+    url = f"sqlite:///{tmp_path}/store.db"
+    seen = []
+
+    async def model(messages):
+        seen.append(str(messages))
+        return "A summary."
+
+    async with Memory.open(url, tenant="b", strategy=strategies.rolling(), worker=False) as private:
+        for number in range(4):
+            await round_(private, number)
+    async with Memory.open(url, tenant="a", model=model) as memory:
+        assert await memory.work(once=True) == 0
+        assert seen == []
+        assert await memory.work(once=True, all_tenants=True) == 1
+
+
 async def test_a_worker_elsewhere_plans_as_the_application_does(tmp_path):
     """It knows only the store: the application's default strategy is noted there."""
     url = f"sqlite:///{tmp_path}/store.db"

@@ -120,7 +120,7 @@ async def test_what_is_due_is_found_however_many_conversations_there_are(tmp_pat
         await store.owe(keys[2], NOW + timedelta(days=1))
         await store.close()
         with closing(Steps(tmp_path / f"{count}.db")) as steps:
-            costs.append(steps.of(lambda con: debt.owed(con, NOW, 10)))
+            costs.append(steps.of(lambda con: debt.owed(con, NOW, 10, None)))
     assert costs[0] == costs[1]
 
 

@@ -156,14 +156,59 @@ async def test_a_turn_that_is_cancelled_keeps_the_question(memory):
     assert [e.message.text for e in await memory.read("c")] == ["Hello?"]
 
 
-async def test_a_repeated_turn_stores_its_question_once(memory):
+async def test_a_repeated_turn_is_stored_and_asked_once(memory):
+    asked = []
+
     async def model(messages):
+        asked.append(messages)
         return "Hello."
 
-    for _ in range(2):
-        await memory.turn("c", "Hi.", model, idempotency_key="k1")
-    texts = [e.message.text for e in await memory.read("c")]
-    assert texts.count("Hi.") == 1
+    turns = [await memory.turn("c", "Hi.", model, idempotency_key="k1") for _ in range(2)]
+    assert [e.message.text for e in await memory.read("c")] == ["Hi.", "Hello."]
+    assert turns[0].answer == turns[1].answer
+    assert len(asked) == 1
+
+
+async def test_a_tool_result_is_stored_whole_however_long(memory):
+    rows = "\n".join(f"row {number}" for number in range(9_000))
+    said = []
+
+    async def model(messages, tools=()):
+        said.append(messages)
+        if len(said) == 1:
+            return Message.assistant(tool_calls=[ToolCall.of("1", "table", {})])
+        return "Nine thousand rows."
+
+    turn = await memory.turn(
+        "c", "Get it.", model, tools=[Tool("table", lambda: rows)], budget=4_000
+    )
+    assert turn.tool_results[0].message.text == rows
+    assert "are left out here" in said[1][-1]["content"]
+
+
+async def test_what_the_user_says_while_a_tool_works_does_not_part_it_from_its_call(memory):
+    started, go = asyncio.Event(), asyncio.Event()
+    seen = []
+
+    async def slow():
+        started.set()
+        await go.wait()
+        return "done"
+
+    async def model(messages, tools=()):
+        seen.append(messages)
+        if len(seen) == 1:
+            return Message.assistant(tool_calls=[ToolCall.of("1", "slow", {})])
+        return "Both answered."
+
+    task = asyncio.create_task(memory.turn("c", "Do it.", model, tools=[Tool("slow", slow)]))
+    await started.wait()
+    await memory.append("c", Message.user("And also: hi."))
+    go.set()
+    await task
+    assert [m["role"] for m in seen[1]] == ["user", "assistant", "tool", "user"]
+    assert seen[1][2]["content"] == "done"
+    assert openai_problems(seen[1]) == []
 
 
 async def test_without_a_model_a_turn_says_what_to_do(memory):

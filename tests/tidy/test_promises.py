@@ -42,7 +42,8 @@ def test_the_documents_print_the_promises():
 
 
 STAGE = (
-    "A1 A2 A3 A4 A5 A6 A7 A8 A9 B1 B2 B7 B9 D1 D2 D3 D4 D5 D6 E1 E2 E3 E4 E5 E6 E7 E8 X1 X2 X3 X4"
+    "A1 A2 A3 A4 A5 A6 A7 A8 A9 B1 B2 B3 B4 B6 B7 B8 B9 "
+    "D1 D2 D3 D4 D5 D6 E1 E2 E3 E4 E5 E6 E7 E8 X1 X2 X3 X4"
 )
 
 

@@ -12,7 +12,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (680, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (760, "every verb of the library, each a few lines and a docstring"),
     "sync.py": (480, "the same verbs, one line each"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
@@ -26,7 +26,18 @@ EXTRAS = {  # module: what it imports inside a function, and why
 LAYERS = [
     {"errors", "limits", "text", "message", "log", "promises"},
     {"proof", "protocols", "tokens", "wire", "budget", "plan"},
-    {"store", "models", "digest", "strategies", "context", "assembly", "view", "tools"},
+    {
+        "store",
+        "models",
+        "digest",
+        "strategies",
+        "context",
+        "rendering",
+        "assembly",
+        "view",
+        "tools",
+        "recall",
+    },
     {
         "holding",
         "scribe",

@@ -130,7 +130,7 @@ def _context_json(context: Context) -> dict[str, Any]:
 
 def _strategy(options: argparse.Namespace) -> None:
     head, stored = with_memory(options, lambda memory: _chosen(memory, options))
-    own = bool(head.strategy)
+    own = "name" in (head.strategy or {})
     if options.json:
         fields = {"strategy": stored["name"], "parameters": stored["parameters"], "own": own}
         print_json({"conversation": options.conversation, **fields})
@@ -159,7 +159,7 @@ async def _chosen(memory: Memory, options: argparse.Namespace) -> tuple[Head, di
         kept = {} if options.name else _parameters(before)
         chosen = strategy_named(name, {**kept, **_settings(options.set)})
         head = await memory.set_strategy(options.conversation, chosen)
-    stored = head.strategy or (await memory.strategy(options.conversation)).to_json()
+    stored = (await memory.strategy(options.conversation)).to_json()
     return head, {"name": str(stored["name"]), "parameters": _parameters(stored)}
 
 

@@ -116,7 +116,7 @@ async def _pay_all(memory: Memory) -> None:
     while due := await memory.store.owed(utc_now(), _PAGE):
         if due == before and not made:
             break
-        before, made = due, await memory.work(once=True)
+        before, made = due, await memory.work(once=True, all_tenants=True)
 
 
 def add(command: Command) -> None:

@@ -14,7 +14,7 @@ from firnline.digest import claims, marks, prose, rules
 from firnline.digest.items import Item
 from firnline.digest.lexicon import COMMON
 from firnline.log import Entry
-from firnline.message import encode_json
+from firnline.message import Message, encode_json
 from firnline.text import Json
 
 KINDS: Final = ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions")
@@ -24,6 +24,7 @@ _PLURAL: Final = {"name": "names", "number": "numbers", "date": "dates", "url": 
 _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates", "numbers")
 """What is carried along when it is lost, the most valuable first."""
 _SAME_SHARE: Final = 0.7
+_NOWHERE: Final = -1
 
 
 class _Thing(NamedTuple):
@@ -41,24 +42,52 @@ def receipt(
     text: str,
     items: Iterable[Item],
     carried: Iterable[Mapping[str, Json]] = (),
+    earlier: Iterable[str] = (),
 ) -> dict[str, Json]:
     """What a digest with this text and these items keeps and loses of the entries.
 
     ``covers`` says what it stands for; ``kinds`` has for each kind how many things there are, how
     many are kept, and which are lost; ``residue`` are quotes of lost things that matter, with
     their sequence numbers, the most valuable first. `carried` is the residue of the digest before
-    it: what is still not in the text goes on. All lists are bounded; the counts are exact.
+    it: what is still not in the text goes on. `earlier` are the texts of digests that go on in this
+    one: what they say and this one does not is lost, too. All lists are bounded; the counts are
+    exact.
     """
     kept_items = [item for item in items if item.superseded_by is None]
     memory = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
     known = claims.known([memory])
-    things = _things(entries)
+    things = _things([*map(_as_entry, earlier), *entries])
     lost = [thing for thing in things if not _kept(thing, known)]
     return {
         "covers": _covers(entries),
         "kinds": {kind: _tally(kind, things, lost) for kind in KINDS},
         "residue": _residue(lost, carried, known),
     }
+
+
+def continued(
+    paper: Mapping[str, Any], before: Iterable[Mapping[str, Any]], first_seq: int, last_seq: int
+) -> dict[str, Any]:
+    """The receipt of a digest that goes on where others ended, over the whole span.
+
+    What they had lost stays lost and counts.
+    """
+    whole = {**paper, "kinds": {kind: dict(paper["kinds"][kind]) for kind in KINDS}}
+    tokens = paper["covers"]["tokens"]
+    for earlier in before:
+        tokens += (earlier.get("covers") or {}).get("tokens", 0)
+        for kind, old in (earlier.get("kinds") or {}).items():
+            tally = whole["kinds"][kind]
+            tally["total"] += old["total"] - old["kept"]
+            tally["lost"] = [*tally["lost"], *old["lost"]][: limits.LOST_MAX]
+    entries = last_seq - first_seq + 1
+    covers = {"first_seq": first_seq, "last_seq": last_seq, "entries": entries, "tokens": tokens}
+    return {**whole, "covers": covers}
+
+
+def _as_entry(text: str) -> Entry:
+    """An earlier digest's text in the place of an entry; it is nobody's word for word."""
+    return Entry(_NOWHERE, Message.assistant(text), 0, 0, "", "")
 
 
 def _item_text(item: Item) -> str:
@@ -79,7 +108,10 @@ def _tally(kind: str, things: Sequence[_Thing], lost: Sequence[_Thing]) -> dict[
     number = sum(thing.kind == kind for thing in things)
     gone = [thing for thing in lost if thing.kind == kind]
     listed: list[Json] = [
-        {"value": thing.value[: limits.RESIDUE_QUOTE_CHARS_MAX], "seq": thing.seq}
+        {
+            "value": thing.value[: limits.RESIDUE_QUOTE_CHARS_MAX],
+            "seq": None if thing.seq == _NOWHERE else thing.seq,
+        }
         for thing in gone[: limits.LOST_MAX]
     ]
     return {"total": number, "kept": number - len(gone), "lost": listed}
@@ -106,7 +138,7 @@ def _answers(entry: Entry) -> bool:
 def _said(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
     role = entry.message.role
     text = marks.said(entry.message)
-    if role in ("system", "developer") or not text.strip():
+    if not text.strip():
         return
     for sentence in prose.sentences(text):
         for claim in claims.claims(sentence):
@@ -161,7 +193,7 @@ def _residue(
     lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: claims.Known
 ) -> list[Json]:
     """Quotes of what is lost, the most valuable first, so that the end can be left out."""
-    waiting = [thing for thing in lost if thing.kind in _CARRIED_KINDS]
+    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NOWHERE]
     fresh = len(waiting)
     waiting += [thing for thing in _carried(carried) if not _repeats(thing.quote, known)]
     order = sorted(
@@ -214,6 +246,9 @@ def describe(receipt: Mapping[str, Any]) -> str:
 def _lost(tally: Mapping[str, Any]) -> str:
     if not tally["lost"]:
         return ""
-    names = ", ".join(f"{row['value']} [{row['seq']}]" for row in tally["lost"])
+    names = ", ".join(
+        row["value"] if row["seq"] is None else f"{row['value']} [{row['seq']}]"
+        for row in tally["lost"]
+    )
     more = tally["total"] - tally["kept"] - len(tally["lost"])
     return f"; lost: {names}" + (f" and {more:,} more" if more else "")

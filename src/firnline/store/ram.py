@@ -350,9 +350,9 @@ class RamStore:
         if found and (found.owed_at is None or postpone):
             found.owed_at = due
 
-    async def owed(self, now: datetime, limit: int = 100) -> list[Key]:
+    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
         """See `Store.owed`."""
-        known = self._conversations.items()
+        known = [item for item in self._conversations.items() if tenant in (None, item[0].tenant)]
         due = [(found.owed_at, key) for key, found in known if found.owed_at is not None]
         longest_first = sorted(due, key=lambda item: item[0])
         return [key for at, key in longest_first if at <= now][: max(limit, 0)]

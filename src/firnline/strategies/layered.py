@@ -9,6 +9,7 @@ by a factor.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Final
 
 from firnline.budget import Budget
@@ -40,7 +41,8 @@ def layered(
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
         free = max(budget.limit - view.fixed_tokens, 1)
-        cap = min(digest_tokens, max(int(free * digests / 2), 1))
+        # So many have to fit that a layer fills up before room gets short.
+        cap = min(digest_tokens, max(int(free * digests / (fan + 2)), 1))
         fold, reason = None, ""
         if view.open_tokens > free * tail:
             fold = _leaf(view, int(free * tail * keep), cap)
@@ -88,7 +90,9 @@ def _full(in_force: tuple[Digest, ...], tokens_max: int, fan: int) -> tuple[Dige
         if len({digest.layer for digest in group}) == 1:
             return group
     if len(in_force) > 1 and sum(digest.tokens for digest in in_force) > tokens_max:
-        return in_force[:2]
+        # Those that were pressed together least: the oldest would else be rewritten every time.
+        pairs = list(pairwise(in_force))
+        return min(pairs, key=lambda pair: max(digest.layer for digest in pair))
     return ()
 
 

@@ -22,6 +22,8 @@ def window(
     """
     if not 0 < trigger <= 1 or keep_last < 1 or summary_tokens < 1:
         raise InputError("trigger is in (0, 1]; keep_last and summary_tokens are at least 1")
+    if not isinstance(prompt, str) or not isinstance(prefix, str):
+        raise InputError("prompt and prefix are texts")
 
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)

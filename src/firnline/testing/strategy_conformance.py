@@ -33,6 +33,9 @@ from firnline.tokens import counter, reference_encoder
 ROUNDS_MAX = 200
 """Folds after which a plan that still wants more is taken to be endless."""
 
+SYSTEM = "Answer in one sentence."
+TOOL = {"type": "function", "function": {"name": "look_up", "description": "Find an order."}}
+
 _quiet = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -86,9 +89,9 @@ class StrategyConformance:
 
         @settings(_quiet, max_examples=self.examples)
         @given(conversations(), st.integers(60, 5_000), st.integers(0, 400), st.booleans())
-        def prove(messages: list[Message], window: int, reserve: int, ask: bool) -> None:
+        def prove(messages: list[Message], window: int, reserve: int, more: bool) -> None:
             budget = Budget(window, min(reserve, window - 1))
-            asyncio.run(_prove_context(strategy, messages, budget, "which order?" if ask else None))
+            asyncio.run(_prove_contexts(strategy, messages, budget, more=more))
 
         prove()
 
@@ -128,28 +131,46 @@ def _folded(view: View, fold: Fold, tokens: int, *, slides: bool) -> View:
 # -- whole: a memory in which everything happens --------------------------------------------------
 
 
-async def _prove_context(
-    strategy: Strategy, messages: Sequence[Message], budget: Budget, question: str | None
+async def _prove_contexts(
+    strategy: Strategy, messages: Sequence[Message], budget: Budget, *, more: bool
 ) -> None:
+    """Two contexts, one in the midst of the conversation and one at its end.
+
+    `more`: with a question, the system's text and tools.
+    """
+    half = len(messages) // 2
     async with Memory.open("memory:", strategy=strategy, worker=False) as memory:
-        stored = await memory.append("c", messages)
-        try:
-            context = await memory.context("c", budget, question)
-        except BudgetError as error:
-            _prove_blocked(error, stored.entries, budget)
-            return
-        prove_context(context, stored.entries)
+        for part in (messages[:half], messages[half:]):
+            if part:
+                await memory.append("c", part)
+            await _prove_context(memory, budget, more=more)
+            await memory.digest("c")
         assert (await memory.verify("c")).ok
 
 
-def _prove_blocked(error: BudgetError, entries: Sequence[Entry], budget: Budget) -> None:
+async def _prove_context(memory: Memory, budget: Budget, *, more: bool) -> None:
+    entries = await memory.read("c")
+    extra = {"question": "which order?", "system": SYSTEM, "tools": [TOOL]} if more else {}
+    try:
+        context = await memory.context("c", budget, **extra)  # type: ignore[arg-type]
+    except BudgetError as error:
+        _prove_blocked(error, entries, budget, more=more)
+        return
+    prove_context(context, entries)
+    assert not more or context.to_openai()[0]["content"] == SYSTEM
+
+
+def _prove_blocked(
+    error: BudgetError, entries: Sequence[Entry], budget: Budget, *, more: bool
+) -> None:
     """A refusal says what is in the way, and is right about it."""
     must = [entry for entry in entries if entry.message.metadata.get("pinned")]
     asked = [entry for entry in entries if is_question(entry.message)]
     assert error.context["floor"] > budget.limit
     assert error.context["blockers"]
     small = sum(entry.tokens for entry in [*must, *asked[-1:], *_leading_system(entries)])
-    assert small + 60 > budget.limit, "it would have fitted"
+    notes = 150 if more else 90
+    assert small + notes > budget.limit, "it would have fitted"
 
 
 def prove_context(context: Context, entries: Sequence[Entry]) -> None:

@@ -20,13 +20,13 @@ def owe(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool)
     )
 
 
-def owed(connection: apsw.Connection, now: datetime, limit: int) -> list[Key]:
+def owed(connection: apsw.Connection, now: datetime, limit: int, tenant: str | None) -> list[Key]:
     """The conversations that are due, longest due first."""
     # A row that is damaged must not hold up the others: whoever reads its conversation is told.
     rows = connection.execute(
         "SELECT tenant, name FROM conversation INDEXED BY conversation_owed"
-        " WHERE owed_at <= ? ORDER BY owed_at, id LIMIT ?",
-        (microseconds(now), max(limit, 0)),
+        " WHERE owed_at <= ?1 AND (?3 IS NULL OR tenant = ?3) ORDER BY owed_at, id LIMIT ?2",
+        (microseconds(now), max(limit, 0), tenant),
     )
     return [Key(*row) for row in rows]
 

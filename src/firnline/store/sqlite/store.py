@@ -365,9 +365,9 @@ class SqliteStore:
         """See `Store.owe`."""
         await self._write(lambda con: debt.owe(con, key, due, postpone=postpone))
 
-    async def owed(self, now: datetime, limit: int = 100) -> list[Key]:
+    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
         """See `Store.owed`."""
-        return await self._read(lambda con: debt.owed(con, now, limit))
+        return await self._read(lambda con: debt.owed(con, now, limit, tenant))
 
     async def settle(self, key: Key, last_seq: int) -> bool:
         """See `Store.settle`."""

@@ -1,0 +1,176 @@
+"""The words that dates are made of, and their way into plain English.
+
+Folding takes away what people write in different ways: case, accents, kinds of dashes and blanks.
+Other languages are then translated word by word, so that `dates` has one grammar.
+"""
+
+# ruff: noqa: RUF001 - other scripts are meant
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from firnline.digest import lexicon
+
+_SIGNS: Final = str.maketrans(
+    {**dict.fromkeys("‐‒−", "-"), **dict.fromkeys("–—〜", " - "), "’": "'", "、": ",", "。": "."}
+)
+_EDGES: Final = " \t\r\n.,;:!?\"'`()[]«»„“”。？！"
+
+
+def fold(text: str) -> str:
+    """`text` in lower case, without accents, with plain dashes, single blanks and clean ends."""
+    plain = unicodedata.normalize("NFKD", text.translate(_SIGNS).casefold()).translate(_SIGNS)
+    bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
+    return " ".join(bare.split()).strip(_EDGES)
+
+
+def _numbered(lines: str) -> dict[str, int]:
+    """Each line's words stand for the line's number, counted from 1."""
+    pairs = enumerate(lines.strip().splitlines(), 1)
+    return {fold(word): number for number, line in pairs for word in line.split()}
+
+
+MONTHS: Final = (
+    {fold(word): number for word, number in lexicon.MONTHS.items()}
+    | {f"month{number}": number for number in range(1, 13)}  # from 3月
+    | _numbered("""
+январе janv ene
+феврале fevr febr
+марте
+апреле avr abr
+мае
+июне
+июле juil
+августе
+сентябре
+октябре
+ноябре
+декабре dic
+""")
+)
+"""Names of months, folded: 1 is January."""
+
+WEEKDAYS: Final = {
+    fold(word): number - 1
+    for word, number in lexicon.WEEKDAYS.items()
+    if word.removesuffix("s") == word or word.removesuffix("s") not in lexicon.WEEKDAYS
+} | {
+    word: number - 1
+    for word, number in _numbered("""
+mon
+tue tues
+wed weds
+thu thur thurs
+fri
+sat sonnabend
+sun
+""").items()
+}
+"""Names of weekdays, folded: 0 is Monday. Not their plurals: "mondays" is no date."""
+
+NUMBERS: Final = (
+    {"a": 1, "an": 1}
+    | lexicon.SMALL_NUMBERS
+    | lexicon.TENS
+    | _numbered("""
+ein eine einem einer einen un une una один одну 一
+zwei deux dos два две 二 两 兩
+drei trois tres три 三
+vier quatre cuatro четыре 四
+fünf cinq cinco пять 五
+sechs seis шесть 六
+sieben siete семь 七
+acht huit ocho восемь 八
+neun neuf nueve девять 九
+zehn dix diez десять 十
+""")
+)
+"""Number words, folded."""
+
+_ENGLISH: Final = {  # English: the same in other languages, phrases between bars
+    "today": "heute | aujourd'hui | hoy | сегодня | 今天 | 今日 | きょう",
+    "yesterday": "gestern | hier | ayer | вчера | 昨天 | 昨日 | きのう",
+    "tomorrow": "morgen | demain | mañana | завтра | 明天 | 明日 | あした",
+    "day before yesterday": "vorgestern | avant-hier | anteayer | позавчера | 前天 | 一昨日",
+    "now": "jetzt | maintenant | ahora | сейчас | 现在 | 現在",
+    "last": "letzte | letzten | letzter | letztes | vorige | прошлый | прошлую | прошлой | прошлом",
+    "this": "diese | diesen | dieser | dieses | cette | esta | este | эту | этой | этом",
+    "day": "tag | tage | tagen | jour | jours | día | días | день | дня | дней",
+    "week": "woche | wochen | semaine | semaines | semana | semanas | неделю | недели | неделе "
+    "| недель",
+    "month": "monat | monate | monaten | mois | mes | meses | месяц | месяца | месяце | месяцев",
+    "year": "jahr | jahre | jahren | année | ans | año | años | год | года | году | лет",
+    "ago": "vor | il y a | hace | назад",
+    "day ago": "天前 | 日前",
+    "week ago": "周前 | 週前 | 週間前 | 个星期前 | 星期前",
+    "month ago": "个月前 | ヶ月前 | か月前 | カ月前",
+    "year ago": "年前",
+    "last week": "上周 | 上週 | 上星期 | 上个星期 | 先週",
+    "this week": "这周 | 這週 | 本周 | 今週 | 这个星期",
+    "last month": "上个月 | 上個月 | 先月",
+    "this month": "这个月 | 這個月 | 本月 | 今月",
+    "last year": "去年 | 昨年",
+    "this year": "今年",
+    "since": "seit | depuis | desde | с",
+    "until": "bis | hasta | до",
+    "between": "zwischen | entre | между",
+    "from": "von",
+    "and": "und | et | y | и",
+    "of": "de | del",
+    **{
+        day: f"星期{cn} | 周{cn} | 週{cn} | 礼拜{cn} | {jp}曜日 | {jp}曜"
+        for day, cn, jp in zip(
+            ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"),
+            "一二三四五六日",
+            "月火水木金土日",
+            strict=True,
+        )
+    },
+}
+_WORDS: Final = {
+    fold(word): english for english, line in _ENGLISH.items() for word in line.split("|")
+}
+_CJK: Final = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+
+
+def _pattern(words: list[str]) -> str:
+    return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
+
+
+_FOREIGN: Final = re.compile(
+    rf"(?P<word>(?<![^\W_])(?:{_pattern([w for w in _WORDS if not _CJK.search(w)])})(?![^\W_])"
+    rf"|(?:{_pattern([w for w in _WORDS if _CJK.search(w)])}))"
+)
+_SHAPES: Final = tuple(  # what is said in another order or with other signs
+    (re.compile(pattern), to)
+    for pattern, to in (
+        (r"(星期|周|週|礼拜)天", r"\1日"),
+        (r"([0-9]{4}) ?年 ?([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?[日号號]", r" \1-\2-\3 "),
+        (r"([0-9]{4}) ?年 ?([0-9]{1,2}) ?月(?!曜)", r" \1-\2 "),
+        (r"(?<![0-9])([0-9]{4}) ?年(?!前)", r" \1 "),
+        (r"(?<![0-9])([0-9]{1,2}) ?月 ?([0-9]{1,2}) ?[日号號](?!前)", r" month\1 \2 "),
+        (r"(?<![0-9])([0-9]{1,2}) ?月(?!曜)", r" month\1 "),
+    )
+)
+_LATER: Final = tuple(
+    (re.compile(pattern), to)
+    for pattern, to in (
+        (r"\b(?:(?:le|la|el) )?(\w+) (?:dernier|derniere|pasado|pasada)\b", r"last \1"),
+        (r"\b([0-9]{4}) year\b", r"\1"),  # "2025 года"
+        (r"\b([0-9]{1,2})er\b", r"\1"),  # "1er mars"
+    )
+)
+
+
+def english(text: str) -> str:
+    """Folded `text` with the words of other languages in English; all else is left as it is."""
+    for pattern, to in _SHAPES:
+        text = pattern.sub(to, text)
+    text = _FOREIGN.sub(lambda found: f" {_WORDS[found['word']]} ", text)
+    text = " ".join(text.split())
+    for pattern, to in _LATER:
+        text = pattern.sub(to, text)
+    return text

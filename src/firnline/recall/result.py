@@ -1,0 +1,168 @@
+"""What a recall tool returns: whole messages as JSON, never more than so many tokens. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, tzinfo
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
+
+from firnline import limits
+from firnline.log import Entry
+from firnline.message import Message, Part, encode_json
+from firnline.tokens import TokenCounter
+
+MARK: Final = "recalled"
+"""The first field of every result, by which one can be told from what other tools return."""
+CUT: Final = "\n[... the middle of message {} is left out here, of about {:,} tokens ...]\n"
+
+_TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
+_TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
+_NOTE_TOKENS: Final = 120
+_RUN_TOKENS: Final = 80
+_RUNS_MAX: Final = 8
+
+Row: TypeAlias = dict[str, Any]
+Note: TypeAlias = Callable[[Sequence[Entry]], str]
+"""Says how to get the entries that did not fit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """What a result shows: the tool's name, facts about the whole, entries in order of preference.
+
+    `ranked`: they are shown in that order, and one that does not fit leaves the room to those
+    after it; else they are shown by id, and what does not fit ends the page. `note` is written
+    under it if everything fits, otherwise what `rest` says of the entries that do not.
+    """
+
+    tool: str
+    entries: Sequence[Entry]
+    rest: Note
+    note: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    ranked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes pages in a time zone, within `tokens_max` by `count`."""
+
+    zone: tzinfo
+    tokens_max: int
+    count: TokenCounter
+
+    def write(self, page: Page) -> str:
+        """The page as JSON text: as many whole messages as fit, and what to do about the rest.
+
+        A message that is larger than the bound is shown by its beginning and its end.
+        """
+        shown = self._fitting(page)
+        text = self._text(page, shown)
+        while shown and self.count.text(text) > self.tokens_max:
+            shown.popitem()  # what was counted piece by piece may be a token more as a whole
+            text = self._text(page, shown)
+        return text
+
+    def time(self, at: datetime) -> str:
+        """A time as the reader's clock shows it."""
+        try:
+            return at.astimezone(self.zone).isoformat(timespec="seconds")
+        except OverflowError:  # the first or the last day of the calendar
+            return at.isoformat(timespec="seconds")
+
+    # -- what fits ----------------------------------------------------------------------------
+
+    def _fitting(self, page: Page) -> dict[int, Row]:
+        spare = min(_NOTE_TOKENS, self.tokens_max // 3)
+        whole = self.tokens_max - self.count.text(self._text(replace(page, entries=()), {})) - spare
+        room, shown = whole, dict[int, Row]()
+        for entry in page.entries:
+            row = self._row(entry, whole, alone=len(page.entries) == 1)
+            size = self._size(row)
+            if size <= room:
+                shown[entry.seq] = row
+                room -= size
+            elif not page.ranked:
+                break
+        return shown
+
+    def _row(self, entry: Entry, room: int, *, alone: bool) -> Row:
+        """The entry as a row; one that would never fit is shortened, to half if there are more."""
+        row, text = self._head(entry), readable(entry.message)
+        if len(text) <= room * _TOKEN_CHARS_MAX:
+            row["text"] = text
+            if self._size(row) <= room:
+                return row
+        return self._shortened(entry, text, room if alone else room // 2)
+
+    def _head(self, entry: Entry) -> Row:
+        row: Row = {"id": entry.seq, "role": entry.message.role}
+        if entry.message.name:
+            row["name"] = entry.message.name[: limits.NAME_CHARS_MAX]
+        if entry.message.created_at is not None:
+            row["time"] = self.time(entry.message.created_at)
+        return row
+
+    def _shortened(self, entry: Entry, text: str, room: int) -> Row:
+        """The most of the beginning and the end that fits, by halving."""
+        cut = CUT.format(entry.seq, entry.tokens)
+        low, high = 0, min(len(text), room * _TOKEN_CHARS)
+        row = {**self._head(entry), "shortened": True, "text": cut}
+        while low < high:
+            chars = (low + high + 1) // 2
+            tail = chars // 3
+            shorter = f"{text[: chars - tail]}{cut}{text[len(text) - tail :]}"
+            if self._size({**row, "text": shorter}) <= room:
+                low, row = chars, {**row, "text": shorter}
+            else:
+                high = chars - 1
+        return row
+
+    def _size(self, row: Row) -> int:
+        return self.count.text(encode_json(row)) + 1
+
+    # -- how it is written --------------------------------------------------------------------
+
+    def _text(self, page: Page, shown: Mapping[int, Row]) -> str:
+        left = [entry for entry in page.entries if entry.seq not in shown]
+        rows = list(shown.values())
+        if not page.ranked:
+            rows.sort(key=lambda row: int(row["id"]))
+        note = self._left(page, left) if left else page.note
+        result = {MARK: page.tool, **page.facts, "messages": rows}
+        return encode_json({**result, "note": note} if note else result)
+
+    def _left(self, page: Page, left: Sequence[Entry]) -> str:
+        most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), _RUNS_MAX)
+        numbers = runs((entry.seq for entry in left), most)
+        return f"{len(left)} more do not fit here (ids {numbers}): {page.rest(left)}"
+
+
+def runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
+    """Numbers as text, neighbours joined: ``3-7, 9``; at most so many pieces."""
+    ordered = sorted(set(numbers))
+    starts = ordered[:1] + [after for n, after in pairwise(ordered) if after != n + 1]
+    ends = [n for n, after in pairwise(ordered) if after != n + 1] + ordered[-1:]
+    pieces = [f"{a}-{b}" if a != b else str(a) for a, b in zip(starts, ends, strict=True)]
+    return ", ".join(pieces[:most]) + (", ..." if len(pieces) > most else "")
+
+
+def readable(message: Message) -> str:
+    """All that a reader would want of a message: its words, its calls, and what else is in it."""
+    parts = () if isinstance(message.content, str) else message.content or ()
+    lines = [message.text] if message.text else []
+    lines += [_call(part.fields.get("name"), part.fields) for part in parts if _is_call(part)]
+    lines += [f"[{part.kind}]" for part in parts if not part.text and not _is_call(part)]
+    lines += [f"[calls {call.name} {call.arguments}]" for call in message.tool_calls]
+    return "\n".join(lines)
+
+
+def _is_call(part: Part) -> bool:
+    return part.kind == "tool_call"
+
+
+def _call(name: object, fields: Mapping[str, Any]) -> str:
+    given = fields.get("input") or fields.get("arguments") or {}
+    return f"[calls {name} {given if isinstance(given, str) else encode_json(given)}]"

@@ -1,0 +1,127 @@
+"""What recall tools return, without a store: bounds, and how few questions stats need."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from firnline import Entry, Head, Message
+from firnline.recall.result import Page, Writer, readable, runs
+from firnline.recall.stats import measured
+from firnline.tokens import TokenCounter, counter
+
+NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
+TEXTS = some.text(max_size=40) | some.integers(0, 3_000).map(lambda n: "wort \u2603" * n)
+
+
+def _entries(texts, times=None):
+    times = times or [NOW] * len(texts)
+    totals = accumulate(len(text) for text in texts)
+    return [
+        Entry(seq, Message.user(text, created_at=at), len(text), total, "", "o200k_base")
+        for seq, (text, at, total) in enumerate(zip(texts, times, totals, strict=True))
+    ]
+
+
+def _page(entries, *, ranked=False):
+    return Page(tool="t", entries=entries, rest=lambda _: "ask by id.", ranked=ranked)
+
+
+@settings(deadline=None)
+@given(some.lists(TEXTS, min_size=1, max_size=12), some.integers(200, 2_000), some.booleans())
+def test_a_result_is_within_its_tokens_and_shows_something(texts, tokens_max, ranked):
+    count = counter()
+    text = Writer(UTC, tokens_max, count).write(_page(_entries(texts), ranked=ranked))
+    assert count.text(text) <= tokens_max
+    assert '"id":0' in text
+
+
+def test_a_whole_that_counts_more_than_its_parts_is_within_its_tokens_too():
+    def more(text):
+        return len(text) // 4 + (len(text) // 400) * 100, True
+
+    writer = Writer(UTC, 500, TokenCounter("o200k_base", 1.0, more, more))
+    text = writer.write(_page(_entries(["some words " * 8] * 20)))
+    assert 0 < text.count('"id"') < 20
+    assert more(text)[0] <= 500
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [([], ""), ([3], "3"), ([4, 3, 5, 9, 1], "1, 3-5, 9"), (range(0, 20, 2), "0, 2, 4, ...")],
+)
+def test_numbers_are_written_as_runs(numbers, text):
+    assert runs(numbers, 3) == text
+
+
+def test_calls_in_other_shapes_are_readable():
+    message = Message.from_openai(
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "wait"},
+                {"type": "tool_use", "id": "1", "name": "find", "input": {"order": 7}},
+                {"type": "input_audio", "input_audio": {}},
+            ],
+        }
+    )
+    assert readable(message) == 'wait\n[calls find {"order":7}]\n[audio]'
+
+
+# -- stats ------------------------------------------------------------------------------------
+
+
+class _Log:
+    """A log that counts how often it is asked for a span of time."""
+
+    def __init__(self, times):
+        self.entries = _entries(["x"] * len(times), times)
+        self.asked = 0
+        self.head = Head("c", len(times) - 1, "", len(times), NOW, NOW)
+
+    async def read(self, conversation, *, first_seq=0, last_seq=None, limit=None):
+        return self.entries[first_seq : last_seq + 1]
+
+    async def dated(self, conversation, since, until, *, limit=100):
+        self.asked += 1
+        times = ((entry.message.created_at, entry) for entry in self.entries)
+        return [entry for at, entry in times if since <= at < until][:limit]
+
+
+async def _span(times):
+    log = _Log(times)
+    result = await measured(log, log.head)
+    return result.oldest, result.newest, log.asked
+
+
+async def test_times_in_order_take_one_question_each():
+    times = [NOW + timedelta(hours=hour) for hour in range(500)]
+    assert await _span(times) == (times[0], times[-1], 2)
+
+
+async def test_times_in_the_worst_order_take_few_more():
+    times = [NOW - timedelta(hours=hour) for hour in range(500)]
+    oldest, newest, asked = await _span(times)
+    assert (oldest, newest) == (times[-1], times[0])
+    zigzag = [NOW + timedelta(hours=hour * (-1) ** hour) for hour in range(500)]
+    again = await _span(zigzag)
+    assert again[:2] == (min(zigzag), max(zigzag))
+    assert max(asked, again[2]) < 250
+
+
+@settings(deadline=None)
+@given(some.lists(some.datetimes(timezones=some.just(UTC)), min_size=1, max_size=20))
+async def test_whatever_the_times_the_oldest_and_the_newest_are_found(times):
+    assert (await _span(times))[:2] == (min(times), max(times))
+
+
+async def test_a_time_right_in_the_middle_is_not_missed():
+    near, last = NOW, datetime.max.replace(tzinfo=UTC)
+    first = datetime.min.replace(tzinfo=UTC)
+    late, early = near + (last - near) / 2, near + (first - near) / 2
+    ends = [NOW - timedelta(1), NOW + timedelta(1)]
+    for middle in (late, early):
+        times = [ends[middle is early], near, middle, ends[middle is early]]
+        assert (await _span(times))[:2] == (min(times), max(times))
