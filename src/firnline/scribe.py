@@ -29,6 +29,7 @@ from firnline.tokens import TokenCounter
 logger: Final = logging.getLogger("firnline.digest")
 
 _WRONG: Final = frozenset(["empty", "refusal", "unsupported", "echo", "not_shorter", "broken"])
+_FAR_TOO_SHORT: Final = 8  # a part of the words asked for; less is no summary
 _TARGET_SHARE: Final = 0.95  # of the words there are: a summary is shorter than what it covers
 
 
@@ -369,7 +370,7 @@ def _is_wrong(text: str, brief: Brief, problems: Sequence[check.Problem]) -> boo
     """Whether a summary cannot be taken, not even cut: also if next to nothing is in it."""
     if any(problem.code in _WRONG for problem in problems):
         return True
-    return count_words(text) < brief.words_min // 3
+    return count_words(text) < brief.words_min // _FAR_TOO_SHORT
 
 
 def _severity(problems: Sequence[check.Problem]) -> int:

@@ -22,6 +22,7 @@ from firnline.digest.items import (
 from firnline.digest.items import (
     given as stated,
 )
+from firnline.digest.marks import RECALLED_END, RECALLED_START
 from firnline.errors import InputError, StoreCorrupt
 from strategies import json_values
 
@@ -89,7 +90,9 @@ def test_what_has_no_evidence_is_set_aside_with_the_reason(raw, reason):
 
 def test_recalled_text_is_no_evidence():
     recalled = entry(0, Message.user("I prefer dark mode", metadata={"firnline": "recalled"}))
-    inside = entry(1, Message.user("[recalled]\nI prefer dark mode\n[/recalled] What did I say?"))
+    inside = entry(
+        1, Message.user(f"{RECALLED_START}\nI prefer dark mode\n{RECALLED_END} What did I say?")
+    )
     assert checked([_raw()], [recalled, inside])[0] == ()
 
 

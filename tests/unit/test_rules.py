@@ -7,6 +7,7 @@ from entries import chat, chats, entry
 from firnline import Message
 from firnline.digest import offline_extractor
 from firnline.digest.items import FIELDS, checked, important_data, merge
+from firnline.digest.marks import RECALLED_END, RECALLED_START
 from firnline.digest.rules import cues, extract
 from firnline.protocols import Brief
 
@@ -133,10 +134,11 @@ def test_recalled_injected_and_code_text_is_never_extracted():
         Message.user("I prefer dark mode.", metadata={"firnline": mark})
         for mark in ("recalled", "injected", "digest")
     ]
-    inside = Message.user("[recalled] I prefer dark mode. [/recalled] Is it so?")
-    cut = Message.user("Is it so? [recalled] I prefer dark mode.")
+    inside = Message.user(f"{RECALLED_START}\nI prefer dark mode.\n{RECALLED_END} Is it so?")
+    quoted = Message.user("The page says [recalled] in red. I prefer dark mode.")
     code = Message.user("```\nI prefer dark mode. https://in.code\n```")
-    assert extract([entry(i, m) for i, m in enumerate([*marked, inside, cut, code])]) == []
+    assert extract([entry(i, m) for i, m in enumerate([*marked, inside, code])]) == []
+    assert extract([entry(0, quoted)]), "a word in brackets hides nothing"
 
 
 def test_sentences_are_told_apart_by_their_wording():
