@@ -166,7 +166,7 @@ class _Assembly:
         share = memory // 3
         if not self.plan.digests:
             return share
-        newest = self._digest_piece(self.view.digests[-1], residue=False).tokens
+        newest = self.view.digests[-1].tokens
         return share if newest > memory else min(share, memory - newest)
 
     def _digest_piece(self, digest: Digest, *, residue: bool) -> Piece:

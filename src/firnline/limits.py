@@ -61,7 +61,7 @@ LEASE_SECONDS_MAX: Final = 3_600.0
 """The longest lease."""
 
 # Digests.
-ITEMS_MAX: Final = 200
+ITEMS_MAX: Final = 120
 """Items of important data in one digest; the oldest entities leave first."""
 EVIDENCE_MAX: Final = 8
 """Places where an item was said that are kept: the first and the newest."""
@@ -73,7 +73,7 @@ SENTENCES_MAX: Final = 600
 """Sentences the offline summariser weighs against each other."""
 SENTENCE_CHARS_MAX: Final = 2_000
 """Characters of a sentence before it is taken as several."""
-LOST_MAX: Final = 20
+LOST_MAX: Final = 10
 """Lost things of one kind that a receipt lists; it counts all of them."""
 RESIDUE_MAX: Final = 20
 """Verbatim quotes that a receipt carries because the summary lost them."""

@@ -95,7 +95,7 @@ def test_lists_are_bounded_and_counts_exact():
     assert paper["kinds"]["urls"]["total"] == 200
     assert len(paper["kinds"]["urls"]["lost"]) == limits.LOST_MAX
     assert len(paper["residue"]) <= limits.RESIDUE_MAX
-    assert "and 180 more" in describe(paper)
+    assert "and 190 more" in describe(paper)
 
 
 def test_long_quotes_share_the_room():

@@ -348,8 +348,10 @@ def _item_json(item: Item) -> Json:
         "name": item.name,
         "value": item.value,
         "seqs": list(item.seqs),
-        "quote": item.quote,
     }
+    # Every context reads this, and most values are their own quote.
+    if item.quote != item.value:
+        data["quote"] = item.quote
     if item.superseded_by is not None:
         data["superseded_by"] = item.superseded_by
     return data
@@ -374,7 +376,7 @@ def set_aside(data: Mapping[str, Json]) -> tuple[SetAside, ...]:
 def _item(row: Json) -> Item:
     fields = row if isinstance(row, dict) else {}
     field, name, seqs = fields.get("field"), fields.get("name"), fields.get("seqs")
-    quote, superseded_by = fields.get("quote"), fields.get("superseded_by")
+    quote, superseded_by = fields.get("quote", fields.get("value")), fields.get("superseded_by")
     fine = (
         field in FIELDS
         and isinstance(name, str)
