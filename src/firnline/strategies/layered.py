@@ -18,6 +18,7 @@ from firnline.log import Digest
 from firnline.plan import Fold, Plan, Strategy, View, fold_end, keep_from
 
 _WORDS_PER_TOKEN: Final = 0.7
+_TOKENS_MIN: Final = 96  # a shorter digest says too little
 _RATIO: Final = 4  # a digest is to be this much smaller than what it covers
 
 
@@ -41,13 +42,14 @@ def layered(
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
         free = max(budget.limit - view.fixed_tokens, 1)
-        # So many have to fit that a layer fills up before room gets short.
-        cap = min(digest_tokens, max(int(free * digests / (fan + 2)), 1))
+        share = int(free * digests)
+        # So many have to fit that a layer fills up before room gets short, if they still say much.
+        cap = min(digest_tokens, max(share // (fan + 2), min(_TOKENS_MIN, share // 2), 1))
         fold, reason = None, ""
         if view.open_tokens > free * tail:
             fold = _leaf(view, int(free * tail * keep), cap)
             reason = f"{view.open_tokens:,} tokens are more than {tail:.0%} of what is free"
-        if fold is None and (parts := _full(view.digests, int(free * digests), fan)):
+        if fold is None and (parts := _full(view.digests, share, fan)):
             fold = _merged(parts, cap)
             reason = f"{len(parts)} digests are ready to become one"
         return Plan(
@@ -79,7 +81,7 @@ def _leaf(view: View, keep_tokens: int, cap: int) -> Fold | None:
         fresh_from=view.first_open,
         words=_words(min(cap, covered // _RATIO)),
         tokens_max=cap,
-        residue_tokens=cap // 4,
+        residue_tokens=max(cap // 4, _TOKENS_MIN // 2),
     )
 
 
@@ -106,7 +108,7 @@ def _merged(parts: tuple[Digest, ...], cap: int) -> Fold:
         takes=tuple(digest.version for digest in parts),
         words=_words(size),
         tokens_max=size,
-        residue_tokens=cap // 4,
+        residue_tokens=max(cap // 4, _TOKENS_MIN // 2),
     )
 
 
