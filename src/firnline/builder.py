@@ -253,25 +253,14 @@ class Builder:
         return known
 
     async def _view(self, key: Key, strategy: Strategy, budget: Budget) -> View:
+        tokens = {"tail_tokens": budget.limit, "fold_tokens": limits.FOLD_TOKENS_MAX}
         try:
-            return await look(
-                self._store,
-                key,
-                strategy,
-                tail_tokens=budget.limit,
-                fold_tokens=limits.FOLD_TOKENS_MAX,
-            )
+            return await look(self._store, key, strategy, **tokens)
         except StoreCorrupt:
             # A damaged digest is no loss: it is a view of the log. A damaged entry raises again.
             if not await self._engine.set_damaged_aside(key):
                 raise
-            return await look(
-                self._store,
-                key,
-                strategy,
-                tail_tokens=budget.limit,
-                fold_tokens=limits.FOLD_TOKENS_MAX,
-            )
+            return await look(self._store, key, strategy, **tokens)
 
     def _planned(self, scene: _Scene, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens in which the entries were counted."""

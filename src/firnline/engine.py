@@ -12,10 +12,10 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from firnline import limits
 from firnline.digest import OFFLINE, items
@@ -31,6 +31,9 @@ from firnline.rendering import NOTHING_YET, render_digest
 from firnline.scribe import Scribe, Work, refuse
 from firnline.tokens import TokenCounter
 from firnline.view import in_force
+
+Change: TypeAlias = Callable[[tuple[items.Item, ...]], tuple[items.Item, ...]]
+"""What is to become of the important data."""
 
 logger: Final = logging.getLogger("firnline.digest")
 
@@ -124,14 +127,12 @@ class Engine:
                 made.append(await self._carry_out(lease, draft, work))
         return made
 
-    async def amend(
-        self, key: Key, important_data: Mapping[str, Any], summary: str | None
-    ) -> Digest:
-        """A new version of the newest digest with what the application knows."""
+    async def amend(self, key: Key, change: Change, summary: str | None = None) -> Digest:
+        """A new version of the newest digest, its important data changed by the application."""
         async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
             force = await in_force(self._store, key)
             last = force[-1] if force else Digest(version=0, first_seq=0, last_seq=-1)
-            known = items.merge(items.from_json(last.data), items.given(important_data))
+            known = change(items.from_json(last.data))
             beside = tuple(sorted(d.version for d in force if d is not last))
             draft = replace(
                 last,

@@ -105,8 +105,6 @@ LEASE_SECONDS: Final = 60.0
 """How long a lease holds without being renewed."""
 ERROR_CHARS_MAX: Final = 500
 """Characters of an error that are kept with a failed digest."""
-PINNED_MAX: Final = 100
-"""Pinned entries of a conversation."""
 PROMPTS_REMEMBERED: Final = 1_000
 """Conversations whose last prompt is remembered, to tell how much of it is repeated."""
 DATA_REMEMBERED: Final = 100
@@ -119,8 +117,6 @@ ANSWER_REACH: Final = 200
 """Entries after a question among which its answer is looked for."""
 TOOL_ROUNDS_MAX: Final = 8
 """Rounds of tool calls in one turn."""
-TOOL_RESULT_TOKENS: Final = 4_000
-"""Tokens of one tool result in a turn."""
 TOOL_ERROR_CHARS_MAX: Final = 1_000
 """Characters of what a model is told about a wrong tool call."""
 

@@ -24,6 +24,7 @@ from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.builder import Builder, Request
 from firnline.context import Context
 from firnline.digest import (
+    items,
     model_extractor,
     model_summarizer,
     offline_extractor,
@@ -72,7 +73,6 @@ from firnline.protocols import (
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
-from firnline.rendering import Sizes
 from firnline.store import open_store
 from firnline.strategies import layered
 from firnline.strategies import strategy as strategy_named
@@ -438,7 +438,6 @@ class Memory:
             append=lambda *messages: self.append(conversation, messages),
             build=lambda budget, **request: self.context(conversation, budget, **request),
             model=chosen,
-            sizes=Sizes(self._count),
             text=message if isinstance(message, str) else load_openai(message)[0].text,
             options=options,
             larger=self._meant(options.get("larger")),
@@ -491,7 +490,20 @@ class Memory:
 
         With `summary` the newest summary is replaced by it.
         """
-        return await self._engine.amend(self._key(conversation), important_data, summary)
+        stated = items.given(important_data)
+        return await self._engine.amend(
+            self._key(conversation), lambda known: items.merge(known, stated), summary
+        )
+
+    async def revert(self, conversation: str, seq: int) -> Digest:
+        """Take back what the entry `seq` replaced in the important data: the old value holds again.
+
+        Both stay in it; a new version, so this can be undone, too. -1 stands for what `remember`
+        replaced.
+        """
+        return await self._engine.amend(
+            self._key(conversation), lambda known: items.restore(known, seq)
+        )
 
     async def undo(self, conversation: str) -> Digest:
         """Take the newest digest out of force; it is kept, and those before it hold again."""

@@ -291,6 +291,10 @@ class Memory:
         """Add to the important data what the application knows."""
         return self._run(self._memory.remember(conversation, important_data, summary=summary))
 
+    def revert(self, conversation: str, seq: int) -> Digest:
+        """Take back what the entry `seq` replaced in the important data."""
+        return self._run(self._memory.revert(conversation, seq))
+
     def undo(self, conversation: str) -> Digest:
         """Take the newest digest out of force."""
         return self._run(self._memory.undo(conversation))

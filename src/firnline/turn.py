@@ -21,7 +21,6 @@ from firnline.log import Appended, Entry
 from firnline.message import Message
 from firnline.models.given import ModelLike
 from firnline.protocols import ChatModel, Completion, Event, Retriever
-from firnline.rendering import Sizes
 from firnline.tools import Tool, answer
 
 logger: Final = logging.getLogger("firnline.turn")
@@ -91,7 +90,6 @@ class Dialogue:
     append: Append
     build: Callable[..., Awaitable[Context]]
     model: ChatModel
-    sizes: Sizes
     text: str
     options: TurnOptions
     larger: ChatModel | None

@@ -184,6 +184,12 @@ async def test_superseded_values_are_kept_and_the_newest_wins(url):
         (digest,) = await memory.in_force("c")
         values = [i["value"] for i in digest.data["items"] if i["name"].lower() == "theme"]
         assert values == ["dark", "light"]
+        await memory.revert("c", -1)
+        preferences = (await memory.state("c")).important_data["user_preferences"]
+        assert preferences["theme"] == "dark", "and it can be taken back"
+        await memory.undo("c")
+        preferences = (await memory.state("c")).important_data["user_preferences"]
+        assert "dark" not in preferences.values()
 
 
 @pytest.mark.promise("evidence")

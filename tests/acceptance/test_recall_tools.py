@@ -11,10 +11,8 @@ import pytest
 from firnline import Memory, Message, Part, Tool, ToolCall, count_tokens, sync
 from firnline.errors import InputError
 from firnline.log import Head
-from firnline.models import open_model
 from firnline.recall.stats import stats
 from firnline.recall.tools import recall_tools
-from firnline.testing import ModelServer
 from firnline.testing.order import openai_problems
 from firnline.tools import answer
 
@@ -290,19 +288,6 @@ async def test_search_is_better_than_like(memory):
 
 
 # -- the loop ---------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def server():
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(server):
-    model = open_model("test-model", url=server.url, api_key="k", retries=0)
-    yield model
-    await model.close()
 
 
 def _calls(*calls: tuple[str, object]) -> dict:

@@ -7,8 +7,8 @@ import pytest
 
 from firnline import Message, Tool, ToolCall, Turn
 from firnline.errors import InputError, ModelError
-from firnline.models import callable_model, open_model
-from firnline.testing import ModelServer, call_tool
+from firnline.models import callable_model
+from firnline.testing import call_tool
 from firnline.testing.order import openai_problems
 
 SCHEMA = {
@@ -26,30 +26,8 @@ def find_order(order):
 FIND = Tool("find_order", find_order, "Find an order.", SCHEMA)
 
 
-@pytest.fixture
-async def server():
-    async with ModelServer() as server:
-        yield server
-
-
-@pytest.fixture
-async def model(server):
-    model = open_model("test-model", url=server.url, api_key="k", retries=0)
-    yield model
-    await model.close()
-
-
 async def test_a_turn_with_tools_over_real_http(memory, server, model):
-    server.say(
-        {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [call_tool("find_order", {"order": 1})["tool_calls"][0]],
-        }
-        if isinstance(call_tool("find_order", {"order": 1}), dict)
-        else call_tool("find_order", {"order": 1}),
-        "Order 1 is in transit.",
-    )
+    server.say(call_tool("find_order", {"order": 1}), "Order 1 is in transit.")
     turn = await memory.turn("c", "Where is order 1?", model, tools=[FIND], system="Be brief.")
     assert turn.text == "Order 1 is in transit."
     assert turn.calls == 2

