@@ -226,6 +226,36 @@ class Digest:
     created_at: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What part of a conversation is about; a view of the log, kept beside it.
+
+    `id` is the sequence number of the message that opened it. `vector` is the mean of its
+    messages' vectors by `model`, as float32 bytes. Its entries before `active_from` are digested
+    and archived. `dormant`: it has left the working set and comes back when a message fits it.
+    `restored_by` is the message that last brought its archived entries back, -1 if none did.
+    `merged_into` is the topic that took its entries over.
+    """
+
+    id: int
+    title: str
+    created_at: datetime
+    last_active_at: datetime
+    importance: float = 1.0
+    access_count: int = 0
+    entries: int = 0
+    archived: int = 0
+    last_seq: int = -1
+    active_from: int = 0
+    restored_by: int = -1
+    dormant: bool = False
+    merged_into: int | None = None
+    tags: tuple[str, ...] = ()
+    model: str = ""
+    vectors: int = 0
+    vector: bytes = b""
+
+
 @dataclass(frozen=True, slots=True)
 class Archived:
     """What archiving moved: entries, and their bytes before and after."""

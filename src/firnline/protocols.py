@@ -141,6 +141,25 @@ class Retriever(Protocol):
         ...
 
 
+class Embedder(Protocol):
+    """Turns texts into vectors of which near ones mean the same. Every failure is a `ModelError`.
+
+    What it makes is a view of the log: it can be made again, by this embedder or by another.
+    """
+
+    @property
+    def name(self) -> str:
+        """Model and version. Vectors of different names are never compared."""
+        ...
+
+    async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        """One vector for each text, all of one dimension; the event loop is not blocked."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections and memory."""
+
+
 class Event(NamedTuple):
     """Something that happened, for metrics: ``context``, ``fold``, ``fold_failed``, ``turn``..."""
 
