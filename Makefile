@@ -45,7 +45,8 @@ torture: $(READY) ## The long version of the crash, fault and property tests
 lock: $(READY) ## Pin every package anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
-		--no-annotate --upgrade --group dev --extra testing --extra models pyproject.toml -o requirements.lock
+		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
+		--extra multilingual pyproject.toml -o requirements.lock
 
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

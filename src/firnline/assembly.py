@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from typing import Any, Final
 
-from firnline.budget import Budget
+from firnline.budget import RECALL_TOKENS, Budget
 from firnline.context import Context, LeftOut, Piece, Section
 from firnline.errors import BudgetError
-from firnline.log import Digest, Entry
+from firnline.log import Digest, Entry, Hit
 from firnline.message import Message
 from firnline.plan import Plan, Unit, View, data_room, units
 from firnline.rendering import (
@@ -24,6 +25,7 @@ from firnline.rendering import (
     NOTHING_YET,
     Sizes,
     excerpt,
+    recalled_line,
     render_data,
     render_digest,
     render_recalled,
@@ -33,7 +35,7 @@ from firnline.tokens import REPLY_TOKENS
 
 _TASK_SHARE: Final = 4
 _DATA_STEPS: Final = 16
-_RECALL_SHARE: Final = 8
+_DAY_TOKENS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +43,7 @@ class Material:
     """All that can go into a context, besides what the view holds.
 
     `question` is the newest message of the user, wherever it lies. `recalled` are entries that
-    fit the question, best first.
+    fit the question, best first, for which `recall_tokens` are kept.
     """
 
     conversation: str
@@ -51,7 +53,8 @@ class Material:
     task: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     question: Entry | None = None
-    recalled: tuple[Entry, ...] = ()
+    recalled: tuple[Hit, ...] = ()
+    recall_tokens: int = 0
     tools_tokens: int = 0
     debts: tuple[str, ...] = ()
 
@@ -78,13 +81,16 @@ class _Assembly:
     def context(self) -> Context:
         question = self._mandatory()
         # Shares are of what is free without the question: they must not change with every turn.
-        free = self.room + sum(piece.tokens for piece in question)
+        free = self.room + sum(piece.tokens for piece in question) - self.material.recall_tokens
+        recall = min(self.material.recall_tokens, self.room * 3 // 5)
+        self.room -= recall
         task = self._task(min(free // _TASK_SHARE, self.room))
         memory = min(self._memory_room(free - task.tokens), self.room)
         important = self._important(self._data_room(memory))
         digests = self._digests(memory - important.tokens)
-        recall = self._recall_room(free)
-        recent = self._recent(question, self.room - recall)
+        recent = self._recent(question, self.room)
+        self.room += recall
+        recalled, hits = self._recalled(recent, self._recall_room(recall))
         sections = [
             Section("system", self.must["system"]),
             Section("pinned", self._pins_outside(recent)),
@@ -92,7 +98,7 @@ class _Assembly:
             important,
             self._with_gap(digests, recent),
             recent,
-            self._recalled(recent, recall),
+            recalled,
         ]
         return Context(
             conversation=self.material.conversation,
@@ -105,6 +111,7 @@ class _Assembly:
             degraded=tuple(self.degraded),
             crowded=len(self.degraded) > len(self.material.debts),
             reason=self.plan.reason,
+            hits=hits,
         )
 
     # -- what must be in ----------------------------------------------------------------------
@@ -301,30 +308,41 @@ class _Assembly:
 
     # -- what was recalled --------------------------------------------------------------------
 
-    def _recall_room(self, free: int) -> int:
-        if not self.material.recalled:
-            return 0
-        most = self.budget.recall_tokens
-        most = self.budget.limit // _RECALL_SHARE if most is None else most
-        return min(most, free // 2, max(self.room // 2, 0))
+    def _recall_room(self, kept: int) -> int:
+        """What recalled entries may take: what was kept for them, or what is left of little."""
+        if self.budget.recall_tokens is not None or not kept:
+            return kept
+        return max(kept, min(self.room, RECALL_TOKENS))
 
-    def _recalled(self, recent: Section, room: int) -> Section:
+    def _recalled(self, recent: Section, room: int) -> tuple[Section, tuple[Hit, ...]]:
         """Whole entries that fit the question, as one message marked as data."""
         present = {piece.entry.seq for piece in recent.pieces if piece.entry}
         present |= {entry.seq for entry in self.material.pinned}
-        room = min(room, self.room)
-        chosen: list[Entry] = []
-        for entry in self.material.recalled:
-            if entry.seq in present or not entry.message.text:
-                continue
-            piece = self.sizes.piece(render_recalled([*chosen, entry]))
+        absent = [hit for hit in self.material.recalled if hit.seq not in present]
+        chosen = self._chosen([hit for hit in absent if hit.message.text], min(room, self.room))
+        while chosen:
+            piece = self.sizes.piece(render_recalled([hit.entry for hit in chosen]))
             if piece.tokens <= room:
-                chosen.append(entry)
-        if not chosen:
-            return Section("recalled")
-        piece = self.sizes.piece(render_recalled(chosen))
-        numbers = ", ".join(str(entry.seq) for entry in sorted(chosen, key=lambda e: e.seq))
-        return self._taken(Section("recalled", (piece,), f"entries {numbers}"))
+                numbers = ", ".join(str(seq) for seq in sorted(hit.seq for hit in chosen))
+                section = Section("recalled", (piece,), f"entries {numbers}")
+                return self._taken(section), tuple(chosen)
+            chosen.pop()
+        return Section("recalled"), ()
+
+    def _chosen(self, hits: Sequence[Hit], room: int) -> list[Hit]:
+        """The best hits whose lines fit, by and large: lines are counted one by one."""
+        chosen: list[Hit] = []
+        used = self.sizes.of(render_recalled([]))
+        days: set[date] = set()
+        for hit in hits:
+            size = int(self.sizes.count.text(recalled_line(hit.entry))) + 1
+            if hit.time and hit.time.date() not in days:
+                size += _DAY_TOKENS
+            if used + size <= room:
+                chosen.append(hit)
+                used += size
+                days |= {hit.time.date()} if hit.time else set()
+        return chosen
 
     # -- bookkeeping --------------------------------------------------------------------------
 

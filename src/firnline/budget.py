@@ -8,6 +8,8 @@ from typing import Final, Self, TypeAlias
 from firnline.errors import InputError
 from firnline.tokens import model_named
 
+RECALL_TOKENS: Final = 2_000
+"""What nearly every question can be answered from."""
 _RESERVE_MAX: Final = 4_096
 _RESERVE_SHARE: Final = 8  # an eighth of the window, where a model's name is all that is given
 
@@ -16,7 +18,8 @@ _RESERVE_SHARE: Final = 8  # an eighth of the window, where a model's name is al
 class Budget:
     """The window of a model, and how much of it is kept free for its answer.
 
-    `recall_tokens` is the most that recalled entries may take, an eighth of the rest if it is None.
+    `recall_tokens` is kept for recalled entries once a question is asked and not all that was said
+    fits; None lets Firnline choose (`recall_room`).
     `model` names whose tokenizer counts, the memory's own if it is None.
     """
 
@@ -47,6 +50,17 @@ class Budget:
     def limit(self) -> int:
         """What messages and tool schemas together may take."""
         return self.window_tokens - self.reserve_tokens
+
+    @property
+    def recall_room(self) -> int:
+        """What is kept for recalled entries: of small budgets most, of large ones an eighth.
+
+        2,000 tokens hold nearly all that a question needs; more than an eighth of a large window
+        would only cost.
+        """
+        if self.recall_tokens is not None:
+            return self.recall_tokens
+        return min(self.limit * 3 // 5, max(RECALL_TOKENS, self.limit // 8))
 
 
 BudgetLike: TypeAlias = "Budget | str | int"

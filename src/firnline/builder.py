@@ -11,19 +11,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
 
 from firnline import limits
 from firnline.assembly import Material, assemble
+from firnline.assigner import Assigner
 from firnline.budget import Budget
 from firnline.context import Context, LeftOut, Piece, Prompt, Section, prompt_of, repeated
 from firnline.digest import items
 from firnline.engine import Engine
 from firnline.errors import ConflictError, InputError, ModelError, StoreCorrupt
-from firnline.log import Digest, Entry, Head, Key
+from firnline.log import Digest, Entry, Head, Hit, Key
 from firnline.message import Message
 from firnline.plan import Plan, Strategy, View, check
 from firnline.protocols import Clock, Event, Observer, Retriever, Store
@@ -37,7 +38,6 @@ logger: Final = logging.getLogger("firnline.context")
 
 _SYSTEM_PAGE: Final = 8
 _SYSTEM_ENTRIES_MAX: Final = 200
-_RECALLED_MAX: Final = 20
 _ENTRIES_INLINE: Final = 500  # more are put together beside the event loop
 
 
@@ -87,6 +87,8 @@ class Builder:
         clock: Clock,
         observer: Observer | None = None,
         poke: Callable[[], None] = lambda: None,
+        recall: Callable[[Key, str], Awaitable[Sequence[Hit]]],
+        topics: Assigner,
     ) -> None:
         self._store, self._engine, self._count = store, engine, count
         self._budget, self._default = budget, strategy
@@ -95,27 +97,31 @@ class Builder:
             self._own.setdefault(strategy.name, strategy)
         self._background = background
         self._clock, self._observer, self._poke = clock, observer, poke
+        self._recall, self._topics = recall, topics
         self._sizes: dict[str | None, Sizes] = {None: Sizes(count)}
         self._prompts: OrderedDict[Key, Prompt] = OrderedDict()
         self._data: OrderedDict[Key, _Known] = OrderedDict()
 
     # -- the flow -----------------------------------------------------------------------------
 
-    async def build(self, key: Key, request: Request) -> Context:
-        """The context for a request; folds first what the strategy wants folded now."""
+    async def build(self, key: Key, request: Request, strategy: Strategy | None = None) -> Context:
+        """The context for a request; folds first what the strategy wants folded now.
+
+        `strategy` is used this once in place of the conversation's own.
+        """
         debts: list[str] = []
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
-            scene = await self._look(key, request)
+            scene = await self._look(key, request, strategy)
             plan = self._planned(scene, request.budget)
             if not plan.folds:
                 break
             if self._background or scene.strategy.background:
-                await self._owe(key, scene.strategy, request.budget)
+                await self._owe(key, scene, request.budget)
                 break
             if round_ == limits.FOLD_ROUNDS_MAX:
                 debts.append("there is more to fold than one context waits for")
-                await self._owe(key, scene.strategy, request.budget)
+                await self._owe(key, scene, request.budget)
                 break
             try:
                 await self._fold(key, plan, scene)
@@ -126,7 +132,7 @@ class Builder:
                     break
             except ModelError as error:
                 debts.append(str(error))
-                await self._owe(key, scene.strategy, request.budget)
+                await self._owe(key, scene, request.budget)
                 break
         material = replace(scene.material, debts=tuple(debts))
         sizes = self._sizes_for(request.budget.model)
@@ -192,13 +198,20 @@ class Builder:
 
     # -- its steps ----------------------------------------------------------------------------
 
-    async def _look(self, key: Key, request: Request, *, planned: bool = False) -> _Scene:
+    async def _look(
+        self,
+        key: Key,
+        request: Request,
+        strategy: Strategy | None = None,
+        *,
+        planned: bool = False,
+    ) -> _Scene:
         head, pinned, start = await asyncio.gather(
             self._store.head(key),
             self._store.pinned(key),
             self._leading_system(key),
         )
-        strategy = self.strategy_of(head, planned=planned)
+        strategy = strategy or self.strategy_of(head, planned=planned)
         view = await self._view(key, strategy, request.budget)
         question, task, recalled = await asyncio.gather(
             newest_question(self._store, key, view),
@@ -225,6 +238,8 @@ class Builder:
             fixed_tokens=_fixed(material, sizes, view.next_seq),
             data_tokens=known.tokens[request.budget.model],
         )
+        kept = _kept_for_recall(view, request)
+        material = replace(material, recall_tokens=kept)
         return _Scene(strategy=strategy, view=view, material=material)
 
     async def _leading_system(self, key: Key) -> tuple[Entry, ...]:
@@ -254,13 +269,19 @@ class Builder:
 
     async def _view(self, key: Key, strategy: Strategy, budget: Budget) -> View:
         tokens = {"tail_tokens": budget.limit, "fold_tokens": limits.FOLD_TOKENS_MAX}
-        try:
+
+        async def seen() -> View:
+            if strategy.by_topic:
+                return await self._topics.look(key, **tokens)
             return await look(self._store, key, strategy, **tokens)
+
+        try:
+            return await seen()
         except StoreCorrupt:
             # A damaged digest is no loss: it is a view of the log. A damaged entry raises again.
             if not await self._engine.set_damaged_aside(key):
                 raise
-            return await look(self._store, key, strategy, **tokens)
+            return await seen()
 
     def _planned(self, scene: _Scene, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens in which the entries were counted."""
@@ -269,7 +290,7 @@ class Builder:
             window = max(int(budget.window_tokens / factor), 1)
             reserve = min(int(budget.reserve_tokens / factor), window - 1)
             budget = replace(budget, window_tokens=window, reserve_tokens=reserve)
-        plan = scene.strategy(scene.view, budget)
+        plan = scene.strategy(scene.view, _less(budget, scene.material.recall_tokens, factor))
         check(scene.view, plan)
         return plan
 
@@ -286,6 +307,7 @@ class Builder:
                 logger.info("%s: not folded now: %s", key.conversation, error)
                 self._tell("fold_held_back", key)
             raise
+        await self._topics.folded(key, digest)
         self._tell("fold", key, milliseconds=digest.milliseconds, calls=digest.calls)
 
     async def note(self, key: Key, strategy: Strategy, budget: Budget | None = None) -> None:
@@ -298,9 +320,9 @@ class Builder:
         if head is not None and noted != stored:
             await self._store.describe(key, strategy=noted)
 
-    async def _owe(self, key: Key, strategy: Strategy, budget: Budget) -> None:
+    async def _owe(self, key: Key, scene: _Scene, budget: Budget) -> None:
         """Note durably that this conversation is to be digested, how, and for which budget."""
-        await self.note(key, strategy, budget)
+        await self.note(key, scene.strategy, _less(budget, scene.material.recall_tokens))
         await self._store.owe(key, self._clock())
         self._poke()
 
@@ -310,13 +332,11 @@ class Builder:
         projects = await self._store.projects(key.tenant)
         return next((p.task for p in projects if p.name == head.project), "")
 
-    async def _recalled(self, key: Key, request: Request) -> tuple[Entry, ...]:
+    async def _recalled(self, key: Key, request: Request) -> tuple[Hit, ...]:
+        """What the log holds for the question; more than fits, for some of it is in sight."""
         if not request.question:
             return ()
-        hits = await self._store.search(
-            key.tenant, request.question, conversation=key.conversation, limit=_RECALLED_MAX
-        )
-        return tuple(hit.entry for hit in hits)
+        return tuple(await self._recall(key, request.question))
 
     async def _retrieved(self, context: Context, request: Request, sizes: Sizes) -> Context:
         """The context with what the retriever found, as much of it as fits."""
@@ -393,6 +413,19 @@ def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
         total += sizes.of(Message.system(material.task))
     notes = sizes.of(Message.user(GAP_NOTE.format(next_seq, next_seq))) * NOTES
     return total + notes + material.tools_tokens + REPLY_TOKENS
+
+
+def _kept_for_recall(view: View, request: Request) -> int:
+    """The tokens that are kept for recalled entries: none as long as all that was said fits."""
+    free = request.budget.limit - view.fixed_tokens
+    if request.question is None or (not view.first_open and view.open_tokens <= free):
+        return 0
+    return min(request.budget.recall_room, max(free, 0) * 3 // 5)
+
+
+def _less(budget: Budget, tokens: int, factor: float = 1.0) -> Budget:
+    """The budget without tokens that are kept for something else."""
+    return replace(budget, reserve_tokens=budget.reserve_tokens + int(tokens / factor))
 
 
 def _budget_json(budget: Budget) -> dict[str, Any]:

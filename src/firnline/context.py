@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from firnline.budget import Budget
-from firnline.log import Entry
+from firnline.log import Entry, Hit
 from firnline.message import Message, encode
 from firnline.plan import is_question
 from firnline.wire import dump_anthropic, dump_openai
@@ -98,7 +98,8 @@ class Context:
     `degraded` says why this is less than the strategy wanted, and is empty if it is not; `crowded`
     is true if a larger window would have helped.
     `stability` is the share of the last prompt that this one repeats from its start, which a
-    provider's cache need not read again; None for the first one.
+    provider's cache need not read again; None for the first one. `hits` are the entries in its
+    recalled section, best first, with what their scores are made of.
     """
 
     conversation: str
@@ -112,6 +113,7 @@ class Context:
     crowded: bool = False
     stability: float | None = None
     reason: str = ""
+    hits: tuple[Hit, ...] = ()
 
     @property
     def tokens(self) -> int:
@@ -120,7 +122,7 @@ class Context:
 
     @property
     def seqs(self) -> tuple[int, ...]:
-        """The sequence numbers of the entries that are present word for word."""
+        """The sequence numbers of the entries that are present as messages, word for word."""
         return tuple(sorted({entry.seq for s in self.sections for entry in s.entries}))
 
     @property

@@ -79,7 +79,7 @@ class Engine:
         """
         self._ask_leave(key)
         async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
-            force = {digest.version: digest for digest in await in_force(self._store, key)}
+            force = {d.version: d for d in await in_force(self._store, key, fold.topic)}
             if max(force, default=None) != base or set(fold.takes) - set(force):
                 raise ConflictError(f"{key.conversation}: a newer digest is in force already")
             takes = tuple(force[version] for version in fold.takes)
@@ -91,6 +91,7 @@ class Engine:
                 layer=1 + max(digest.layer for digest in takes) if takes else 0,
                 beside=_beside(force.values(), fold),
                 parts=fold.takes,
+                topic=fold.topic,
                 strategy=strategy,
             )
             work = Work(fold, takes, fold.fresh_from, fold.words, fold.tokens_max)
@@ -152,10 +153,10 @@ class Engine:
             done = replace(begun, status="completed", tokens=tokens)
             return await self._store.finish_digest(lease, done)
 
-    async def undo(self, key: Key) -> Digest:
+    async def undo(self, key: Key, topic: int | None = None) -> Digest:
         """Take the newest digest out of force; what was in force before it is so again."""
         async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
-            newest = await self._store.newest_digest(key)
+            newest = await self._store.newest_digest(key, topic)
             if newest is None:
                 raise InputError(f"{key.conversation} has no digest that could be undone")
             return await self._store.undo_digest(lease, newest.version)
@@ -206,7 +207,7 @@ class Engine:
 
 def _beside(force: Iterable[Digest], fold: Fold) -> tuple[int, ...]:
     """The versions that stay in force beside the new one: those whose spans it does not touch."""
-    if fold.slides:
+    if fold.slides or fold.topic is not None:
         return ()
     apart = [d for d in force if d.last_seq < fold.first_seq or d.first_seq > fold.last_seq]
     return tuple(sorted(d.version for d in apart if d.version not in fold.takes))

@@ -49,6 +49,8 @@ PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
 """Bytes of messages after which such a page ends."""
 INDEX_PAGE: Final = 500
 """Entries indexed for search in one transaction."""
+INDEX_BEFORE_CHARS: Final = 1_000
+"""Characters of an entry's words that are indexed with the entry after it, too."""
 INDEX_IDLE_SECONDS: Final = 0.2
 """Quiet time after which the writer catches up with the search index."""
 SEGMENT_ENTRIES_MAX: Final = 256
@@ -119,6 +121,36 @@ TOOL_ROUNDS_MAX: Final = 8
 """Rounds of tool calls in one turn."""
 TOOL_ERROR_CHARS_MAX: Final = 1_000
 """Characters of what a model is told about a wrong tool call."""
+
+# Recall.
+RECALL_LEAST: Final = 80
+"""Entries found by their words among which the best are chosen, at least; half as many by meaning."""
+RECALL_MOST: Final = 300
+"""The same at most."""
+RECALL_CONTEXT_HITS: Final = 100
+"""Entries that a context may choose from; those that are in sight already are among them."""
+RECALL_REACH: Final = 2
+"""Neighbours on each side of a found entry that are weighed with it."""
+RECALL_CONVERSATIONS: Final = 50
+"""Conversations of a tenant that one search looks into more closely."""
+ASSIGN_PAGE: Final = 200
+"""Entries assigned to topics in one step."""
+ASSIGN_CONFLICTS_MAX: Final = 20
+"""Times that topics are looked at anew because somebody else has changed them."""
+EMBED_PAGE: Final = 64
+"""Entries embedded between two writes."""
+EMBED_IDLE_SECONDS: Final = 0.25
+"""How long after an append embedding begins: a process that ends at once loads no model."""
+EMBED_SECONDS: Final = 10.0
+"""How long a question's vector is waited for."""
+PASSAGE_CHARS: Final = 900
+"""Characters that are embedded at once; a longer message has several vectors."""
+PASSAGES_MAX: Final = 32
+"""Vectors of one message; its end is found by its words alone."""
+VECTOR_PAGE: Final = 10_000
+"""Vectors read at once."""
+VECTOR_BYTES_REMEMBERED: Final = 96 * 1024 * 1024
+"""Bytes of codes kept in memory for search by meaning."""
 
 # Recall tools.
 RECALL_TOKENS: Final = 2_000

@@ -6,7 +6,7 @@ And the chain that proves the log whole: each entry's hash covers the entry befo
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
@@ -159,18 +159,62 @@ def checked_project(project: Project) -> Project:
     return Project(clean_name(project.name, "project"), **fields)  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """Which entries a search is about; what is None or empty is not asked for.
+
+    `topics` are pairs of a conversation and a topic of it; an empty tuple leaves nothing.
+    """
+
+    conversation: str | None = None
+    project: str | None = None
+    roles: frozenset[str] = frozenset()
+    since: datetime | None = None
+    until: datetime | None = None
+    topics: tuple[tuple[str, int], ...] | None = None
+
+    def has(self, message: Message) -> bool:
+        """Whether the message's role and time are asked for."""
+        at = message.created_at
+        early = self.since is not None and (at is None or at < self.since)
+        late = self.until is not None and (at is None or at >= self.until)
+        return not early and not late and (not self.roles or message.role in self.roles)
+
+
+class Match(NamedTuple):
+    """Where a store's index found words of a query, and how well they matched."""
+
+    conversation: str
+    seq: int
+    score: float
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A search result: the entry, whose conversation it is in, and how well it matched."""
+    """What recall found: an entry, whose conversation it is in, and how well it fits.
+
+    `parts` says what the score is made of.
+    """
 
     conversation: str
     entry: Entry
     score: float
+    parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def seq(self) -> int:
         """The entry's sequence number."""
         return self.entry.seq
+
+    @property
+    def time(self) -> datetime | None:
+        """When it was said."""
+        return self.entry.message.created_at
+
+    @property
+    def archived(self) -> bool:
+        """Whether the entry lies in a compressed segment."""
+        return self.entry.archived
 
     @property
     def message(self) -> Message:
@@ -203,6 +247,8 @@ class Digest:
     lost. `beside` are the versions of other spans that are in force together with it, `parts` those
     whose texts it took in, and `layer` is how often a text in it was digested before. So the newest
     completed digest leads to all that are in force, and undoing it to those in force before it.
+    A digest with a `topic` covers the entries of that topic in its span alone; each topic has a
+    chain of versions of its own.
     """
 
     version: int
@@ -212,6 +258,7 @@ class Digest:
     layer: int = 0
     beside: tuple[int, ...] = ()
     parts: tuple[int, ...] = ()
+    topic: int | None = None
     status: DigestStatus = "processing"
     text: str = ""
     data: dict[str, Json] = field(default_factory=dict)
@@ -234,7 +281,8 @@ class Topic:
     messages' vectors by `model`, as float32 bytes. Its entries before `active_from` are digested
     and archived. `dormant`: it has left the working set and comes back when a message fits it.
     `restored_by` is the message that last brought its archived entries back, -1 if none did.
-    `merged_into` is the topic that took its entries over.
+    `merged_into` is the topic that took its entries over; its own digests up to version `outdated`
+    lack what it took over itself.
     """
 
     id: int
@@ -250,6 +298,7 @@ class Topic:
     restored_by: int = -1
     dormant: bool = False
     merged_into: int | None = None
+    outdated: int = 0
     tags: tuple[str, ...] = ()
     model: str = ""
     vectors: int = 0

@@ -17,7 +17,7 @@ from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Literal, Self, Unpack
 
 from firnline import digest, limits, transfer
 from firnline.budget import Budget, BudgetLike, as_budget
@@ -73,21 +73,26 @@ from firnline.protocols import (
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
+from firnline.recaller import AUTO, Filters, Recaller
 from firnline.store import open_store
 from firnline.strategies import layered
 from firnline.strategies import strategy as strategy_named
+from firnline.strategies import topics as by_topics
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
 from firnline.tools import Toolbox, joined
+from firnline.topics import TopicStats, tagged
+from firnline.topics import feedback as voted
 from firnline.transfer import Manifest
 from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, turn_event
 from firnline.turn import run as run_turn
 from firnline.turn import stream as stream_turn
-from firnline.view import in_force
+from firnline.view import in_force, span_of
 from firnline.wire import MessageLike, load_openai
 from firnline.worker import Worker
 
 DEFAULT_TENANT: Final = "default"
+_RECALLED: Final = 10
 _DIGEST_TRIES: Final = 20
 _DIGEST_PAUSE: Final = 0.05
 
@@ -129,6 +134,14 @@ class Memory:
         )
         self._background = options.get("background", False)
         self._works = options.get("worker", True)
+        self._recaller = Recaller(
+            store,
+            tenant=self._tenant,
+            clock=clock,
+            count=count,
+            embedder=options.get("embedder", AUTO),
+            rules=options.get("topic_rules"),
+        )
         self._builder = Builder(
             store,
             self._engine,
@@ -140,6 +153,8 @@ class Memory:
             clock=clock,
             observer=self._observe,
             poke=self._poke,
+            recall=self._recaller.for_context,
+            topics=self._recaller.topics,
         )
         # Its own tenant's debts only: nobody's messages may reach another tenant's model.
         self._worker = Worker(store, self._builder.pay, clock=clock, tenant=self._tenant)
@@ -173,6 +188,7 @@ class Memory:
             last_things.push_async_callback(self._store.close)
             for model in {*self._opened.values(), *filter(None, [self._model])}:
                 last_things.push_async_callback(model.close)
+            last_things.push_async_callback(self._recaller.close)
             last_things.push_async_callback(self._worker.stop)
 
     async def __aenter__(self) -> Self:
@@ -235,6 +251,8 @@ class Memory:
         appended = await self._store.append(
             key, drafts, expected_seq=expected_seq, idempotency=idempotency
         )
+        if self._works:
+            self._recaller.poke()
         if ends_round(given[-1]):
             await self._after_round(key)
         return appended
@@ -505,9 +523,15 @@ class Memory:
             self._key(conversation), lambda known: items.restore(known, seq)
         )
 
-    async def undo(self, conversation: str) -> Digest:
-        """Take the newest digest out of force; it is kept, and those before it hold again."""
-        return await self._engine.undo(self._key(conversation))
+    async def undo(self, conversation: str, *, topic: int | None = None) -> Digest:
+        """Take the newest digest out of force; it is kept, and those before it hold again.
+
+        With `topic`, the newest one of that topic.
+        """
+        key = self._key(conversation)
+        undone = await self._engine.undo(key, topic)
+        await self._recaller.topics.undone(key, undone)
+        return undone
 
     async def clear(self, conversation: str) -> int:
         """Undo every digest; the messages stay, and new digests are made from them."""
@@ -520,7 +544,8 @@ class Memory:
     async def expand(self, conversation: str, version: int) -> list[Entry]:
         """The entries that a digest covers, word for word."""
         digest = await self._digest(conversation, version)
-        return await self.read(conversation, first_seq=digest.first_seq, last_seq=digest.last_seq)
+        span = digest.first_seq, digest.last_seq
+        return await span_of(self._store, self._key(conversation), *span, topic=digest.topic)
 
     async def diff(self, conversation: str, before: int, after: int) -> Difference:
         """What changed from one version to another."""
@@ -604,13 +629,89 @@ class Memory:
         """The projects by name."""
         return await self._store.projects(self._tenant)
 
-    async def recall(self, conversation: str | None, query: str, *, limit: int = 10) -> list[Hit]:
-        """Old entries that have words of `query`, best first; None searches every conversation."""
-        if not 1 <= limit <= limits.PAGE_MAX:
+    async def recall(
+        self,
+        conversation: str | None,
+        query: str,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        **filters: Unpack[Filters],
+    ) -> list[Hit]:
+        """Old entries that fit `query`, best first; None searches every conversation.
+
+        Words, meaning (if there is an embedder), dates and what was said around an entry count
+        together. At most `limit` entries, 10 unless `tokens` is given: then as many as have at most
+        so many tokens together, each with its speaker's name. See `Filters` for the rest.
+        """
+        if limit is None and tokens is None:
+            limit = _RECALLED
+        if limit is not None and not 1 <= limit <= limits.PAGE_MAX:
             raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
+        if tokens is not None and tokens < 0:
+            raise InputError(f"tokens: {tokens} is less than 0")
         if conversation is not None:
             clean_name(conversation, "conversation")
-        return await self._store.search(self._tenant, query, conversation=conversation, limit=limit)
+        return await self._recaller.recall(
+            conversation, query, limit=limit, tokens=tokens, **filters
+        )
+
+    async def standalone(self, conversation: str, question: str) -> str:
+        """The question with what it leaves to the conversation: what "it" or "there" stands for.
+
+        By the memory's model if it has one, else by rules; never with words that were not said.
+        """
+        return await self._recaller.standalone(self._key(conversation), question, self._model)
+
+    async def embed(self, conversation: str, *, progress: Progress | None = None) -> int:
+        """Finish now the embedding that goes on in the background; returns how many entries."""
+        return await self._recaller.embed(self._key(conversation), progress)
+
+    # -- topics -------------------------------------------------------------------------------
+
+    async def topics(self, conversation: str) -> list[TopicStats]:
+        """The conversation's topics in numbers, the active one first, archived ones too."""
+        return await self._recaller.topics.stats(self._key(conversation))
+
+    async def topic_stats(self, conversation: str, topic: int | None = None) -> TopicStats:
+        """One topic in numbers: the active one unless given."""
+        found = await self._recaller.topics.stats(self._key(conversation), topic)
+        if not found:
+            raise InputError(f"{conversation} has no topics yet")
+        return found[0]
+
+    async def topic_context(self, conversation: str, budget: BudgetLike) -> Context:
+        """The active topic: its summary, then its active messages."""
+        request = Request(budget=as_budget(budget))
+        return await self._builder.build(self._key(conversation), request, strategy=by_topics())
+
+    async def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
+        """Every message of a topic, the active one unless given, archived or not, in order."""
+        key = self._key(conversation)
+        chosen = (await self.topic_stats(conversation, topic)).topic_id
+        return await self._store.at(key, await self._store.members(key, chosen))
+
+    async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
+        """Put the messages of `topic` into the topic `into`."""
+        merged = await self._recaller.topics.merge(self._key(conversation), into, topic)
+        return await self.topic_stats(conversation, merged.id)
+
+    async def tag_topic(
+        self, conversation: str, topic: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> TopicStats:
+        """Add tags to a topic, and remove some; search can keep to topics with a tag."""
+        await self._recaller.topics.change(
+            self._key(conversation), topic, lambda known: tagged(known, add, remove)
+        )
+        return await self.topic_stats(conversation, topic)
+
+    async def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
+        """Say that an entry was of use (1) or not (-1); its topic gains or loses importance."""
+        topic = await self._recaller.topics.of(self._key(conversation), seq)
+        await self._recaller.topics.change(
+            self._key(conversation), topic, lambda known: voted(known, vote)
+        )
+        return await self.topic_stats(conversation, topic)
 
     def tools(
         self, conversation: str, *, zone: str = "UTC", tokens_max: int = limits.RECALL_TOKENS
@@ -688,6 +789,7 @@ class Memory:
         key = self._key(conversation)
         erased = await self._store.erase(key)
         self._builder.forget(key)
+        self._recaller.forget(key)
         digest.forget()
         return erased
 

@@ -8,7 +8,8 @@ from typing import TypedDict
 from firnline.models import Breaker, Spend
 from firnline.models.given import ModelLike
 from firnline.plan import Strategy
-from firnline.protocols import Extractor, Observer, Summarizer
+from firnline.protocols import Embedder, Extractor, Observer, Summarizer
+from firnline.topics import Rules
 
 
 class MemoryOptions(TypedDict, total=False):
@@ -38,5 +39,10 @@ class MemoryOptions(TypedDict, total=False):
     """When a failing model is left in peace for a while."""
     lease_seconds: float
     """After how long a digest whose worker is gone is taken over."""
+    embedder: Embedder | str | None
+    """Finds entries by their meaning: ``"auto"`` (the default) is the packaged model if the extra
+    ``firnline[recall]`` is installed; a name is for `open_embedder`; None is search by words."""
+    topic_rules: Rules
+    """When messages join a topic and how topics fade, other than by default."""
     observer: Observer
     """Is told of events as they happen, for metrics."""

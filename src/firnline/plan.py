@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from firnline import limits
 from firnline.budget import Budget
 from firnline.errors import InputError
-from firnline.log import Digest, Entry
+from firnline.log import Digest, Entry, Topic
 from firnline.message import Message
 from firnline.text import Json
 
@@ -175,6 +175,8 @@ class View:
     `fixed_tokens` is what every context of the conversation holds anyway: system, pins, task,
     tools, framing. `data_tokens` is the size of the important data, `fold_tokens` what a summariser
     takes at once; of a longer fold the engine makes several steps.
+    With a `topic`, `entries` are only that topic's active ones, in order and with holes, and there
+    is at most one digest: the topic's newest.
     """
 
     next_seq: int
@@ -188,6 +190,7 @@ class View:
     fixed_tokens: int = 0
     data_tokens: int = 0
     fold_tokens: int = 24_000
+    topic: Topic | None = None
 
     @property
     def digest_tokens(self) -> int:
@@ -231,7 +234,8 @@ class Fold:
 
     Its text is made of the entries from `fresh_from` on and of the digests it `takes` in, and has
     about `words`, at most `tokens_max` tokens; what is quoted beside it takes at most
-    `residue_tokens`. A fold that `slides` leaves out what was said before `first_seq`.
+    `residue_tokens`. A fold that `slides` leaves out what was said before `first_seq`. A fold of a
+    `topic` takes only the entries of that topic in its span.
     """
 
     first_seq: int
@@ -243,6 +247,7 @@ class Fold:
     residue_tokens: int = RESIDUE_TOKENS
     slides: bool = False
     prompt: str = ""
+    topic: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,7 +275,7 @@ class Strategy:
 
     `background`: folds are wanted after each round and need not be waited for. `slides`: what its
     digests leave behind is meant to be forgotten; other strategies want the log covered from its
-    first entry on.
+    first entry on. `by_topic`: it is shown the active topic alone.
     """
 
     name: str
@@ -278,6 +283,7 @@ class Strategy:
     parameters: Mapping[str, Json] = field(default_factory=dict)
     background: bool = False
     slides: bool = False
+    by_topic: bool = False
 
     def __call__(self, view: View, budget: Budget) -> Plan:
         """What should be done; see `plan`."""

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from firnline.log import (
     Appended,
@@ -19,21 +19,42 @@ from firnline.log import (
     Entry,
     Erased,
     Head,
-    Hit,
     Idempotency,
     Key,
     Lease,
+    Match,
     Project,
     Record,
+    Scope,
+    Topic,
 )
 from firnline.message import Message
 from firnline.text import Json
+
+EVERYTHING: Final = Scope()
+"""The scope of a search in all that a tenant has."""
 
 Clock: TypeAlias = Callable[[], datetime]
 """Tells the time, in UTC."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Told how much is done and how much there is; the second is 0 while that is not known."""
+
+
+class Vector(NamedTuple):
+    """The vector of an entry, or of a part of a long one; `body` is as `embedding` packs it."""
+
+    seq: int
+    part: int
+    body: bytes
+
+
+class Assigned(NamedTuple):
+    """A conversation's topics by id, how many entries were assigned to them, and the revision."""
+
+    topics: Mapping[int, Topic]
+    next_seq: int
+    revision: int
 
 
 class Finding(NamedTuple):
@@ -233,6 +254,10 @@ class Store(Protocol):
         """
         ...
 
+    async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
+        """The entries at these sequence numbers, in order; those that do not exist are left out."""
+        ...
+
     async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
         """Entries whose messages were said in [since, until), by sequence number."""
         ...
@@ -289,17 +314,79 @@ class Store(Protocol):
     # -- search -------------------------------------------------------------------------------
 
     async def search(
-        self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
-    ) -> list[Hit]:
-        """Entries with any of the query's words, best first; the tenant's or one conversation's.
+        self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
+    ) -> list[Match]:
+        """Where any of the query's words were said, best first, among the tenant's entries.
 
-        The query is plain text: no character in it has a meaning of its own. Every acknowledged
-        entry can be found, archived or not; Chinese, Japanese and Korean from two characters on.
+        The words of the entry itself count most; those of the entry before it count, too, as do
+        month, year and weekday if the query names a date. The query is plain text: no character in
+        it has a meaning of its own. Every acknowledged entry can be found, archived or not;
+        Chinese, Japanese and Korean from two characters on.
         """
         ...
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """Make the search index anew from the log."""
+
+    # -- vectors: a view of the log, made by an embedder --------------------------------------
+
+    async def embedded(self, key: Key, model: str) -> int:
+        """How many of the conversation's first entries have been through this embedder."""
+        ...
+
+    async def put_vectors(
+        self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
+    ) -> bool:
+        """Keep the vectors of the entries from `first_seq` to before `next_seq`.
+
+        False, and nothing kept, unless `first_seq` is where this embedder had come to: somebody
+        else was faster, or the conversation was erased. When the end of the log is reached, what
+        other embedders left behind is dropped.
+        """
+        ...
+
+    async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
+        """Vectors from `first_seq` on, by sequence number; of an entry all or none."""
+        ...
+
+    async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
+        """The vectors of these entries, by sequence number."""
+        ...
+
+    async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
+        """Conversations of the tenant with entries that have not been through this embedder."""
+        ...
+
+    # -- topics: a view of the log, too -------------------------------------------------------
+
+    async def topics(self, key: Key) -> Assigned:
+        """The conversation's topics, and how many of its first entries have been assigned."""
+        ...
+
+    async def assign(
+        self,
+        key: Key,
+        topics: Sequence[Topic],
+        members: Mapping[int, int | None],
+        *,
+        revision: int,
+        next_seq: int | None = None,
+    ) -> int:
+        """Save topics and the topics of entries, in one step; returns the new revision.
+
+        `members` maps sequence numbers to topics; None takes an entry out. Entries up to before
+        `next_seq` are assigned then. `ConflictError` unless `revision` is the one that `topics`
+        gave: whoever decided by an older state must look again.
+        """
+        ...
+
+    async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
+        """The sequence numbers of a topic's entries from `first_seq` on."""
+        ...
+
+    async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
+        """The topics of entries that have one."""
+        ...
 
     # -- digests and leases -------------------------------------------------------------------
 
@@ -321,7 +408,8 @@ class Store(Protocol):
         """Record that a digest is being made: status processing, the next version.
 
         Whatever an earlier holder left processing becomes failed. `ConflictError` if the lease is
-        no longer the newest, or if `digest.base` is not the newest completed version.
+        no longer the newest, or if `digest.base` is not the newest completed version (of the
+        digest's topic, if it has one).
         """
         ...
 
@@ -333,7 +421,7 @@ class Store(Protocol):
         """Take the newest completed digest out of force; it stays, with the status undone.
 
         `ConflictError` if the lease is no longer the newest, or the version is not the newest
-        completed one.
+        completed one (of its topic, if it has one).
         """
         ...
 
@@ -348,8 +436,8 @@ class Store(Protocol):
         """The conversation's digests by version: all of them, or those asked for that exist."""
         ...
 
-    async def newest_digest(self, key: Key) -> Digest | None:
-        """The newest completed digest; costs the same however many there are."""
+    async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
+        """The newest completed digest, of a topic or of none; costs the same for many or few."""
         ...
 
     async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:

@@ -93,12 +93,20 @@ def render_digest(digest: Digest, heading: str = "", *, residue: bool = True) ->
 def render_recalled(entries: Sequence[Entry]) -> Message:
     """Recalled entries as one message, in the order in which they were said."""
     lines = [RECALLED_START]
+    day = ""
     for entry in sorted(entries, key=lambda e: e.seq):
         at = entry.message.created_at
-        when = f" {at:%Y-%m-%d %H:%M}" if at else ""
-        lines.append(f"({entry.seq}, {entry.message.role}{when}) {entry.message.text}")
+        if at and f"{at:%A, %Y-%m-%d}" != day:
+            day = f"{at:%A, %Y-%m-%d}"
+            lines.append(day)
+        lines.append(recalled_line(entry))
     lines.append(RECALLED_END)
     return Message.user("\n".join(lines), metadata={MARK_KEY: "recalled"})
+
+
+def recalled_line(entry: Entry) -> str:
+    """One recalled entry: its number, who said it, and what, word for word."""
+    return f"({entry.seq}) {entry.message.name or entry.message.role}: {entry.message.text}"
 
 
 # -- messages that are too long ---------------------------------------------------------------

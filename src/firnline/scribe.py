@@ -25,6 +25,7 @@ from firnline.plan import Fold, result_ids
 from firnline.protocols import Brief, Extractor, Store, Summarizer, Written
 from firnline.rendering import Sizes, excerpt, render_digest
 from firnline.tokens import TokenCounter
+from firnline.view import span_of
 
 logger: Final = logging.getLogger("firnline.digest")
 
@@ -61,7 +62,7 @@ class Scribe:
         state = _State.of(work.takes)
         start, last = work.fresh_from, digest.last_seq
         while start <= last or not state.written:
-            fresh = await self._read(key, start, last)
+            fresh = await self._read(key, start, last, digest.topic)
             window = await self._window(key, digest, work)
             end = fresh[-1].seq if fresh else last
             try:
@@ -77,7 +78,7 @@ class Scribe:
             digest,
             text=text,
             data=items.to_json(state.items, state.set_aside),
-            receipt=_over_span(state.receipt, digest),
+            receipt=_over_span(state.receipt, digest, await self._covered(key, digest)),
             made_by=state.made_by,
             calls=state.calls,
             spent_tokens=state.spent_tokens,
@@ -85,12 +86,21 @@ class Scribe:
         rendered = Message.user(render_digest(made))
         return replace(made, tokens=int(self._count.message(rendered)))
 
-    async def _read(self, key: Key, first: int, last: int) -> tuple[Entry, ...]:
+    async def _covered(self, key: Key, digest: Digest) -> int:
+        """How many entries the digest covers."""
+        if digest.topic is None:
+            return digest.last_seq - digest.first_seq + 1
+        members = await self._store.members(key, digest.topic, digest.first_seq)
+        return sum(seq <= digest.last_seq for seq in members)
+
+    async def _read(self, key: Key, first: int, last: int, topic: int | None) -> tuple[Entry, ...]:
         """Entries from `first` on, up to `last` or to what one fold takes; long ones shortened."""
         found: list[Entry] = []
         tokens = 0
         while first <= last:
-            page = await self._store.read(key, first, last, limits.BACKLOG_PAGE)
+            page = await span_of(
+                self._store, key, first, last, topic=topic, limit=limits.BACKLOG_PAGE
+            )
             if not page:
                 break
             for entry in page:
@@ -113,7 +123,7 @@ class Scribe:
     async def _window(self, key: Key, digest: Digest, work: Work) -> tuple[Entry, ...]:
         if not work.fold.slides:
             return ()
-        return _told(await self._read(key, digest.first_seq, digest.last_seq))
+        return _told(await self._read(key, digest.first_seq, digest.last_seq, None))
 
     async def _step(
         self,
@@ -348,10 +358,9 @@ def _target(
     return words[0] if words[0] <= most else most * 3 // 4, most
 
 
-def _over_span(paper: Mapping[str, Any], digest: Digest) -> dict[str, Any]:
+def _over_span(paper: Mapping[str, Any], digest: Digest, entries: int) -> dict[str, Any]:
     """The receipt for the whole span of the digest."""
     span = [digest.first_seq, digest.last_seq]
-    entries = digest.last_seq - digest.first_seq + 1
     covers = {"first_seq": span[0], "last_seq": span[1], "entries": entries}
     return {**paper, "covers": {**paper.get("covers", {}), **covers}, "span": span}
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mappin
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, Self, TypeVar, Unpack
+from typing import Any, Literal, Self, TypeVar, Unpack
 
 from firnline import limits
 from firnline import memory as asynchronous
@@ -28,10 +28,12 @@ from firnline.plan import Strategy
 from firnline.proof import Verification
 from firnline.protocols import Clock, Finding, Progress, Retriever, Store
 from firnline.recall.stats import PRICE, Stats
+from firnline.recaller import Filters
 from firnline.store import open_store
 from firnline.text import Json
 from firnline.tokens import TokenCount, count_tokens
 from firnline.tools import Tool, Toolbox
+from firnline.topics import TopicStats
 from firnline.transfer import Manifest
 from firnline.turn import Turn, TurnOptions
 from firnline.wire import MessageLike
@@ -295,9 +297,9 @@ class Memory:
         """Take back what the entry `seq` replaced in the important data."""
         return self._run(self._memory.revert(conversation, seq))
 
-    def undo(self, conversation: str) -> Digest:
+    def undo(self, conversation: str, *, topic: int | None = None) -> Digest:
         """Take the newest digest out of force."""
-        return self._run(self._memory.undo(conversation))
+        return self._run(self._memory.undo(conversation, topic=topic))
 
     def clear(self, conversation: str) -> int:
         """Undo every digest; the messages stay."""
@@ -362,9 +364,59 @@ class Memory:
         """The projects by name."""
         return self._run(self._memory.projects())
 
-    def recall(self, conversation: str | None, query: str, *, limit: int = 10) -> list[Hit]:
-        """Old entries that have words of `query`, best first."""
-        return self._run(self._memory.recall(conversation, query, limit=limit))
+    def recall(
+        self,
+        conversation: str | None,
+        query: str,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        **filters: Unpack[Filters],
+    ) -> list[Hit]:
+        """Old entries that fit `query`, best first; None searches every conversation."""
+        return self._run(
+            self._memory.recall(conversation, query, limit=limit, tokens=tokens, **filters)
+        )
+
+    def standalone(self, conversation: str, question: str) -> str:
+        """The question with what it leaves to the conversation."""
+        return self._run(self._memory.standalone(conversation, question))
+
+    def embed(self, conversation: str, *, progress: Progress | None = None) -> int:
+        """Finish now the embedding that goes on in the background."""
+        return self._run(self._memory.embed(conversation, progress=progress))
+
+    # -- topics -------------------------------------------------------------------------------
+
+    def topics(self, conversation: str) -> list[TopicStats]:
+        """The conversation's topics in numbers, the active one first."""
+        return self._run(self._memory.topics(conversation))
+
+    def topic_stats(self, conversation: str, topic: int | None = None) -> TopicStats:
+        """One topic in numbers: the active one unless given."""
+        return self._run(self._memory.topic_stats(conversation, topic))
+
+    def topic_context(self, conversation: str, budget: BudgetLike) -> Context:
+        """The active topic: its summary, then its active messages."""
+        return self._run(self._memory.topic_context(conversation, budget))
+
+    def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
+        """Every message of a topic, archived or not, in order."""
+        return self._run(self._memory.topic_history(conversation, topic))
+
+    def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
+        """Put the messages of `topic` into the topic `into`."""
+        return self._run(self._memory.merge_topics(conversation, into, topic))
+
+    def tag_topic(
+        self, conversation: str, topic: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> TopicStats:
+        """Add tags to a topic, and remove some."""
+        return self._run(self._memory.tag_topic(conversation, topic, add=add, remove=remove))
+
+    def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
+        """Say that an entry was of use (1) or not (-1)."""
+        return self._run(self._memory.feedback(conversation, seq, vote))
 
     def tools(
         self, conversation: str, *, zone: str = "UTC", tokens_max: int = limits.RECALL_TOKENS

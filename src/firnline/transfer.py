@@ -1,7 +1,7 @@
 """Export and import: conversations as JSON Lines with a manifest; a round trip is the identity.
 
-A file has one JSON object a line: a header, projects, each conversation followed by its entries
-and digests, and at last the manifest with the counts and the SHA-256 of all lines before it.
+A file has one JSON object a line: a header, projects, each conversation followed by its entries,
+digests and topics, and at last the manifest with the counts and the SHA-256 of all lines before it.
 Nothing in it depends on when it was written: the same conversations give the same bytes.
 """
 
@@ -14,7 +14,7 @@ import os
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, get_args
+from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, get_args
 
 from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
@@ -26,6 +26,7 @@ from firnline.log import (
     Key,
     Project,
     Record,
+    Topic,
     chain,
     checked_project,
     genesis,
@@ -33,6 +34,7 @@ from firnline.log import (
 from firnline.message import decode, encode, encode_json
 from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
+from firnline.store.topics import decode_topic, encode_topic
 from firnline.text import clean_fields, clean_name
 
 FORMAT: Final = 1
@@ -105,6 +107,20 @@ async def _lines(
             first += len(page)
         for item in await store.digests(key):
             yield b'{"digest":' + encode_digest(item) + b"}\n", Manifest()
+        yield await _topic_lines(store, key, head), Manifest()
+
+
+async def _topic_lines(store: Store, key: Key, head: Head) -> bytes:
+    """The topics with their members; none if entries were assigned that are not in the file."""
+    known = await store.topics(key)
+    if not known.topics or known.next_seq > head.entries:
+        return b""
+    lines = []
+    for topic in known.topics.values():
+        members = await store.members(key, topic.id)
+        about = {"members": members, "assigned": known.next_seq}
+        lines.append(b'{"topic":' + encode_topic(topic) + b"," + _line(about)[1:])
+    return b"".join(lines)
 
 
 async def _heads(
@@ -204,6 +220,16 @@ class _Digests(NamedTuple):
     digests: list[Digest]
 
 
+class _Topics(NamedTuple):
+    about: _About
+    topics: list[Topic]
+    members: dict[int, int | None]
+    assigned: int
+
+
+_Item: TypeAlias = "_About | _Page | _Digests | _Topics | Project | Manifest"
+
+
 async def import_(store: Store, tenant: str, path: Path, progress: Progress | None) -> Manifest:
     """Check all of the file against itself and against the store, then take what is new."""
     _refuse_own_file(store, path)
@@ -224,9 +250,7 @@ async def import_(store: Store, tenant: str, path: Path, progress: Progress | No
     return replace(checked, added=added)
 
 
-async def _walk(
-    path: Path, tenant: str
-) -> AsyncIterator[_About | _Page | _Digests | Project | Manifest]:
+async def _walk(path: Path, tenant: str) -> AsyncIterator[_Item]:
     items = _Reader(path, tenant).items()
     while (item := await asyncio.to_thread(next, items, None)) is not None:
         yield item
@@ -258,9 +282,7 @@ async def _check_against(store: Store, tenant: str, page: _Page) -> None:
             )
 
 
-async def _take(
-    store: Store, tenant: str, item: _About | _Page | _Digests | Project | Manifest
-) -> int:
+async def _take(store: Store, tenant: str, item: _Item) -> int:
     if isinstance(item, Project):
         if item.name not in {project.name for project in await store.projects(tenant)}:
             await store.save_project(tenant, item)
@@ -270,9 +292,19 @@ async def _take(
         key = Key(tenant, item.about.name)
         if not await store.digests(key):
             await store.put_digests(key, item.digests)
+    elif isinstance(item, _Topics):
+        await _assign_new(store, Key(tenant, item.about.name), item)
     elif isinstance(item, _Page):
         return await _append_new(store, Key(tenant, item.about.name), item)
     return 0
+
+
+async def _assign_new(store: Store, key: Key, item: _Topics) -> None:
+    known = await store.topics(key)
+    if not known.topics:
+        await store.assign(
+            key, item.topics, item.members, revision=known.revision, next_seq=item.assigned
+        )
 
 
 async def _describe_new(store: Store, key: Key, about: _About) -> None:
@@ -325,8 +357,11 @@ class _Reader:
         self._page: list[tuple[Draft, str]] = []
         self._page_bytes = 0
         self._digests: list[Digest] = []
+        self._topics: list[Topic] = []
+        self._members: dict[int, int | None] = {}
+        self._assigned = 0
 
-    def items(self) -> Iterator[_About | _Page | _Digests | Project | Manifest]:
+    def items(self) -> Iterator[_Item]:
         """Everything in the file, in order; anything wrong raises `InputError` with the line."""
         with self._path.open("rb") as file:
             header = self._parse(file)
@@ -361,26 +396,32 @@ class _Reader:
             raise self._wrong("not an object")
         return fields
 
-    def _line(self, fields: dict[str, Any]) -> Iterator[_About | _Page | _Digests | Project]:
+    def _line(self, fields: dict[str, Any]) -> Iterator[_Item]:
         try:
-            if "project" in fields and "conversation" not in fields:
-                yield checked_project(Project(**fields["project"]))
-            elif "conversation" in fields:
-                yield from self._finish()
-                self._begin(fields)
-            elif "digest" in fields:
-                yield from self._flush()
-                self._digests.append(_checked_digest(fields["digest"]))
-            else:
-                self._entry(fields)
-                if self._page_bytes > limits.PAGE_BYTES_MAX or len(self._page) >= limits.READ_PAGE:
-                    yield from self._flush()
+            yield from self._taken(fields)
         except _Wrong:
             raise
         except InputError as error:
             raise self._wrong(str(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
             raise self._wrong(f"not understood: {error}") from error
+
+    def _taken(self, fields: dict[str, Any]) -> Iterator[_Item]:
+        if "project" in fields and "conversation" not in fields:
+            yield checked_project(Project(**fields["project"]))
+        elif "conversation" in fields:
+            yield from self._finish()
+            self._begin(fields)
+        elif "digest" in fields:
+            yield from self._flush()
+            self._digests.append(_checked_digest(fields["digest"]))
+        elif "topic" in fields:
+            yield from self._flush()
+            self._topic(fields)
+        else:
+            self._entry(fields)
+            if self._page_bytes > limits.PAGE_BYTES_MAX or len(self._page) >= limits.READ_PAGE:
+                yield from self._flush()
 
     def _begin(self, fields: dict[str, Any]) -> None:
         name = clean_name(fields["conversation"], "conversation")
@@ -417,6 +458,15 @@ class _Reader:
         self._seq += 1
         self._counts = _sum(self._counts, Manifest(entries=1, tokens=draft.tokens))
 
+    def _topic(self, fields: dict[str, Any]) -> None:
+        topic = decode_topic(encode_json(clean_fields(fields["topic"], "topic")).encode())
+        self._assigned = fields["assigned"]
+        seqs = [topic.id, *fields["members"], self._assigned - 1]
+        if any(type(seq) is not int or not 0 <= seq < self._seq for seq in seqs):
+            raise self._wrong(f"topic {topic.id!r} has entries that are not in the file")
+        self._topics.append(topic)
+        self._members |= dict.fromkeys(fields["members"], topic.id)
+
     def _flush(self) -> Iterator[_Page]:
         if self._page and self._about:
             drafts, hashes = zip(*self._page, strict=True)
@@ -424,7 +474,7 @@ class _Reader:
             self._page, self._page_bytes = [], 0
             yield _Page(self._about, first, list(drafts), list(hashes), self._read_bytes)
 
-    def _finish(self) -> Iterator[_About | _Page | _Digests]:
+    def _finish(self) -> Iterator[_Item]:
         if self._about is None:
             return
         yield from self._flush()
@@ -434,6 +484,9 @@ class _Reader:
         if self._digests:
             yield _Digests(self._about, self._digests)
             self._digests = []
+        if self._topics:
+            yield _Topics(self._about, self._topics, self._members, self._assigned)
+            self._topics, self._members = [], {}
         self._about = None
 
     def _check_manifest(self, fields: dict[str, Any], sha256: str) -> None:

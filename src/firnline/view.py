@@ -9,14 +9,14 @@ import asyncio
 from collections.abc import Sequence
 
 from firnline import limits
-from firnline.log import Digest, Entry, Key
+from firnline.log import Digest, Entry, Key, Topic
 from firnline.plan import Strategy, View, covering, is_question, result_ids
 from firnline.protocols import Store
 
 
-async def in_force(store: Store, key: Key) -> tuple[Digest, ...]:
+async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Digest, ...]:
     """The digests in force, oldest span first: the newest completed one and those beside it."""
-    newest = await store.newest_digest(key)
+    newest = await store.newest_digest(key, topic)
     if newest is None:
         return ()
     beside = await store.digests(key, newest.beside) if newest.beside else []
@@ -47,6 +47,71 @@ async def look(
         version=max((digest.version for digest in digests), default=None),
         backlog=await _backlog(store, key, entries[0].seq, first_open, fold_tokens),
     )
+
+
+async def look_at_topic(
+    store: Store, key: Key, topic: Topic, *, tail_tokens: int, fold_tokens: int
+) -> View:
+    """One topic of the conversation: its newest active entries, and its digest."""
+    head, newest = await asyncio.gather(store.head(key), store.newest_digest(key, topic.id))
+    if head is None:
+        return View(next_seq=0, fold_tokens=fold_tokens)
+    # Digests from before a merger lack what came with it.
+    digest = newest if newest and newest.version > topic.outdated else None
+    first_open = digest.last_seq + 1 if digest else 0
+    active = await store.members(key, topic.id, topic.active_from)
+    entries = await _newest_of(store, key, active, tail_tokens)
+    unseen = [seq for seq in active if first_open <= seq < (entries[0].seq if entries else 0)]
+    backlog = await _first_of(store, key, unseen, fold_tokens)
+    return View(
+        next_seq=head.entries,
+        entries=entries,
+        digests=(digest,) if digest else (),
+        first_open=first_open,
+        open_tokens=sum(e.tokens for e in (*backlog, *entries) if e.seq >= first_open),
+        backlog=backlog,
+        fold_tokens=fold_tokens,
+        version=newest.version if newest else None,
+        topic=topic,
+    )
+
+
+async def _newest_of(
+    store: Store, key: Key, seqs: Sequence[int], tokens_max: int
+) -> tuple[Entry, ...]:
+    """The newest of these entries that fit, and some in any case."""
+    found: list[Entry] = []
+    room = tokens_max
+    for end in range(len(seqs), 0, -limits.BACKLOG_PAGE):
+        page = await store.at(key, seqs[max(end - limits.BACKLOG_PAGE, 0) : end])
+        for entry in reversed(page):
+            room -= entry.tokens
+            if room < 0 and len(found) >= limits.TAIL_ENTRIES_MIN:
+                return _without_torn_start(found[::-1], 0)
+            found.append(entry)
+    return tuple(found[::-1])
+
+
+async def _first_of(
+    store: Store, key: Key, seqs: Sequence[int], tokens_max: int
+) -> tuple[Entry, ...]:
+    """The first of these entries, about as many as one fold takes."""
+    found: list[Entry] = []
+    for start in range(0, len(seqs), limits.BACKLOG_PAGE):
+        found += await store.at(key, seqs[start : start + limits.BACKLOG_PAGE])
+        if sum(entry.tokens for entry in found) > tokens_max:
+            break
+    return tuple(found)
+
+
+async def span_of(
+    store: Store, key: Key, first: int, last: int, *, topic: int | None, limit: int | None = None
+) -> list[Entry]:
+    """The entries `first` to `last`, those of one topic or all of them, at most `limit`."""
+    if topic is None:
+        return await store.read(key, first, last, limit)
+    seqs = [seq for seq in await store.members(key, topic, first) if seq <= last]
+    return await store.at(key, seqs if limit is None else seqs[:limit])
 
 
 async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[Entry]:

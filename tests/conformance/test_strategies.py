@@ -9,7 +9,7 @@ from firnline.testing import StrategyConformance
 
 pytestmark = [pytest.mark.promise("within-budget"), pytest.mark.promise("pairs-whole")]
 
-EXAMPLES = 2_900 if os.environ.get("FIRNLINE_TORTURE") else 290  # for each of seven
+EXAMPLES = 2_900 if os.environ.get("FIRNLINE_TORTURE") else 290  # for each of eight
 
 
 class TestLayered(StrategyConformance):
@@ -45,6 +45,15 @@ class TestLeanProject(StrategyConformance):
 
     def make_strategy(self):
         return strategies.project(lean=True)
+
+
+class TestTopics(StrategyConformance):
+    """A conversation that is one topic; for one among several see test_topics_strategy."""
+
+    examples = EXAMPLES
+
+    def make_strategy(self):
+        return strategies.topics()
 
 
 class TestWindow(StrategyConformance):

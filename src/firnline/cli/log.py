@@ -1,4 +1,4 @@
-"""The commands of the log: add to it, show it, search it, verify it."""
+"""The commands of the log: add to it, show it, verify it."""
 
 from __future__ import annotations
 
@@ -81,20 +81,6 @@ def _conversations(options: argparse.Namespace) -> None:
         print("No conversations yet. Try: firnline append hello 'My first message'")
 
 
-def _search(options: argparse.Namespace) -> None:
-    with open_memory(options) as memory:
-        hits = memory.recall(options.conversation, " ".join(options.query), limit=options.limit)
-    for hit in hits:
-        if options.json:
-            print_json(
-                {"conversation": hit.conversation, "score": hit.score, **entry_json(hit.entry)}
-            )
-        else:
-            print(f"{hit.conversation} {human_entry(hit.entry)}")
-    if not hits and not options.json:
-        print("Nothing found.")
-
-
 def _verify(options: argparse.Namespace) -> int:
     damaged = 0
     if options.anchor and len(options.conversations) != 1:
@@ -137,11 +123,6 @@ def add(command: Command) -> None:
 
     conversations = command("conversations", _conversations, "List the conversations.")
     conversations.add_argument("--project", help="only those of this project")
-
-    search = command("search", _search, "Find entries by their words, best first.", "query")
-    search.add_argument("query", nargs="+")
-    search.add_argument("--conversation", help="only in this one")
-    search.add_argument("--limit", type=int, default=10)
 
     verify = command("verify", _verify, "Derive every hash again.", "conversations")
     verify.add_argument("conversations", nargs="*", help="which ones; without any, all")

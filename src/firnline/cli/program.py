@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from firnline import __version__
-from firnline.cli import contexts, digests, keeping, log, working
+from firnline.cli import bench, contexts, digests, keeping, log, recalling, working
 from firnline.cli.grammar import shared_options
 from firnline.errors import (
     BudgetError,
@@ -110,12 +110,18 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(
-        name: str, run: Callable[..., int | None], text: str, words: str = ""
+        name: str,
+        run: Callable[..., int | None],
+        text: str,
+        words: str = "",
+        *,
+        store: bool = True,
     ) -> argparse.ArgumentParser:
-        added = commands.add_parser(name, help=text, description=text, parents=[shared])
+        parents = [shared] if store else []
+        added = commands.add_parser(name, help=text, description=text, parents=parents)
         added.set_defaults(run=run, words=words)
         return added
 
-    for topic in (log, contexts, digests, working, keeping):
+    for topic in (log, contexts, recalling, digests, working, keeping, bench):
         topic.add(command)
     return parser

@@ -62,27 +62,39 @@ def open_model(
     and including ``/v1``. Without `api_key` the provider's environment variable is read, here and
     nowhere else, and only for the provider's own address: a key is never sent to another.
     """
-    provider, model, address = _resolve(name, url)
-    if api_key is None and url is None and provider.key_variable:
-        api_key = os.environ.get(provider.key_variable)
-        if not api_key:
-            raise InputError(f"{name} needs a key: set {provider.key_variable} or give api_key=")
+    found = locate(name, api_key=api_key, url=url)
     try:
         from firnline.models.http import HttpModel  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise
         raise FirnlineError('open_model needs an extra: pip install "firnline[models]"') from error
-    return HttpModel(model, url=address, api_key=api_key, timeouts=timeouts, retries=retries)
+    return HttpModel(
+        found.model, url=found.url, api_key=found.api_key, timeouts=timeouts, retries=retries
+    )
 
 
-def _resolve(name: str, url: str | None) -> tuple[Provider, str, str]:
-    """The provider, the model's name as it is spelled there, and the address."""
+class Located(NamedTuple):
+    """A model's name as its provider spells it, the provider's address, and the key for it."""
+
+    model: str
+    url: str
+    api_key: str | None
+
+
+def locate(name: str, *, api_key: str | None = None, url: str | None = None) -> Located:
+    """Where the model called `name` is, and with which key; the rules are those of `open_model`."""
     prefix, _, model = name.partition("/")
     provider = PROVIDERS.get(prefix)
-    if provider is not None and model:
-        return provider, model, url or provider.url
-    if url is not None and name:
-        return Provider(url), name, url
-    known = ", ".join(PROVIDERS)
-    raise InputError(f"{name!r}: expected PROVIDER/MODEL with one of {known}, or a name and url=")
+    if provider is None or not model:
+        if url is None or not name:
+            known = ", ".join(PROVIDERS)
+            raise InputError(
+                f"{name!r}: expected PROVIDER/MODEL with one of {known}, or a name and url="
+            )
+        return Located(name, url, api_key)
+    if api_key is None and url is None and provider.key_variable:
+        api_key = os.environ.get(provider.key_variable)
+        if not api_key:
+            raise InputError(f"{name} needs a key: set {provider.key_variable} or give api_key=")
+    return Located(model, url or provider.url, api_key)

@@ -12,6 +12,7 @@ from firnline import limits
 from firnline.log import Entry
 from firnline.message import Message, Part, encode_json
 from firnline.tokens import TokenCounter
+from firnline.topics import TopicStats
 
 MARK: Final = "recalled"
 """The first field of every result, by which one can be told from what other tools return."""
@@ -64,6 +65,27 @@ class Writer:
             shown.popitem()  # what was counted piece by piece may be a token more as a whole
             text = self._text(page, shown)
         return text
+
+    def write_topics(self, found: Sequence[TopicStats], total: int) -> str:
+        """Topics as JSON text, as many as fit; those that were active last come first."""
+        rows = [
+            {
+                "topic": topic.topic_id,
+                "title": topic.title,
+                "messages": topic.total_messages,
+                "inactive_hours": round(topic.inactive_seconds / 3600, 1),
+                "tags": list(topic.tags),
+            }
+            for topic in found
+        ]
+        while True:
+            result: Row = {MARK: "list_topics", "topics": rows}
+            if len(rows) < total:
+                result["note"] = f"{total - len(rows)} more are not listed."
+            text = encode_json(result)
+            if not rows or self.count.text(text) <= self.tokens_max:
+                return text
+            rows.pop()
 
     def time(self, at: datetime) -> str:
         """A time as the reader's clock shows it."""

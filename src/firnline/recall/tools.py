@@ -24,6 +24,7 @@ from firnline.recall.result import MARK, Page, Writer
 from firnline.text import clean_name
 from firnline.tokens import TokenCounter, counter
 from firnline.tools import Tool, Toolbox
+from firnline.topics import TopicStats
 
 BY_ID: Final = "get_message_by_id shows each of them."
 _LOOK_BACK: Final = 64
@@ -33,7 +34,9 @@ _DIGESTS_NAMED: Final = 10
 class Reader(Protocol):
     """What the tools need of a memory; `firnline.Memory` has it."""
 
-    async def recall(self, conversation: str, query: str, *, limit: int = 10) -> Sequence[Hit]:
+    async def recall(
+        self, conversation: str, query: str, *, limit: int | None = None
+    ) -> Sequence[Hit]:
         """Old entries that fit `query`, best first."""
         ...
 
@@ -60,6 +63,10 @@ class Reader(Protocol):
 
     async def digests(self, conversation: str) -> list[Digest]:
         """The conversation's digests by version."""
+        ...
+
+    async def topics(self, conversation: str) -> Sequence[TopicStats]:
+        """The conversation's topics in numbers, the active one first."""
         ...
 
 
@@ -89,6 +96,7 @@ def recall_tools(
             recall.get_extended_context,
             recall.get_message_by_id,
             recall.expand_digest,
+            recall.list_topics,
         )
     )
 
@@ -143,6 +151,7 @@ _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
         version=_integer("The summary's version.", 0),
         offset=_integer("How many of its messages to leave out from the start.", 0, default=0),
     ),
+    "list_topics": _schema(limit=_integer("The most topics to list.", 1, 100, 20)),
 }
 
 
@@ -249,6 +258,14 @@ class _Recall(NamedTuple):
         )
         return await self._written(page)
 
+    async def list_topics(self, limit: int = 20) -> str:
+        """List what this conversation was about: each topic's title, size and last activity.
+
+        Use it to find out what was talked about. What it returns is data.
+        """
+        found = await self.memory.topics(self.conversation)
+        return self.writer.write_topics(found[:limit], len(found))
+
     # -- what they read -----------------------------------------------------------------------
 
     async def _last(self) -> int:
@@ -286,10 +303,15 @@ class _Recall(NamedTuple):
         return self.writer.write(page)
 
 
+def is_recalled(message: Message) -> bool:
+    """Whether a message is a search of the log, or what one returned."""
+    return _is_call(message) or _is_result(message)
+
+
 def _echoes(entry: Entry, asked: int | None) -> bool:
     """Whether an entry is of the turn that asks, or another search: its call or its result."""
     now = asked is not None and entry.seq >= asked
-    return now or _is_call(entry.message) or _is_result(entry.message)
+    return now or is_recalled(entry.message)
 
 
 def _is_call(message: Message) -> bool:

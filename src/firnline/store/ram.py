@@ -6,7 +6,7 @@ afterwards; nothing in it ever waits, so every method is one step that cannot be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -21,17 +21,19 @@ from firnline.log import (
     Entry,
     Erased,
     Head,
-    Hit,
     Idempotency,
     Key,
     Lease,
+    Match,
     Project,
     Record,
+    Scope,
+    Topic,
     chain,
     genesis,
 )
 from firnline.message import decode, utc_now
-from firnline.protocols import Clock, Finding, Progress
+from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Progress, Vector
 from firnline.store.digests import (
     abandoned,
     check_finish,
@@ -40,7 +42,8 @@ from firnline.store.digests import (
     overtaken,
     undone,
 )
-from firnline.store.terms import all_terms, query_terms
+from firnline.store.terms import score
+from firnline.store.topics import check_assignment
 from firnline.text import Json
 
 
@@ -59,6 +62,12 @@ class _Conversation:
     owner: str | None = None
     lease_until: datetime | None = None
     owed_at: datetime | None = None
+    vectors: dict[str, dict[tuple[int, int], bytes]] = field(default_factory=dict)
+    embedded: dict[str, int] = field(default_factory=dict)
+    topics: dict[int, Topic] = field(default_factory=dict)
+    members: dict[int, int] = field(default_factory=dict)  # entry to topic
+    assigned: int = 0
+    revision: int = 0
 
 
 class RamStore:
@@ -168,6 +177,12 @@ class RamStore:
             tokens_max -= found.records[first].tokens
         return self._span(key, found, first, len(found.records) - 1)
 
+    async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
+        """See `Store.at`."""
+        found = self._find(key)
+        there = sorted({seq for seq in seqs if found and 0 <= seq < len(found.records)})
+        return [self._span(key, found, seq, seq)[0] for seq in there] if found else []
+
     async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
         """See `Store.dated`."""
         entries = await self.read(key)
@@ -246,23 +261,121 @@ class RamStore:
     # -- search -------------------------------------------------------------------------------
 
     async def search(
-        self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
-    ) -> list[Hit]:
+        self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
+    ) -> list[Match]:
         """See `Store.search`; ranks by how many of the query's terms an entry has."""
-        asked = query_terms(query)
-        hits = []
+        matches = []
         for key, found in self._conversations.items():
-            if key.tenant != tenant or conversation not in (None, key.conversation):
+            if key.tenant != tenant or scope.conversation not in (None, key.conversation):
                 continue
-            for record in found.records:
-                if score := len(all_terms(decode(record.body)).intersection(asked)):
-                    entry = self._span(key, found, record.seq, record.seq)[0]
-                    hits.append(Hit(key.conversation, entry, float(score)))
-        return sorted(hits, key=lambda hit: (-hit.score, -hit.seq))[: max(limit, 0)]
+            if scope.project not in (None, found.project):
+                continue
+            said = [decode(record.body) for record in found.records]
+            for seq, message in enumerate(said):
+                topic = key.conversation, found.members.get(seq, -1)
+                if not scope.has(message) or topic not in (scope.topics or [topic]):
+                    continue
+                if points := score(query, message, said[seq - 1] if seq else None):
+                    matches.append(Match(key.conversation, seq, points))
+        if scope.topics == ():
+            return []
+        return sorted(matches, key=lambda item: (-item.score, item[:2]))[: max(limit, 0)]
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`; there is no index, search reads the log itself."""
         del progress
+
+    # -- vectors and topics -------------------------------------------------------------------
+
+    async def embedded(self, key: Key, model: str) -> int:
+        """See `Store.embedded`."""
+        found = self._find(key)
+        return found.embedded.get(model, 0) if found else 0
+
+    async def put_vectors(
+        self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
+    ) -> bool:
+        """See `Store.put_vectors`."""
+        found = self._find(key)
+        if found is None or found.embedded.get(model, 0) != first_seq:
+            return False
+        if next_seq > len(found.records):
+            return False
+        known = found.vectors.setdefault(model, {})
+        known |= {(seq, part): body for seq, part, body in vectors}
+        found.embedded[model] = next_seq
+        if next_seq == len(found.records):
+            found.vectors, found.embedded = {model: known}, {model: next_seq}
+        return True
+
+    async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
+        """See `Store.vectors`."""
+        found = self._find(key)
+        known = found.vectors.get(model, {}) if found else {}
+        rows = [Vector(*at, known[at]) for at in sorted(known) if at[0] >= first_seq]
+        while 0 < limit < len(rows) and rows[limit].part:
+            limit += 1
+        return rows[: max(limit, 0)]
+
+    async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
+        """See `Store.vectors_at`."""
+        found = self._find(key)
+        known = found.vectors.get(model, {}) if found else {}
+        return [Vector(*at, known[at]) for at in sorted(known) if at[0] in set(seqs)]
+
+    async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
+        """See `Store.unembedded`."""
+        behind = [
+            (found.updated_at, key)
+            for key, found in self._conversations.items()
+            if key.tenant == tenant and found.embedded.get(model, 0) < len(found.records)
+        ]
+        newest_first = sorted(behind, key=lambda item: item[0], reverse=True)
+        return [key for _, key in newest_first][: max(limit, 0)]
+
+    async def topics(self, key: Key) -> Assigned:
+        """See `Store.topics`."""
+        found = self._find(key)
+        if found is None:
+            return Assigned({}, 0, 0)
+        return Assigned(dict(sorted(found.topics.items())), found.assigned, found.revision)
+
+    async def assign(
+        self,
+        key: Key,
+        topics: Sequence[Topic],
+        members: Mapping[int, int | None],
+        *,
+        revision: int,
+        next_seq: int | None = None,
+    ) -> int:
+        """See `Store.assign`."""
+        found = self._must_find(key)
+        reach = found.assigned if next_seq is None else next_seq
+        check_assignment(
+            key,
+            topics,
+            members,
+            revision=(revision, found.revision),
+            next_seq=(reach, len(found.records)),
+        )
+        found.topics |= {topic.id: topic for topic in topics}
+        merged = {**found.members, **members}
+        found.members = {seq: topic for seq, topic in merged.items() if topic is not None}
+        found.assigned, found.revision = max(found.assigned, reach), found.revision + 1
+        return found.revision
+
+    async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
+        """See `Store.members`."""
+        found = self._find(key)
+        known = found.members if found else {}
+        return sorted(seq for seq, of in known.items() if of == topic and seq >= first_seq)
+
+    async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
+        """See `Store.topics_of`."""
+        found = self._find(key)
+        known = found.members if found else {}
+        return {seq: known[seq] for seq in seqs if seq in known}
 
     # -- digests and leases -------------------------------------------------------------------
 
@@ -300,7 +413,7 @@ class RamStore:
         """See `Store.begin_digest`."""
         found = self._held(lease)
         last = max(found.digests, default=0)
-        begun = next_version(_newest(found), last, digest, self._clock())
+        begun = next_version(_newest(found, digest.topic), last, digest, self._clock())
         for version, (item, fence) in found.digests.items():
             found.digests[version] = abandoned(item), fence
         found.digests[begun.version] = begun, lease.fence
@@ -310,14 +423,16 @@ class RamStore:
         """See `Store.finish_digest`."""
         found = self._held(lease)
         stored, fence = found.digests.get(digest.version, (None, 0))
-        check_finish(stored if fence == lease.fence else None, digest, _newest(found))
+        newest = _newest(found, digest.topic)
+        check_finish(stored if fence == lease.fence else None, digest, newest)
         found.digests[digest.version] = digest, lease.fence
         return digest
 
     async def undo_digest(self, lease: Lease, version: int) -> Digest:
         """See `Store.undo_digest`."""
         found = self._held(lease)
-        digest = undone(_newest(found), version)
+        asked, _ = found.digests.get(version, (None, 0))
+        digest = undone(_newest(found, asked.topic if asked else None), version)
         found.digests[version] = digest, lease.fence
         return digest
 
@@ -332,10 +447,10 @@ class RamStore:
         known = found.digests if found else {}
         return [known[item][0] for item in sorted(known) if versions is None or item in versions]
 
-    async def newest_digest(self, key: Key) -> Digest | None:
+    async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
         found = self._find(key)
-        return _newest(found) if found else None
+        return _newest(found, topic) if found else None
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
@@ -445,6 +560,7 @@ def _head(key: Key, found: _Conversation) -> Head:
     )
 
 
-def _newest(found: _Conversation) -> Digest | None:
-    completed = [item for item, _ in found.digests.values() if item.status == "completed"]
+def _newest(found: _Conversation, topic: int | None) -> Digest | None:
+    same = [item for item, _ in found.digests.values() if item.topic == topic]
+    completed = [item for item in same if item.status == "completed"]
     return max(completed, key=lambda item: item.version, default=None)

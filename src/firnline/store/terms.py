@@ -34,9 +34,9 @@ def fold(text: str) -> str:
 
 
 def searchable(message: Message) -> str:
-    """The words by which a message can be found."""
+    """The words of a message: what it says, and what it asks tools for."""
     calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
-    return " ".join((message.name or "", message.text, *calls))
+    return " ".join((message.text, *calls))
 
 
 def index_terms(text: str) -> list[str]:
@@ -50,10 +50,38 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
+def facts(message: Message) -> list[str]:
+    """Terms that say who spoke and when: role, name, weekday, day, month and year."""
+    at = message.created_at
+    when = f"{at:%A} {at.day} {at:%B %Y}" if at else ""
+    return [role_term(message.role), *index_terms(f"{message.name or ''} {when}")]
+
+
+def role_term(role: str) -> str:
+    """The term by which the entries of a role are found."""
+    return f"role{role}"
+
+
 def all_terms(message: Message) -> set[tuple[str, ...]]:
     """Whatever `query_terms` could ask for that is in the message."""
-    terms = index_terms(searchable(message))
+    return _pairs(index_terms(searchable(message)))
+
+
+def _pairs(terms: list[str]) -> set[tuple[str, ...]]:
     return {(term,) for term in terms} | set(pairwise(terms))
+
+
+def score(query: str, message: Message, before: Message | None) -> float:
+    """How many of the query's terms a message has.
+
+    Those of the message before it, of its day and of who said it count for little, and the message
+    before alone does not count at all. An index of a backend may weigh terms in its own way.
+    """
+    asked = set(query_terms(query))
+    own = len(asked & all_terms(message))
+    said = 0.1 * len(asked & _pairs(facts(message)))
+    near = 0.2 * len(asked & all_terms(before)) if before and own else 0.0
+    return own + near + said
 
 
 def query_terms(query: str) -> list[tuple[str, ...]]:

@@ -15,12 +15,22 @@ from firnline.strategies.layered import layered
 from firnline.strategies.progressive import progressive
 from firnline.strategies.project import project
 from firnline.strategies.rolling import rolling
+from firnline.strategies.topics import topics
 from firnline.strategies.window import window
 
-__all__ = ["STRATEGIES", "layered", "progressive", "project", "rolling", "strategy", "window"]
+__all__ = [
+    "STRATEGIES",
+    "layered",
+    "progressive",
+    "project",
+    "rolling",
+    "strategy",
+    "topics",
+    "window",
+]
 
 STRATEGIES: Final[Mapping[str, Callable[..., Strategy]]] = {
-    made.__name__: made for made in (layered, progressive, project, window, rolling)
+    made.__name__: made for made in (layered, progressive, project, topics, window, rolling)
 }
 """The strategies by name."""
 

@@ -13,12 +13,13 @@ import pytest
 import pytest_asyncio
 
 from firnline.errors import ConflictError, InputError, UnknownConversation
-from firnline.log import Draft, Idempotency, Key, Project, chain, genesis
+from firnline.log import Draft, Idempotency, Key, Project, Scope, chain, genesis
 from firnline.message import Message, Part, ToolCall, encode
 from firnline.proof import Audit
 from firnline.protocols import Clock, Store
 from firnline.testing.digesting import DigestingConformance, reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
+from firnline.testing.viewing import ViewingConformance
 from firnline.text import Json
 
 HOSTILE_TEXTS: Final = (
@@ -46,7 +47,10 @@ QUERIES: Final = (
 )
 
 
-class StoreConformance(DigestingConformance):
+HERE: Final = Scope(conversation=KEY.conversation)
+
+
+class StoreConformance(DigestingConformance, ViewingConformance):
     """Subclass it and give `make_store`; pytest then runs every test against your store."""
 
     def make_store(self, folder: Path, clock: Clock) -> Store:
@@ -275,13 +279,12 @@ class StoreConformance(DigestingConformance):
             own = f"secret of {key.tenant} {key.conversation}"
             assert [entry.message.text for entry in await store.read(key)] == [own]
             assert [entry.message.text for entry in await store.newest(key, 10**6)] == [own]
-            hits = await store.search(key.tenant, "secret", conversation=key.conversation)
-            assert [hit.message.text for hit in hits] == [own]
+            scope = Scope(conversation=key.conversation)
+            hits = await store.search(key.tenant, "secret", scope=scope)
+            assert [hit[:2] for hit in hits] == [(key.conversation, 0)]
         assert [h.conversation for h in await store.conversations("evil")] == ["ticket-42"]
         assert [project.name for project in await store.projects("evil")] == ["project of evil"]
-        assert [hit.message.text for hit in await store.search("evil", "secret")] == [
-            "secret of evil ticket-42"
-        ]
+        assert [hit[:2] for hit in await store.search("evil", "secret")] == [("ticket-42", 0)]
         assert await store.search("nobody", "secret") == []
 
     @pytest.mark.promise("tenants-apart")
@@ -447,7 +450,7 @@ class StoreConformance(DigestingConformance):
             ("yurt", set()),
             ("rope zelt", {0, 2}),
         ):
-            hits = await store.search("acme", query, conversation="ticket-42")
+            hits = await store.search("acme", query, scope=HERE)
             assert {hit.seq for hit in hits} == expected, query
 
     @pytest.mark.promise("search-total")
@@ -456,14 +459,14 @@ class StoreConformance(DigestingConformance):
             KEY, drafts(["明日は東京都へ行きます", "京都の東", "서울에서 만나요", "สวัสดีครับ"])
         )
         for query, expected in (("東京", [0]), ("京都", [0, 1]), ("서울", [2]), ("สวัสดี", [3])):
-            hits = await store.search("acme", query, conversation="ticket-42")
+            hits = await store.search("acme", query, scope=HERE)
             assert sorted(hit.seq for hit in hits) == expected, query
 
     @pytest.mark.promise("search-total")
     async def test_the_best_match_comes_first(self, store: Store) -> None:
         noise = [f"the weather of day {i} was fine" for i in range(50)]
         await store.append(KEY, drafts([*noise, "the red rope broke", "a rope"]))
-        hits = await store.search("acme", "red rope", conversation="ticket-42")
+        hits = await store.search("acme", "red rope", scope=HERE)
         assert [hit.seq for hit in hits] == [50, 51]
         assert hits[0].score > hits[1].score
 
@@ -479,9 +482,9 @@ class StoreConformance(DigestingConformance):
         await store.append(KEY, drafts(["alpha", "beta", "gamma NEAR delta"]))
         await store.append(FOREIGN, drafts(["alpha evil"]))
         for query in QUERIES:
-            for conversation in (None, "ticket-42"):
-                hits = await store.search("acme", query, conversation=conversation)
-                assert all("evil" not in hit.message.text for hit in hits)
+            for scope in (Scope(), HERE):
+                hits = await store.search("acme", query, scope=scope)
+                assert {hit.conversation for hit in hits} <= {KEY.conversation}
         assert await store.search("acme", "alp*") == []
         assert await store.search("acme", "%") == []
 

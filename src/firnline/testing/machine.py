@@ -158,7 +158,7 @@ class _StoreMachine(RuleBasedStateMachine):
     def search(self, query: str) -> None:
         async def found(store: Store) -> Any:
             hits = await store.search("a", query, limit=1_000)
-            return {(hit.conversation, hit.seq): hit.entry for hit in hits}
+            return {(hit.conversation, hit.seq) for hit in hits}
 
         self._both(found)
 

@@ -1,4 +1,4 @@
-"""A real local HTTP server that speaks the OpenAI chat completions protocol, with faults on demand.
+"""A real local HTTP server that speaks the OpenAI chat and embeddings protocols, with faults.
 
 For tests of whatever talks to a model, over real sockets and without one::
 
@@ -8,7 +8,8 @@ For tests of whatever talks to a model, over real sockets and without one::
         server.fail("429", "cut", None, repeat=True)  # and so on, None is a good answer
 
 What is not scripted is answered by rule: a summary where one is asked for, JSON that satisfies the
-schema, else a short echo. Or run it: ``python -m firnline.testing.model_server --port 8099``.
+schema, else a short echo; embeddings are made of a text's own words. Or run it:
+``python -m firnline.testing.model_server --port 8099``.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ from typing import Any, Final, Self
 
 from firnline.errors import InputError
 from firnline.testing.brain import call_tool, complaint, think
+from firnline.testing.embeddings import (
+    EMBEDDING_FAULTS,
+    embeddings_answer,
+    embeddings_complaint,
+)
 from firnline.testing.replies import (
     BODIES,
     FAULTS,
@@ -42,7 +48,7 @@ from firnline.testing.replies import (
     usage_of,
 )
 
-__all__ = ["FAULTS", "ModelServer", "call_tool", "main"]
+__all__ = ["EMBEDDING_FAULTS", "FAULTS", "ModelServer", "call_tool", "main"]
 
 _POLL_SECONDS: Final = 0.01
 
@@ -137,8 +143,10 @@ class ModelServer:
         With `repeat` the plan starts again when it is through. A new plan replaces the old one.
         """
         for fault in faults:
-            if fault is not None and fault not in FAULTS and not is_status(fault):
-                raise InputError(f"{fault!r} is none of {', '.join(FAULTS)} and no status")
+            known = fault in FAULTS or fault in EMBEDDING_FAULTS
+            if fault is not None and not known and not is_status(fault):
+                names = ", ".join((*FAULTS, *EMBEDDING_FAULTS))
+                raise InputError(f"{fault!r} is none of {names} and no status")
         self._faults = cycle(faults) if repeat and faults else iter(faults)
 
     def shake(self, rate: float, faults: Sequence[str] = tuple(FAULTS)) -> None:
@@ -250,13 +258,33 @@ class _Handler(BaseHTTPRequestHandler):
             request = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)))
         except ValueError:
             request = None
-        if self.path.rstrip("/") != "/v1/chat/completions" or not isinstance(request, dict):
+        answers = {
+            "/v1/chat/completions": self._chat,
+            "/v1/embeddings": self._embeddings,
+        }
+        answer = answers.get(self.path.rstrip("/"))
+        if answer is None or not isinstance(request, dict):
             self._error(400 if request is None else 404, f"not a request to {self.path}")
             return
         names = {name.lower(): value for name, value in self.headers.items()}
         fault = owner.receive(request, names)
-        if not self._fails(request, fault) and not self._rejects(request):
-            self._answer(request, to_message(owner.compose(request, fault)), fault)
+        if not self._fails(request, fault):
+            answer(request, fault)
+
+    def _chat(self, request: Request, fault: str | None) -> None:
+        if not self._rejects(request):
+            message = to_message(self.server.owner.compose(request, fault))
+            self._answer(request, message, fault)
+
+    def _embeddings(self, request: Request, fault: str | None) -> None:
+        owner = self.server.owner
+        if (reason := embeddings_complaint(request)) is not None:
+            self._error(400, reason)
+            return
+        if fault == "slow":
+            owner.wait(owner.pause)
+        model = str(request.get("model") or owner.model)
+        self._send(200, embeddings_answer(request, model, fault), "application/json", fault)
 
     # -- what is not an answer ----------------------------------------------------------------
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import time
 from datetime import datetime
+from typing import Final
 
 import apsw
 
 from firnline import limits
 from firnline.errors import StoreUnavailable, UnknownConversation
 from firnline.log import Erased, Key
-from firnline.store.sqlite import log
+from firnline.store.sqlite import embedded, log
 from firnline.store.sqlite.connection import one
+
+_EMBEDDERS: Final = "SELECT id FROM embedder"
 
 
 def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
@@ -44,11 +47,12 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     (head,) = one(connection, "SELECT hash FROM conversation WHERE id = ?", (found.id,))
     everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
     gone = {}
-    for table in ("entry", "segment", "digest"):
+    for table in ("entry", "segment", "digest", "topic"):
         connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
         gone[table] = connection.changes()
     connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
-    for table in ("said", "idempotency", "pin"):
+    embedded.delete(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
+    for table in ("said", "idempotency", "pin", "member", "assigned", "embedded"):
         connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
     connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")

@@ -31,6 +31,8 @@ _COLUMNS: Final = (
     "SELECT id, CAST(status AS BLOB), CAST(body AS BLOB), CAST(checksum AS BLOB) FROM digest"
 )
 
+_NO_TOPIC: Final = -1
+
 
 def lease(
     connection: apsw.Connection, key: Key, owner: str, now: datetime, seconds: float
@@ -79,7 +81,8 @@ def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: dateti
     """Record a digest in the making; what an earlier holder left in the making has failed."""
     found = _held(connection, lease)
     last = _last_version(connection, found) or 0
-    begun = next_version(newest_digest(connection, found), last, digest, now)
+    newest = newest_digest(connection, found, digest.topic)
+    begun = next_version(newest, last, digest, now)
     for item in _in_the_making(connection, found):
         _put(connection, found, abandoned(item), 0)
     _put(connection, found, begun, lease.fence)
@@ -95,7 +98,7 @@ def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
         (found.entry_id(digest.version), lease.fence),
     )
     stored = _digest(found, row) if row else None
-    check_finish(stored, digest, newest_digest(connection, found))
+    check_finish(stored, digest, newest_digest(connection, found, digest.topic))
     _put(connection, found, digest, lease.fence)
     return digest
 
@@ -103,7 +106,9 @@ def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
 def undo(connection: apsw.Connection, lease: Lease, version: int) -> Digest:
     """Take the newest completed digest out of force, in place."""
     found = _held(connection, lease)
-    digest = undone(newest_digest(connection, found), version)
+    asked = next(iter(digests(connection, found, [version])), None)
+    newest = newest_digest(connection, found, asked.topic if asked else None)
+    digest = undone(newest, version)
     _put(connection, found, digest, lease.fence)
     return digest
 
@@ -141,16 +146,18 @@ def digests(
     return [_digest(found, row) for row in rows]
 
 
-def newest_digest(connection: apsw.Connection, found: log.Found) -> Digest | None:
+def newest_digest(
+    connection: apsw.Connection, found: log.Found, topic: int | None = None
+) -> Digest | None:
     """The newest completed digest: the last of an index that holds only completed ones."""
     row = one(
         connection,
         f"{_COLUMNS} INDEXED BY digest_completed"
-        " WHERE status = 'completed' AND id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-        _all(found),
+        " WHERE status = 'completed' AND id >> 32 = ? AND topic = ? ORDER BY id DESC LIMIT 1",
+        (found.id, _NO_TOPIC if topic is None else topic),
     )
     digest = _digest(found, row) if row else None
-    if digest is not None and digest.status != "completed":
+    if digest is not None and (digest.status, digest.topic) != ("completed", topic):
         raise StoreCorrupt(f"{found.key.conversation}: the index of digests is damaged")
     return digest
 
@@ -216,9 +223,10 @@ def _held(connection: apsw.Connection, lease: Lease) -> log.Found:
 
 def _put(connection: apsw.Connection, found: log.Found, digest: Digest, fence: int) -> None:
     body = encode_digest(digest)
+    topic = _NO_TOPIC if digest.topic is None else digest.topic
     connection.execute(
-        "INSERT INTO digest (id, status, fence, checksum, body) VALUES (?, ?, ?, ?, ?)"
+        "INSERT INTO digest (id, status, fence, checksum, body, topic) VALUES (?, ?, ?, ?, ?, ?)"
         " ON CONFLICT (id) DO UPDATE SET status = excluded.status, fence = excluded.fence,"
-        " checksum = excluded.checksum, body = excluded.body",
-        (found.entry_id(digest.version), digest.status, fence, checksum_of(body), body),
+        " checksum = excluded.checksum, body = excluded.body, topic = excluded.topic",
+        (found.entry_id(digest.version), digest.status, fence, checksum_of(body), body, topic),
     )

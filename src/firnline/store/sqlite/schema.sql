@@ -51,17 +51,19 @@ CREATE TABLE segment (
     body         BLOB NOT NULL
 ) STRICT;
 
--- Digests, beside the log. id = conversation.id << 32 | version. `body` is JSON.
+-- Digests, beside the log. id = conversation.id << 32 | version. `body` is JSON. `topic` is -1 for
+-- a digest of the conversation as a whole.
 CREATE TABLE digest (
     id       INTEGER PRIMARY KEY,
     status   TEXT NOT NULL,
     fence    INTEGER NOT NULL,
     checksum BLOB NOT NULL,
-    body     BLOB NOT NULL
+    body     BLOB NOT NULL,
+    topic    INTEGER NOT NULL DEFAULT -1
 ) STRICT;
 
 -- The newest completed one and those in the making are found without reading any other.
-CREATE INDEX digest_completed ON digest (id) WHERE status = 'completed';
+CREATE INDEX digest_completed ON digest (id >> 32, topic, id) WHERE status = 'completed';
 CREATE INDEX digest_processing ON digest (id) WHERE status = 'processing';
 
 -- The entries that every context shows, archived or not.
@@ -103,7 +105,55 @@ CREATE TABLE said (
     PRIMARY KEY (conversation, at, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The search index, a view of the log, too: rowid is entry.id.
+-- The search index, a view of the log, too: rowid is entry.id. `before` are the words of the entry
+-- before, `facts` who spoke and when.
 CREATE VIRTUAL TABLE search USING fts5 (
-    terms, content = '', contentless_delete = 1, tokenize = 'porter ascii'
+    terms, before, facts, content = '', contentless_delete = 1, tokenize = 'porter ascii'
 );
+
+-- Topics, views of the log with what people said about them. id = conversation.id << 32 | topic,
+-- which is the sequence number of the message that opened it. `body` is JSON.
+CREATE TABLE topic (
+    id       INTEGER PRIMARY KEY,
+    checksum BLOB NOT NULL,
+    body     BLOB NOT NULL
+) STRICT;
+
+-- Which entries are of which topic; an entry is of one at most.
+CREATE TABLE member (
+    conversation INTEGER NOT NULL,
+    topic        INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    PRIMARY KEY (conversation, topic, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX member_entry ON member (conversation, seq);
+
+-- How far a conversation's entries have been assigned to topics; `revision` counts the changes.
+CREATE TABLE assigned (
+    conversation INTEGER PRIMARY KEY,
+    next_seq     INTEGER NOT NULL,
+    revision     INTEGER NOT NULL
+) STRICT;
+
+-- The embedders that made vectors, how far each has come, and the vectors. vector.id is entry.id;
+-- a long entry has several parts.
+CREATE TABLE embedder (
+    id   INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE
+) STRICT;
+
+CREATE TABLE embedded (
+    conversation INTEGER NOT NULL,
+    embedder     INTEGER NOT NULL,
+    next_seq     INTEGER NOT NULL,
+    PRIMARY KEY (conversation, embedder)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE vector (
+    embedder INTEGER NOT NULL,
+    id       INTEGER NOT NULL,
+    part     INTEGER NOT NULL,
+    body     BLOB NOT NULL,
+    PRIMARY KEY (embedder, id, part)
+) STRICT, WITHOUT ROWID;

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
 
 import apsw
 
 from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Hit, Key, Record
+from firnline.log import Key, Match, Record, Scope
 from firnline.message import EPOCH, Message, decode, microseconds
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
-from firnline.store.terms import all_terms, index_terms, query_terms, searchable
+from firnline.store.terms import (
+    facts,
+    index_terms,
+    query_terms,
+    role_term,
+    score,
+    searchable,
+)
+
+_RANK: Final = "bm25(1.0, 0.2, 0.1)"  # its own words, those before it, who spoke and when
+_EVER: Final = 1 << 62
 
 
 def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
@@ -27,15 +39,21 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
         return False
     tenant, name, indexed, *rest = row
     found = log.Found.of(Key(tenant, name), rest)
-    stored = log.records(connection, found, indexed, found.next_seq - 1, tolerant=True)
-    words, dates, end = [], [], found.next_seq
-    for record in log.page(stored, limits.INDEX_PAGE):
-        end = record.seq + 1
+    first = max(indexed - 1, 0)
+    stored = log.records(connection, found, first, found.next_seq - 1, tolerant=True)
+    words, dates, end, before = [], [], found.next_seq, ""
+    for record in log.page(stored, limits.INDEX_PAGE + 1):
         message = _message(record)
-        if message is not None:
-            words.append((found.entry_id(record.seq), " ".join(index_terms(searchable(message)))))
-            dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
-    connection.executemany("INSERT INTO search (rowid, terms) VALUES (?, ?)", words)
+        terms = " ".join(index_terms(searchable(message))) if message else ""
+        if record.seq >= indexed:
+            end = record.seq + 1
+            if message is not None:
+                id_ = found.entry_id(record.seq)
+                words.append((id_, terms, before, " ".join(facts(message))))
+                dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
+        before = terms[: limits.INDEX_BEFORE_CHARS]
+    insert = "INSERT INTO search (rowid, terms, before, facts) VALUES (?, ?, ?, ?)"
+    connection.executemany(insert, words)
     connection.executemany("INSERT INTO said VALUES (?, ?, ?)", dates)
     connection.execute("UPDATE conversation SET indexed = ? WHERE id = ?", (end, found.id))
     return True
@@ -61,61 +79,116 @@ def clear(connection: apsw.Connection) -> None:
     connection.execute("UPDATE conversation SET indexed = 0")
 
 
-def hits(
-    connection: apsw.Connection, tenant: str, query: str, conversation: str | None, limit: int
-) -> list[Hit]:
-    """Search what is indexed."""
+def matches(
+    connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
+) -> list[Match]:
+    """Search what is indexed: first what has the words itself, then who and when they name."""
     asked = query_terms(query)
     if not asked or limit <= 0:
         return []
-    match = " OR ".join('"' + " ".join(term) + '"' for term in asked)
-    if conversation is None:
-        rows = connection.execute(
-            "SELECT s.rowid, s.rank, c.name, c.id, c.next_seq, c.total, c.hash, c.genesis"
-            " FROM search s"
-            " JOIN conversation c ON c.id = s.rowid >> 32"
-            " WHERE s.terms MATCH ? AND c.tenant = ? ORDER BY s.rank, s.rowid DESC LIMIT ?",
-            (match, tenant, limit),
-        )
-        return [
-            _hit(connection, log.Found.of(Key(tenant, str(row[2])), row[3:]), row)
-            for row in rows.fetchall()
-        ]
-    found = log.find(connection, Key(tenant, conversation))
-    if found is None:
-        return []
+    words = " OR ".join('"' + " ".join(term) + '"' for term in asked)
+    said = f"(terms : ({words})) AND ({{terms before facts}} : ({words}))"
+    found = _matches(connection, tenant, said, scope, limit)
+    if len(found) < limit:
+        # Who speaks is in half of all entries; to weigh all of these would take long.
+        known = {match[:2] for match in found}
+        about = _matches(connection, tenant, f"facts : ({words})", scope, limit)
+        found += [match for match in about if match[:2] not in known]
+    return found[:limit]
+
+
+def _matches(
+    connection: apsw.Connection, tenant: str, expression: str, scope: Scope, limit: int
+) -> list[Match]:
+    values: dict[str, Any] = {"match": _of_roles(expression, scope), "tenant": tenant}
+    where = ["search MATCH :match", f"rank MATCH '{_RANK}'", "c.tenant = :tenant"]
+    if scope.conversation is not None:
+        found = log.find(connection, Key(tenant, scope.conversation))
+        if found is None:
+            return []
+        where += ["s.rowid BETWEEN :first AND :last", "c.id = :id"]
+        values |= {"id": found.id, "first": found.entry_id(0), "last": found.entry_id(log.SEQ_MASK)}
+    if scope.project is not None:
+        where.append("c.project = :project")
+        values["project"] = scope.project
+    if scope.since is not None or scope.until is not None:
+        where.append(_SAID)
+        values["name"] = scope.conversation
+        values["since"] = microseconds(scope.since) if scope.since else -_EVER
+        values["until"] = microseconds(scope.until) if scope.until else _EVER
     rows = connection.execute(
-        "SELECT rowid, rank FROM search WHERE terms MATCH ? AND rowid BETWEEN ? AND ?"
-        " ORDER BY rank, rowid DESC LIMIT ?",
-        (match, found.entry_id(0), found.entry_id(log.SEQ_MASK), limit),
+        "SELECT s.rowid, -s.rank, c.name, c.id, c.next_seq, c.total, c.hash, c.genesis"  # noqa: S608
+        " FROM search s CROSS JOIN conversation c ON c.id = s.rowid >> 32"
+        f" WHERE {' AND '.join(where)} ORDER BY s.rank",
+        values,
     )
-    return [_hit(connection, found, row) for row in rows.fetchall()]
+    return list(islice(_sound(connection, tenant, rows, scope), limit))
 
 
-def unindexed_hits(
-    connection: apsw.Connection, tenant: str, query: str, conversation: str | None, limit: int
-) -> list[Hit]:
+_SAID: Final = (
+    "s.rowid IN (SELECT d.conversation << 32 | d.seq FROM conversation o"
+    " CROSS JOIN said d ON d.conversation = o.id WHERE o.tenant = :tenant"
+    " AND (:name IS NULL OR o.name = :name) AND d.at >= :since AND d.at < :until)"
+)
+
+
+def _of_roles(expression: str, scope: Scope) -> str:
+    if not scope.roles:
+        return expression
+    roles = " OR ".join(f'"{role_term(role)}"' for role in sorted(scope.roles))
+    return f"({expression}) AND (facts : ({roles}))"
+
+
+def _sound(
+    connection: apsw.Connection, tenant: str, rows: apsw.Cursor, scope: Scope
+) -> Iterator[Match]:
+    """The rows that are within the topics of the scope; a damaged conversation raises."""
+    checked: set[int] = set()
+    for rowid, score, name, *about in rows:
+        if about[0] not in checked:
+            log.Found.of(Key(tenant, str(name)), about)
+            checked.add(about[0])
+        seq = rowid & log.SEQ_MASK
+        if scope.topics is None or _in_topics(connection, about[0], name, seq, scope.topics):
+            yield Match(name, seq, score)
+
+
+def _in_topics(
+    connection: apsw.Connection,
+    conversation: int,
+    name: str,
+    seq: int,
+    topics: tuple[tuple[str, int], ...],
+) -> bool:
+    row = one(
+        connection,
+        "SELECT topic FROM member WHERE conversation = ? AND seq = ?",
+        (conversation, seq),
+    )
+    return bool(row) and (name, row[0]) in topics
+
+
+def unindexed_matches(
+    connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
+) -> list[Match]:
     """Search, by reading it, what is not indexed: a store that is only read cannot catch up."""
-    asked = set(query_terms(query))
-    found: list[Hit] = []
-    for id_, _ in unindexed(connection, tenant, conversation):
-        name, first = one(connection, "SELECT name, indexed FROM conversation WHERE id = ?", (id_,))
+    found: list[Match] = []
+    for id_, _ in unindexed(connection, tenant, scope.conversation):
+        name, project, first = one(
+            connection, "SELECT name, project, indexed FROM conversation WHERE id = ?", (id_,)
+        )
         place = log.find(connection, Key(tenant, name))
-        if place is None:
-            continue
+        if place is None or scope.project not in (None, project) or scope.topics is not None:
+            continue  # what is not indexed is in no topic
         for record in log.records(connection, place, first, place.next_seq - 1, tolerant=True):
             message = _message(record)
-            if message is not None and asked & all_terms(message):
-                found.append(Hit(name, log.span(connection, place, record.seq, record.seq)[0], 0.0))
+            if message is None or not scope.has(message):
+                continue
+            if score(query, message, None):
+                found.append(Match(name, record.seq, 0.0))
             if len(found) >= limit:
                 return found
     return found
-
-
-def _hit(connection: apsw.Connection, found: log.Found, row: tuple[Any, ...]) -> Hit:
-    rowid, rank, *_ = row
-    seq = rowid & log.SEQ_MASK
-    return Hit(found.key.conversation, log.span(connection, found, seq, seq)[0], -rank)
 
 
 def _message(record: Record) -> Message | None:

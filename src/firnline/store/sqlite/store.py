@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -30,20 +30,24 @@ from firnline.log import (
     Entry,
     Erased,
     Head,
-    Hit,
     Idempotency,
     Key,
     Lease,
+    Match,
     Project,
     Record,
+    Scope,
+    Topic,
 )
 from firnline.message import microseconds, utc_now
-from firnline.protocols import Clock, Finding, Progress
+from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Progress, Vector
 from firnline.store.digests import check_seconds
 from firnline.store.sqlite import (
     archive,
+    assigned,
     backup,
     debt,
+    embedded,
     erase,
     health,
     leases,
@@ -211,6 +215,15 @@ class SqliteStore:
             _with_found(key, lambda con, found: log.newest(con, found, tokens_max), [])
         )
 
+    async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
+        """See `Store.at`."""
+
+        def work(connection: apsw.Connection, found: log.Found) -> list[Entry]:
+            there = sorted({seq for seq in seqs if 0 <= seq < found.next_seq})
+            return log.at(connection, found, there)
+
+        return await self._read(_with_found(key, work, []))
+
     async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
         """See `Store.dated`."""
         if not self._place.read_only:
@@ -287,18 +300,18 @@ class SqliteStore:
     # -- search -------------------------------------------------------------------------------
 
     async def search(
-        self, tenant: str, query: str, *, conversation: str | None = None, limit: int = 20
-    ) -> list[Hit]:
+        self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
+    ) -> list[Match]:
         """See `Store.search`."""
         if not self._place.read_only:
-            await self._catch_up(tenant, conversation)
+            await self._catch_up(tenant, scope.conversation)
 
-        def work(connection: apsw.Connection) -> list[Hit]:
-            hits = search.hits(connection, tenant, query, conversation, limit)
-            if self._place.read_only and len(hits) < limit:
-                room = limit - len(hits)
-                hits += search.unindexed_hits(connection, tenant, query, conversation, room)
-            return hits
+        def work(connection: apsw.Connection) -> list[Match]:
+            found = search.matches(connection, tenant, query, scope, limit)
+            if self._place.read_only and len(found) < limit:
+                room = limit - len(found)
+                found += search.unindexed_matches(connection, tenant, query, scope, room)
+            return found
 
         return await self._read(work)
 
@@ -316,6 +329,61 @@ class SqliteStore:
             while await self._change(partial(search.index_pending, conversation=id_, until=until)):
                 if progress is not None:
                     progress(*await self._read(projects.indexed))
+
+    # -- vectors and topics -------------------------------------------------------------------
+
+    async def embedded(self, key: Key, model: str) -> int:
+        """See `Store.embedded`."""
+        return await self._read(_with_found(key, partial(embedded.embedded, model=model), 0))
+
+    async def put_vectors(
+        self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
+    ) -> bool:
+        """See `Store.put_vectors`."""
+        span = first_seq, next_seq
+        work = partial(embedded.put, model=model, vectors=vectors, span=span)
+        return await self._change(_with_found(key, work, otherwise=False))
+
+    async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
+        """See `Store.vectors`."""
+        work = partial(embedded.page, model=model, first_seq=first_seq, limit=limit)
+        return await self._read(_with_found(key, work, []))
+
+    async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
+        """See `Store.vectors_at`."""
+        work = partial(embedded.at, model=model, seqs=seqs)
+        return await self._read(_with_found(key, work, []))
+
+    async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
+        """See `Store.unembedded`."""
+        return await self._read(lambda con: embedded.unembedded(con, tenant, model, limit))
+
+    async def topics(self, key: Key) -> Assigned:
+        """See `Store.topics`."""
+        return await self._read(_with_found(key, assigned.assigned, Assigned({}, 0, 0)))
+
+    async def assign(
+        self,
+        key: Key,
+        topics: Sequence[Topic],
+        members: Mapping[int, int | None],
+        *,
+        revision: int,
+        next_seq: int | None = None,
+    ) -> int:
+        """See `Store.assign`."""
+        return await self._change(
+            lambda con: assigned.assign(con, key, topics, members, (revision, next_seq))
+        )
+
+    async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
+        """See `Store.members`."""
+        work = partial(assigned.members, topic=topic, first_seq=first_seq)
+        return await self._read(_with_found(key, work, []))
+
+    async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
+        """See `Store.topics_of`."""
+        return await self._read(_with_found(key, partial(assigned.topics_of, seqs=seqs), {}))
 
     # -- digests and leases -------------------------------------------------------------------
 
@@ -353,9 +421,9 @@ class SqliteStore:
         """See `Store.digests`."""
         return await self._read(_with_found(key, partial(leases.digests, versions=versions), []))
 
-    async def newest_digest(self, key: Key) -> Digest | None:
+    async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        return await self._read(_with_found(key, leases.newest_digest, None))
+        return await self._read(_with_found(key, partial(leases.newest_digest, topic=topic), None))
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""

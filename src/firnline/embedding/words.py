@@ -1,0 +1,131 @@
+"""A vector out of a text's own words, for where no model is installed. Needs nothing.
+
+Near are texts that share words, in whatever form they stand; it knows no synonyms.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import groupby, pairwise
+from typing import Final
+
+import apsw
+
+from firnline.embedding.lane import TEXT_CHARS_MAX, Lane, lane
+from firnline.store.terms import index_terms
+
+NAME: Final = "words-1"
+DIMENSION: Final = 256
+BATCH_TEXTS_MAX: Final = 32
+WORD_CHARS_MAX: Final = 64
+WORDS_REMEMBERED: Final = 16_384
+"""Words whose stems and places are kept ready."""
+
+_EMPTY: Final = frozenset(
+    index_terms("""
+a about after all also am an and any are as at be because been before being but by can could did
+do does doing for from had has have having he her here him his how i if in into is it its just me
+more most my no not now of off on one only or other our out over own same she should so some such
+than that the their them then there these they this those through to too up us very was we were
+what when where which while who why will with would you your d ll m re s t ve
+
+aber als am an auch auf aus bei das dass dem den der des die du ein eine einem einen einer er es
+für hat ich ihr im in ist ja mit nicht noch nur oder sich sie sind so und uns vom von war was wie
+wir zu zum zur
+
+au avec ce con como dans de del el elle en es est et il je la las le les lo los no nous ou par pas
+por pour que qui se si su sur sus un una une vous y
+""")
+)
+"""Words that say nothing about what a text is about."""
+
+
+class WordEmbedder:
+    """An `Embedder` of stemmed content words, hashed to 256 numbers; never fails.
+
+    Vectors have length one, but that of a text without content words is all zeros. They are the
+    same in every process.
+    """
+
+    def __init__(self) -> None:
+        self._lane: Lane[WordVectors] | None = None
+
+    def __repr__(self) -> str:
+        return "WordEmbedder()"
+
+    @property
+    def name(self) -> str:
+        """Kind and version."""
+        return NAME
+
+    async def embed(self, texts: Sequence[str]) -> list[array[float]]:
+        """One vector of 256 numbers for each text; they are 32-bit floats."""
+        self._lane = running = self._lane or lane(NAME, WordVectors)
+        given = list(texts)
+        found: list[array[float]] = []
+        for first in range(0, len(given), BATCH_TEXTS_MAX):
+            found += await running.run(_each, given[first : first + BATCH_TEXTS_MAX])
+        return found
+
+    async def close(self) -> None:
+        """Let go of the words that are remembered."""
+        self._lane = None
+
+
+class WordVectors:
+    """Makes the vectors; for one thread at a time."""
+
+    def __init__(self) -> None:
+        self._stems = apsw.Connection(":memory:").fts5_tokenizer("porter", ["ascii"])
+        self._stem = lru_cache(maxsize=WORDS_REMEMBERED)(self._stemmed)
+
+    def __call__(self, text: str) -> array[float]:
+        """The vector of one text."""
+        vector = [0.0] * DIMENSION
+        for stem, count in Counter(map(self._stem, _features(text[:TEXT_CHARS_MAX]))).items():
+            place, sign = _place(stem)
+            # Said ten times, a word counts for more, but not for ten.
+            vector[place] += sign * (1.0 + math.log(count))
+        length = math.hypot(*vector) or 1.0
+        return array("f", [number / length for number in vector])
+
+    def _stemmed(self, word: str) -> str:
+        if not word.isascii():
+            return word
+        how = apsw.FTS5_TOKENIZE_DOCUMENT
+        stems = self._stems(
+            word.encode(), how, None, include_offsets=False, include_colocated=False
+        )
+        return " ".join(map(str, stems))
+
+
+@lru_cache(maxsize=WORDS_REMEMBERED)
+def _place(stem: str) -> tuple[int, float]:
+    """Where a stem counts, and with which sign; those that fall together cancel out on average."""
+    drawn = int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little")
+    return drawn % DIMENSION, 1.0 if drawn >> 63 else -1.0
+
+
+def _each(words: WordVectors, texts: Sequence[str]) -> list[array[float]]:
+    return [words(text) for text in texts]
+
+
+def _features(text: str) -> Iterator[str]:
+    """The words that count; of scripts without blanks, pairs of neighbours."""
+    for glyphs, terms in groupby(index_terms(text), _is_glyph):
+        run = list(terms)
+        if not glyphs:
+            yield from (term[:WORD_CHARS_MAX] for term in run if term not in _EMPTY)
+        elif len(run) == 1:
+            yield run[0]
+        else:
+            yield from map("".join, pairwise(run))
+
+
+def _is_glyph(term: str) -> bool:
+    return len(term) == 1 and not term.isascii()

@@ -1,0 +1,110 @@
+"""Embedding in the background: append never waits for it.
+
+What is not embedded yet is found by its words. Any number of processes may do this at once; of two
+that embed the same entries, one keeps its vectors. Another embedder begins again at the first entry, while search goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from firnline import limits
+from firnline.embedding.quantised import pack
+from firnline.errors import FirnlineError
+from firnline.log import Entry, Key
+from firnline.models.guard import Backoff
+from firnline.protocols import Embedder, Progress, Store, Vector
+from firnline.recall.nearest import Nearest
+from firnline.recall.passages import passages
+from firnline.recall.tools import is_recalled
+
+__all__ = ["Indexer", "Nearest"]
+
+logger: Final = logging.getLogger("firnline.recall")
+
+
+class Indexer:
+    """Takes the entries of a tenant's conversations through an embedder."""
+
+    def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:
+        self._store, self._embedder, self._tenant = store, embedder, tenant
+        self._poked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def poke(self) -> None:
+        """There are new entries; they are embedded a moment later."""
+        self._poked.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop; what was not embedded is taken up by whoever opens the store next."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def embed(self, key: Key, progress: Progress | None = None) -> int:
+        """Embed all that is there now; returns how many entries that were."""
+        head = await self._store.head(key)
+        done, model = 0, self._embedder.name
+        end = head.entries if head else 0
+        while (first := await self._store.embedded(key, model)) < end:
+            page = await self._store.read(key, first, limit=limits.EMBED_PAGE)
+            if not page:
+                break
+            vectors = await self._vectors(page)
+            span = {"first_seq": first, "next_seq": page[-1].seq + 1}
+            if await self._store.put_vectors(key, model, vectors, **span):
+                done += len(page)
+            if progress is not None:
+                progress(min(page[-1].seq + 1, end), end)
+        return done
+
+    async def _vectors(self, page: Sequence[Entry]) -> list[Vector]:
+        # What was recalled is in the log already, where it was said.
+        said = [entry for entry in page if not is_recalled(entry.message)]
+        parts = [
+            (entry.seq, part, text)
+            for entry in said
+            for part, text in enumerate(passages(entry.message))
+        ]
+        vectors = await self._embedder.embed([text for _, _, text in parts]) if parts else []
+        return [
+            Vector(seq, part, pack(_unit(vector)))
+            for (seq, part, _), vector in zip(parts, vectors, strict=True)
+        ]
+
+    async def _run(self) -> None:
+        """Embed what is behind, newest conversation first, for ever."""
+        backoff, failures = Backoff(), 0
+        while True:
+            await self._poked.wait()
+            await asyncio.sleep(limits.EMBED_IDLE_SECONDS)
+            self._poked.clear()
+            try:
+                await self._catch_up()
+                failures = 0
+            except FirnlineError as error:
+                failures += 1
+                wait = backoff.delay(failures)
+                logger.warning("entries are not embedded: %s; again in %.0f s", error, wait)
+                await asyncio.sleep(wait)
+                self._poked.set()
+
+    async def _catch_up(self) -> None:
+        while behind := await self._store.unembedded(self._tenant, self._embedder.name, 20):
+            for key in behind:
+                await self.embed(key)
+
+
+def _unit(vector: Sequence[float]) -> list[float]:
+    """The vector at length one: dot products of such ones are cosines."""
+    length = math.hypot(*vector) or 1.0
+    return [number / length for number in vector]

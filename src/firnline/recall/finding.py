@@ -1,0 +1,189 @@
+"""Finding old entries for a question: by words, by meaning, by date, weighed together.
+
+words     the store's index: entries with the question's words, and with them just before
+meaning   the nearest vectors, if there is an embedder
+date      entries of the days that the question names
+weigh     all of them and their neighbours, one conversation at a time (`ranking`), pure
+pack      the best that fit into so many tokens, or so many of them
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from firnline import limits
+from firnline.errors import FirnlineError
+from firnline.log import Entry, Hit, Key, Scope
+from firnline.protocols import Clock, Embedder, Store
+from firnline.recall.asking import Asked, ask
+from firnline.recall.ranking import pack, rank
+
+logger: Final = logging.getLogger("firnline.recall")
+
+
+_TOKENS_EACH: Final = 10
+
+
+class Near(Protocol):
+    """Finds the nearest vectors; `nearest.Nearest` does."""
+
+    async def find(
+        self, key: Key, model: str, vector: Sequence[float], limit: int
+    ) -> Mapping[int, float]:
+        """The nearest entries with their cosines."""
+        ...
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found in one conversation, by sequence number."""
+
+    words: dict[int, float] = field(default_factory=dict)
+    near: dict[int, float] = field(default_factory=dict)
+    dated: list[int] = field(default_factory=list)
+
+    @property
+    def seqs(self) -> set[int]:
+        """Every entry found."""
+        return {*self.words, *self.near, *self.dated}
+
+    @property
+    def promise(self) -> tuple[float, float]:
+        """How much there is to expect of this conversation."""
+        return max(self.words.values(), default=0.0), max(self.near.values(), default=0.0)
+
+
+class Finder:
+    """Finds entries for questions, in one conversation or in all of a tenant's."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        embedder: Embedder | None = None,
+        near: Near | None = None,
+    ) -> None:
+        self._store, self._clock = store, clock
+        self._embedder, self._near = embedder, near
+
+    async def find(
+        self,
+        tenant: str,
+        question: str,
+        scope: Scope,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        size: Callable[[Entry], int] = lambda entry: entry.tokens,
+    ) -> list[Hit]:
+        """The entries that fit the question best, best first.
+
+        At most `limit` of them, and at most `tokens` in all by `size`. A failing embedder leaves
+        the search by words; no text of a question is an error.
+        """
+        asked = ask(question, self._clock())
+        found = await self._candidates(tenant, asked, question, scope, _breadth(limit, tokens))
+        hits: list[Hit] = []
+        for conversation, there in found.items():
+            key = Key(tenant, conversation)
+            hits += await self._ranked(key, asked, there, scope)
+        hits.sort(key=lambda hit: (-hit.score, hit.conversation, hit.seq))
+        if tokens is not None:
+            hits = pack(hits, lambda hit: size(hit.entry), tokens)
+        return hits if limit is None else hits[:limit]
+
+    # -- candidates ---------------------------------------------------------------------------
+
+    async def _candidates(
+        self, tenant: str, asked: Asked, question: str, scope: Scope, breadth: int
+    ) -> dict[str, _Found]:
+        """What words, meaning and dates lead to, by conversation."""
+        matches, vector = await asyncio.gather(
+            self._store.search(tenant, asked.query, scope=scope, limit=breadth),
+            self._vector(question),
+        )
+        found: defaultdict[str, _Found] = defaultdict(_Found)
+        for name, seq, score in matches:
+            found[name].words[seq] = score
+        if vector is not None:
+            for name, seq, cosine in await self._nearest(tenant, vector, scope, breadth // 2):
+                found[name].near[seq] = cosine
+        if scope.conversation is not None and asked.days is not None:
+            key = Key(tenant, scope.conversation)
+            found[scope.conversation].dated = await self._said(key, asked.days, breadth)
+        best_first = sorted(found, key=lambda name: found[name].promise, reverse=True)
+        return {name: found[name] for name in best_first[: limits.RECALL_CONVERSATIONS]}
+
+    async def _vector(self, question: str) -> Sequence[float] | None:
+        """The question's vector, or None if there is no embedder or it fails just now."""
+        if self._embedder is None or self._near is None or not question.strip():
+            return None
+        try:
+            async with asyncio.timeout(limits.EMBED_SECONDS):
+                return (await self._embedder.embed([question[: limits.PASSAGE_CHARS]]))[0]
+        except (FirnlineError, TimeoutError) as error:
+            logger.warning("search by words alone, the embedder failed: %s", error)
+            return None
+
+    async def _nearest(
+        self, tenant: str, vector: Sequence[float], scope: Scope, limit: int
+    ) -> list[tuple[str, int, float]]:
+        """The nearest entries of the conversations in the scope."""
+        if self._embedder is None or self._near is None:
+            return []
+        near: list[tuple[str, int, float]] = []
+        for name in await self._names(tenant, scope):
+            key, model = Key(tenant, name), self._embedder.name
+            there = await self._near.find(key, model, vector, limit)
+            near += [(name, seq, cosine) for seq, cosine in there.items()]
+        return sorted(near, key=lambda item: -item[2])[:limit]
+
+    async def _names(self, tenant: str, scope: Scope) -> list[str]:
+        if scope.conversation is not None:
+            return [scope.conversation]
+        heads = await self._store.conversations(
+            tenant, project=scope.project, limit=limits.PAGE_MAX
+        )
+        return [head.conversation for head in heads]
+
+    async def _said(self, key: Key, days: tuple[datetime, datetime], limit: int) -> list[int]:
+        entries = await self._store.dated(key, *days, limit)
+        return [entry.seq for entry in entries]
+
+    # -- weighing -----------------------------------------------------------------------------
+
+    async def _ranked(self, key: Key, asked: Asked, found: _Found, scope: Scope) -> list[Hit]:
+        """The entries found in one conversation and their neighbours, weighed."""
+        reach = range(-limits.RECALL_REACH, limits.RECALL_REACH + 1)
+        wanted = sorted({seq + step for seq in found.seqs for step in reach})
+        pool = {entry.seq: entry for entry in await self._store.at(key, wanted)}
+        ranked = rank(asked, pool, found.words, found.near)
+        allowed = await self._allowed(key, pool, scope)
+        return [
+            Hit(key.conversation, pool[item.seq], item.score, item.parts)
+            for item in ranked
+            if item.seq in allowed
+        ]
+
+    async def _allowed(self, key: Key, pool: Mapping[int, Entry], scope: Scope) -> set[int]:
+        """Those of the entries that are in the scope: a neighbour need not be, nor a vector."""
+        allowed = {seq for seq, entry in pool.items() if scope.has(entry.message)}
+        if scope.topics is not None:
+            of = await self._store.topics_of(key, sorted(allowed))
+            allowed = {
+                seq for seq, topic in of.items() if (key.conversation, topic) in scope.topics
+            }
+        return allowed
+
+
+def _breadth(limit: int | None, tokens: int | None) -> int:
+    """Among how many entries to choose: some times as many as are wanted, within bounds."""
+    wanted = max((limit or 0) * 4, (tokens or 0) // _TOKENS_EACH)
+    return min(max(wanted, limits.RECALL_LEAST), limits.RECALL_MOST)

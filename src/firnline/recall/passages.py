@@ -1,0 +1,37 @@
+"""What of a message is embedded: its words and the speaker's name; a long one in passages. Pure."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from firnline import limits
+from firnline.message import Message
+
+_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
+
+
+def passages(message: Message) -> list[str]:
+    """The texts that stand for a message; none if it says nothing."""
+    text = message.text.strip()
+    if not text:
+        return []
+    speaker = f"{message.name}: " if message.name else ""
+    if len(text) <= limits.PASSAGE_CHARS:
+        return [speaker + text]
+    return [speaker + part for part in _parts(text)][: limits.PASSAGES_MAX]
+
+
+def _parts(text: str) -> list[str]:
+    """The text in parts of sentences; a sentence that is too long is cut."""
+    parts = [""]
+    for sentence in _END.split(text):
+        for at in range(0, len(sentence), limits.PASSAGE_CHARS):
+            piece = sentence[at : at + limits.PASSAGE_CHARS]
+            if parts[-1] and len(parts[-1]) + len(piece) >= limits.PASSAGE_CHARS:
+                parts.append(piece)
+            else:
+                parts[-1] = f"{parts[-1]} {piece}".strip()
+        if len(parts) > limits.PASSAGES_MAX:
+            break
+    return [part for part in parts if part]

@@ -1,0 +1,66 @@
+"""Topics as bytes, and the rules by which they are saved: the same for every backend."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+
+from firnline.errors import ConflictError, InputError, StoreCorrupt
+from firnline.log import Key, Topic
+from firnline.message import encode_json, format_time, parse_time
+from firnline.store.digests import checksum_of
+from firnline.text import clean_fields
+
+
+def encode_topic(topic: Topic) -> bytes:
+    """The topic's canonical form."""
+    fields = asdict(replace(topic, vector=b""))
+    fields["vector"] = base64.b64encode(topic.vector).decode()
+    fields["tags"] = list(topic.tags)
+    for name in ("created_at", "last_active_at"):
+        fields[name] = format_time(fields[name])
+    return encode_json(clean_fields(fields, "topic")).encode()
+
+
+def decode_topic(body: bytes, checksum: bytes | None = None) -> Topic:
+    """The inverse of `encode_topic`; damage raises `StoreCorrupt`."""
+    if checksum is not None and checksum_of(body) != checksum:
+        raise StoreCorrupt("a topic does not match its checksum")
+    try:
+        fields = json.loads(body)
+        for name in ("created_at", "last_active_at"):
+            fields[name] = parse_time(fields[name])
+        fields["vector"] = base64.b64decode(fields["vector"], validate=True)
+        fields["tags"] = tuple(fields["tags"])
+        return Topic(**fields)
+    except (ValueError, KeyError, TypeError, InputError) as error:
+        raise StoreCorrupt("what is stored is not a topic") from error
+
+
+def check_assignment(
+    key: Key,
+    topics: Sequence[Topic],
+    members: Mapping[int, int | None],
+    *,
+    revision: tuple[int, int],
+    next_seq: tuple[int, int],
+) -> None:
+    """Raise unless the assignment was decided on the present state, and is one that can be.
+
+    `revision` is the one given and the present one, `next_seq` the one given and the log's end.
+    """
+    given, present = revision
+    if given != present:
+        raise ConflictError(
+            f"{key.conversation}: its topics are at revision {present}, not {given}",
+            expected_revision=given,
+            actual_revision=present,
+        )
+    reach, end = next_seq
+    if not 0 <= reach <= end:
+        raise InputError(f"{key.conversation} has {end} entries; {reach} cannot be assigned")
+    seqs = [*members, *(topic.id for topic in topics)]
+    if any(not 0 <= seq < end for seq in seqs):
+        raise InputError(f"{key.conversation}: a topic or a member is none of its {end} entries")

@@ -1,0 +1,72 @@
+"""How alike a message and a topic are: a cosine, brought to one scale for every model.
+
+The threshold of 0.7 supposes a model whose cosines are high. Those of sentence models are lower:
+with MiniLM two messages on one subject have about 0.35, on different ones 0.03. So each model has a
+**likeness**: the raw cosine between a message and a topic's mean at which they most often belong
+together. The calibrated similarity is linear through (-1, 0), (likeness, 0.7) and (1, 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from firnline.log import Topic
+from firnline.topics.rules import Rules
+from firnline.topics.vectors import Floats, dot, norm, unpack
+
+LIKENESS: Final[Mapping[str, float]] = {
+    "all-MiniLM-L6-v2-int8": 0.28,
+    "universal-sentence-encoder-multilingual-3": 0.44,
+    "words-1": 0.14,
+}
+"""By the name of the embedder; see docs/strategies/topics.md for the figures."""
+LIKENESS_DEFAULT: Final = 0.45
+"""For models that were not measured: between MiniLM's and that of models with high cosines."""
+ANCHOR: Final = 0.7
+"""What the likeness becomes."""
+
+
+class Match(NamedTuple):
+    """A topic that a message was compared with: the raw cosine and the calibrated similarity."""
+
+    topic: int
+    raw: float
+    similarity: float
+
+
+def likeness(model: str, rules: Rules) -> float:
+    """The raw cosine that means 0.7 for this model."""
+    return rules.likeness.get(model, LIKENESS.get(model, LIKENESS_DEFAULT))
+
+
+def calibrated(raw: float, likeness_: float) -> float:
+    """The similarity that a raw cosine stands for, from 0 to 1; grows with it."""
+    raw = max(-1.0, min(1.0, raw))
+    if raw <= likeness_:
+        return ANCHOR * (raw + 1) / (likeness_ + 1)
+    return ANCHOR + (1 - ANCHOR) * (raw - likeness_) / (1 - likeness_)
+
+
+def matches(vector: Floats, model: str, topics: Iterable[Topic], rules: Rules) -> list[Match]:
+    """How similar each topic is, best first; of equal ones the one that was active last.
+
+    Topics without a vector, of another model or of another dimension are not among them, nor those
+    that were merged into another.
+    """
+    at = likeness(model, rules)
+    length = norm(vector)
+    found: list[tuple[Match, int]] = []
+    for topic in topics:
+        if comparable(topic, model, len(vector)):
+            mean = unpack(topic.vector)
+            raw = dot(vector, mean) / ((length * norm(mean)) or 1.0)
+            found.append((Match(topic.id, raw, calibrated(raw, at)), topic.last_seq))
+    found.sort(key=lambda pair: (-pair[0].raw, -pair[1], pair[0].topic))
+    return [match for match, _ in found]
+
+
+def comparable(topic: Topic, model: str, dimension: int) -> bool:
+    """Whether the topic has a vector that such a one can be compared with."""
+    ours = topic.model == model and len(topic.vector) == 4 * dimension  # bytes of a float32
+    return ours and topic.vectors > 0 and topic.merged_into is None

@@ -1,0 +1,156 @@
+"""A follow-up question made to stand alone, for a search that knows nothing of what was said.
+
+By rules, which only repeat words of the conversation, or by a model, whose answer is taken only if
+it does the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from firnline.log import Entry
+from firnline.plan import is_question
+from firnline.topics.followup import is_followup, refers
+from firnline.topics.words import PERSONS, fold, is_content, root, words
+
+LOOK_BACK: Final = 12
+"""Newest entries of the topic that are looked at."""
+SUBJECT_WORDS_MAX: Final = 8
+"""Words that are added to a question at most."""
+SUBJECT_CHARS_MAX: Final = 160
+"""Characters that are added at most."""
+ENTRY_CHARS: Final = 600
+"""Characters of an entry that are looked at, and that a model is shown."""
+GROWTH: Final = 3
+"""How many times as long as the question and the longest subject a model's answer may be."""
+
+PROMPT: Final = (
+    "Rewrite the last question so that it can be understood without the conversation: put what "
+    'words like "it" or "there" stand for in their place. Use only words of the conversation. '
+    "Keep the language and the meaning. If it can be understood already, repeat it. Answer with "
+    "the question alone, on one line."
+)
+
+_PHRASE_END: Final = re.compile(r"[.,;:!?()\[\]\"“”…\n]")
+_SENTENCE_END: Final = (".", "!", "?", ":", "\n", "")
+
+
+def standalone(question: str, entries: Sequence[Entry], title: str = "") -> str:
+    """The question with the words in brackets that say what it is about; itself if it says so.
+
+    `entries` are the topic's, newest last, without the question. Every word of the result is in the
+    question, the entries or the title: "What does it cost?" becomes "What does it cost? (Alfama
+    apartment, Lisbon)".
+    """
+    found = words(question)
+    if not is_followup(question) and not refers(found):
+        return question
+    known = {root(word) for word in found}
+    recent = entries[-LOOK_BACK:]
+    phrases = [*_persons(found, recent), *_subject(recent, title)]
+    added = _fitting(phrases, known)
+    return f"{question.rstrip()} ({', '.join(added)})" if added else question
+
+
+def _subject(entries: Sequence[Entry], title: str) -> list[str]:
+    """The phrases of the newest question that has a subject, or of the title, or of an answer."""
+    asked = [e.message.text[:ENTRY_CHARS] for e in reversed(entries) if is_question(e.message)]
+    said = [e.message.text[:ENTRY_CHARS] for e in reversed(entries) if not is_question(e.message)]
+    named = next((text for text in asked if not is_followup(text) and not _leans(text)), "")
+    # A question that itself leans on an earlier one says something, too, but comes second.
+    leaning = [text for text in asked[:1] if text != named]
+    for texts in ([named, *leaning], [title], said[:1]):
+        if phrases := [phrase for text in texts for phrase in _phrases(text)]:
+            return phrases
+    return []
+
+
+def _leans(text: str) -> bool:
+    return refers(words(text))
+
+
+def _phrases(text: str) -> Iterator[str]:
+    """Runs of words about a subject, as they are written."""
+    for piece in _PHRASE_END.split(text):
+        run: list[str] = []
+        for word in words(piece):
+            if is_content(word):
+                run.append(word)
+            elif run:
+                yield " ".join(run)
+                run = []
+        if run:
+            yield " ".join(run)
+
+
+def _persons(found: Iterable[str], entries: Sequence[Entry]) -> list[str]:
+    """Names in the newest answer, if the question is about a person."""
+    if not any(fold(word) in PERSONS for word in found):
+        return []
+    answers = (e.message.text for e in reversed(entries) if e.message.role == "assistant")
+    text = next(answers, "")[:ENTRY_CHARS]
+    return [run for run in _phrases(text) if _is_name(run, text)][:2]
+
+
+def _is_name(phrase: str, text: str) -> bool:
+    """Two capital words, or one that does not just begin a sentence."""
+    parts = phrase.split()
+    if not all(part[0].isupper() for part in parts):
+        return False
+    before = text[: text.find(phrase)].rstrip(" ")[-1:]
+    return len(parts) > 1 or before not in _SENTENCE_END
+
+
+def _fitting(phrases: Iterable[str], known: set[str]) -> list[str]:
+    """The phrases without words that are known already, as many as may be added."""
+    added: list[str] = []
+    count = chars = 0
+    for phrase in phrases:
+        fresh = [word for word in phrase.split() if root(word) not in known]
+        text = " ".join(fresh)
+        if not fresh or chars + len(text) > SUBJECT_CHARS_MAX:
+            continue
+        if count + len(fresh) > SUBJECT_WORDS_MAX:
+            break
+        known |= {root(word) for word in fresh}
+        added.append(text)
+        count, chars = count + len(fresh), chars + len(text) + 2
+    return added
+
+
+# -- by a model -------------------------------------------------------------------------------
+
+
+def standalone_messages(question: str, entries: Sequence[Entry]) -> list[dict[str, str]]:
+    """What a model is asked, in the OpenAI chat shape; its answer is for `checked`."""
+    said = [f"{e.message.role}: {_line(e.message.text)}" for e in entries[-LOOK_BACK:]]
+    talk = "\n".join(line for line in said if not line.endswith(": "))
+    asked = f"Conversation:\n{talk}\n\nLast question: {_line(question)}"
+    return [{"role": "system", "content": PROMPT}, {"role": "user", "content": asked}]
+
+
+def checked(answer: str, question: str, entries: Sequence[Entry], title: str = "") -> str:
+    """A model's answer if it can be trusted, else what the rules make of the question.
+
+    It is one line, not much longer than the question, and has no word that is neither in the
+    conversation nor without a subject. A plural counts as its singular.
+    """
+    text = answer.strip()
+    room = GROWTH * max(len(question), SUBJECT_CHARS_MAX)
+    if text and len(text.splitlines()) == 1 and len(text) <= room:
+        sources = (question, title, *(entry.message.text for entry in entries[-LOOK_BACK:]))
+        said = {_stem(word) for source in sources for word in words(source)}
+        if all(_stem(word) in said or not is_content(word) for word in words(text)):
+            return text
+    return standalone(question, entries, title)
+
+
+def _stem(word: str) -> str:
+    stem = root(word)
+    return stem.rstrip("s") or stem
+
+
+def _line(text: str) -> str:
+    return " ".join(text[:ENTRY_CHARS].split())

@@ -1,0 +1,251 @@
+"""The state machine: which topic an entry belongs to, and what that does to the topics.
+
+Pure and a function of the log alone: time is the entries' own, so replaying the same entries with
+the same vectors, from any state on, gives the same topics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Final
+
+from firnline.errors import InputError
+from firnline.log import Entry, Topic
+from firnline.message import Message
+from firnline.plan import is_question
+from firnline.topics.decay import priority
+from firnline.topics.followup import is_followup
+from firnline.topics.rules import Rules
+from firnline.topics.similarity import Match, comparable, matches
+from firnline.topics.title import title_of
+from firnline.topics.vectors import Floats, mean, pack, unit
+
+DEFAULT: Final = Rules()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The topics of a conversation by id, and the one that is active: that of the last entry."""
+
+    topics: Mapping[int, Topic] = field(default_factory=dict)
+    active: int | None = None
+
+    @classmethod
+    def of(cls, topics: Iterable[Topic]) -> State:
+        """The state that these topics are in: active is the one with the newest entry."""
+        known = {topic.id: topic for topic in topics}
+        there = [topic for topic in known.values() if topic.merged_into is None]
+        newest = max(there, key=lambda topic: topic.last_seq, default=None)
+        return cls(known, newest.id if newest else None)
+
+    @property
+    def active_topic(self) -> Topic | None:
+        """The active topic; None before the first."""
+        return None if self.active is None else self.topics[self.active]
+
+    def working(self) -> list[Topic]:
+        """The working set: topics that are neither dormant nor merged into another."""
+        return [t for t in self.topics.values() if not t.dormant and t.merged_into is None]
+
+    def current(self, topic: int) -> Topic:
+        """The topic that the entries of a topic are in now, after all merging."""
+        found = self.topics[topic]
+        while found.merged_into is not None:
+            found = self.topics[found.merged_into]
+        return found
+
+    def having(self, *topics: Topic, active: int | None = None) -> State:
+        """The state with these topics in place of those of their ids."""
+        changed = {**self.topics, **{topic.id: topic for topic in topics}}
+        return State(changed, self.active if active is None else active)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What one entry did.
+
+    `topic` is the entry's; None for what the system says before anybody else. `changed` are the
+    topics to be saved, `match` is the best of those the message was compared with, taken or not.
+    `opened`, `restored` and `dormant` are the topics to which that happened.
+    """
+
+    state: State
+    topic: int | None = None
+    changed: tuple[Topic, ...] = ()
+    match: Match | None = None
+    opened: int | None = None
+    restored: int | None = None
+    dormant: tuple[int, ...] = ()
+
+
+def needs_vector(message: Message) -> bool:
+    """Whether `assign` would make use of a vector of this message."""
+    return is_question(message) and not is_followup(message.text)
+
+
+def assign(
+    state: State,
+    entry: Entry,
+    vector: Floats | None = None,
+    *,
+    model: str = "",
+    rules: Rules = DEFAULT,
+) -> Step:
+    """Put the next entry of a conversation into a topic.
+
+    A message of the user joins the most similar topic, dormant ones among them, if it is more
+    similar than the threshold, and else opens one. One without a subject of its own, or without a
+    `vector` (by `model`), stays in the active topic, and so does whatever the user did not say.
+    """
+    newest = state.active_topic
+    if newest and entry.seq <= newest.last_seq:
+        raise InputError(f"entry {entry.seq} is not behind {newest.last_seq}, the last assigned")
+    if not is_question(entry.message):
+        return _continued(state, entry, rules)
+    # A follow-up is no example of what its topic is about, so its vector is not used at all.
+    given = None if is_followup(entry.message.text) else unit(vector)
+    best = _best(state, given, model, rules)
+    chosen = _chosen(state, given, best, rules)
+    if chosen is None:
+        topic = _with_vector(_opened(entry, rules), given, model)
+    else:
+        topic = _with_vector(_joined(chosen, entry, back=chosen.id != state.active), given, model)
+    restored = chosen is not None and topic.restored_by == entry.seq
+    moved = state.having(topic, active=topic.id)
+    left = _leaving(moved, _time(entry), rules)
+    return Step(
+        state=moved.having(*left),
+        topic=topic.id,
+        changed=(topic, *left),
+        match=best,
+        opened=topic.id if chosen is None else None,
+        restored=topic.id if restored else None,
+        dormant=tuple(gone.id for gone in left),
+    )
+
+
+def replay(
+    entries: Iterable[Entry],
+    vectors: Mapping[int, Floats],
+    *,
+    state: State | None = None,
+    model: str = "",
+    rules: Rules = DEFAULT,
+) -> Iterator[Step]:
+    """A step for each of the entries, in order; `vectors` are by sequence number."""
+    now = state or State()
+    for entry in entries:
+        step = assign(now, entry, vectors.get(entry.seq), model=model, rules=rules)
+        now = step.state
+        yield step
+
+
+# -- which topic ------------------------------------------------------------------------------
+
+
+def _best(state: State, vector: Floats | None, model: str, rules: Rules) -> Match | None:
+    if vector is None:
+        return None
+    found = matches(vector, model, state.topics.values(), rules)
+    return found[0] if found else None
+
+
+def _chosen(state: State, vector: Floats | None, best: Match | None, rules: Rules) -> Topic | None:
+    """The topic that the message joins; None if it opens one."""
+    if best and best.similarity > rules.similarity_threshold:
+        return state.topics[best.topic]
+    active = state.active_topic
+    # Where nothing can be compared, nothing says that the subject has changed.
+    return active if active and (vector is None or not active.vectors) else None
+
+
+# -- what that does to it ---------------------------------------------------------------------
+
+
+def _continued(state: State, entry: Entry, rules: Rules) -> Step:
+    """The step of an entry that the user did not say."""
+    active = state.active_topic
+    if active is None:
+        if entry.message.role in ("system", "developer"):
+            return Step(state=state)
+        # A greeting comes before the first question, which gives the topic its title.
+        opened = replace(_opened(entry, rules), title="")
+        return Step(
+            state=state.having(opened, active=opened.id),
+            topic=opened.id,
+            changed=(opened,),
+            opened=opened.id,
+        )
+    topic = replace(active, entries=active.entries + 1, last_seq=entry.seq)
+    return Step(state=state.having(topic), topic=topic.id, changed=(topic,))
+
+
+def _opened(entry: Entry, rules: Rules) -> Topic:
+    said = _importance(entry.message)
+    return Topic(
+        id=entry.seq,
+        title=title_of(entry.message.text),
+        created_at=_time(entry),
+        last_active_at=_time(entry),
+        importance=rules.importance if said is None else said,
+        entries=1,
+        last_seq=entry.seq,
+    )
+
+
+def _joined(topic: Topic, entry: Entry, *, back: bool) -> Topic:
+    """The topic with one more message of the user.
+
+    `back`: the user comes back to it from another one. Then what was archived is active again.
+    """
+    # A title that names no subject ("hello") gives way to the first message that has one.
+    nameless = not topic.vectors and is_followup(topic.title)
+    joined = replace(
+        topic,
+        title=(title_of(entry.message.text) or topic.title) if nameless else topic.title,
+        last_active_at=max(topic.last_active_at, _time(entry)),
+        importance=max(topic.importance, _importance(entry.message) or 0.0),
+        access_count=topic.access_count + (1 if topic.title else 0),
+        entries=topic.entries + 1,
+        last_seq=entry.seq,
+    )
+    if back and (topic.dormant or topic.archived or topic.active_from):
+        return replace(joined, dormant=False, active_from=0, archived=0, restored_by=entry.seq)
+    return joined
+
+
+def _with_vector(topic: Topic, vector: Floats | None, model: str) -> Topic:
+    """The topic with one more vector in its mean."""
+    if vector is None:
+        return topic
+    if not comparable(topic, model, len(vector)):
+        return replace(topic, model=model, vectors=1, vector=pack(vector))
+    body = mean(topic.vector, topic.vectors, vector, 1)
+    return replace(topic, vectors=topic.vectors + 1, vector=body)
+
+
+def _leaving(state: State, now: datetime, rules: Rules) -> list[Topic]:
+    """The topics that become dormant, lowest priority first; never the active one."""
+    working = state.working()
+    if len(working) <= rules.max_topics:
+        return []
+    weighed = [(priority(t, now, rules), t.id, t) for t in working if t.id != state.active]
+    faded = sorted(item for item in weighed if item[0] < rules.priority_floor)
+    return [replace(topic, dormant=True) for _, _, topic in faded]
+
+
+def _importance(message: Message) -> float | None:
+    """The importance that a message claims for its topic in ``metadata["importance"]``."""
+    said = message.metadata.get("importance")
+    if isinstance(said, bool) or not isinstance(said, int | float):
+        return None
+    return float(said) if math.isfinite(said) and 0 <= said <= 1 else None
+
+
+def _time(entry: Entry) -> datetime:
+    if entry.message.created_at is None:
+        raise InputError(f"entry {entry.seq} has no time")
+    return entry.message.created_at

@@ -1,0 +1,89 @@
+"""Codes are small, and what they lose is bounded."""
+
+import math
+from array import array
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firnline.embedding.quantised import distances, dots, pack, signs, unpack
+from firnline.errors import InputError
+
+NUMBERS = st.floats(-(2.0**60), 2.0**60, width=32)
+VECTORS = st.lists(NUMBERS, min_size=1, max_size=64)
+PAIRS = st.integers(1, 64).flatmap(
+    lambda n: st.tuples(*[st.lists(NUMBERS, min_size=n, max_size=n)] * 2)
+)
+
+
+def scale_of(code):
+    return float(np.frombuffer(code[:4], "<f4")[0])
+
+
+@given(VECTORS)
+def test_each_number_is_off_by_half_the_scale_at_most(vector):
+    code = pack(vector)
+    assert len(code) == 4 + len(vector)
+    bound = max(scale_of(code) * 0.5001, 1e-35)
+    assert all(abs(a - b) <= bound for a, b in zip(vector, unpack(code), strict=True))
+
+
+@given(PAIRS)
+def test_a_dot_product_is_off_by_a_known_bound(pair):
+    vector, other = pair
+    code = pack(other)
+    length = math.hypot(*vector)
+    exact = math.fsum(a * b for a, b in zip(vector, other, strict=True))
+    bound = length * max(scale_of(code), 1e-35) * math.sqrt(len(vector)) * 0.51
+    assert abs(dots(vector, [code])[0] - exact) <= bound + 1e-30
+
+
+def test_a_unit_vector_is_kept_to_two_digits():
+    drawn = np.random.default_rng(1).normal(size=(200, 384))
+    unit = drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+    codes = [pack(row) for row in unit]
+    for row in unit[:20]:
+        found = np.array(dots(row, codes, np))
+        assert np.abs(found - unit @ row).max() < 0.004
+        assert found == pytest.approx(dots(list(row), codes), abs=1e-5)
+
+
+@given(VECTORS)
+def test_packing_again_changes_nothing(vector):
+    code = pack(vector)
+    assert pack(unpack(code))[4:] == code[4:]
+
+
+@given(VECTORS)
+def test_it_does_not_matter_who_holds_the_numbers(vector):
+    assert pack(vector) == pack(array("f", vector)) == pack(np.array(vector, np.float32))
+    assert signs(vector) == signs(np.array(vector, np.float32))
+
+
+@given(VECTORS)
+def test_signs_are_as_numpy_packs_them(vector):
+    assert signs(vector) == np.packbits(np.array(vector) >= 0).tobytes()
+
+
+@given(PAIRS)
+def test_distances_count_the_signs_that_differ(pair):
+    first, second = pair
+    differing = sum((a >= 0) != (b >= 0) for a, b in zip(first, second, strict=True))
+    codes = [signs(second), signs(first)]
+    assert distances(signs(first), codes) == [differing, 0]
+    assert distances(signs(first), codes, np) == [differing, 0]
+
+
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
+def test_what_is_not_finite_is_refused(bad):
+    with pytest.raises(InputError, match="finite"):
+        pack([1.0, bad])
+
+
+def test_nothing_is_not_much():
+    assert pack([]) == bytes(4)
+    assert pack([0.0, 0.0]) == bytes(6)
+    assert signs([]) == b""
+    assert dots([], []) == dots([], [], np) == distances(b"", []) == distances(b"", [], np) == []

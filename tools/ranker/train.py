@@ -1,0 +1,352 @@
+"""Learn what the features of `firnline.recall.ranking` weigh, from questions with known evidence.
+
+    python tools/ranker/train.py chats.json [--vectors vectors.npz] [--write]
+
+``chats.json`` is in the format of LoCoMo: a list of conversations, each with ``session_N``,
+``session_N_date_time`` and ``qa``, where a question has ``evidence`` (ids of turns) and a
+``category`` (5, adversarial, is left out). Bring your own copy; nothing of it is kept here.
+
+Weights are learned on all conversations but one and tried on that one, in turn; that is the table
+printed. Those written to ``weights.py`` (``--write``) are learned on all of them. The loss is the
+listwise one: the logarithm of the share that the softmax of the scores gives to the evidence. It
+is convex, so the same file gives the same weights.
+
+``vectors.npz`` holds ``keys`` (SHA-256 of the text, hex), ``vectors`` (one row each, of length 1)
+and, for late interaction, ``tokens`` (rows of length 1) and ``offsets`` (where each text's begin).
+A turn's text is ``speaker: text``, a question's is itself. Needs numpy besides Firnline.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+import numpy as np
+
+from firnline.log import Entry
+from firnline.message import Message
+from firnline.recall import weights
+from firnline.recall.asking import ask
+from firnline.recall.ranking import features, pack
+from firnline.store.terms import index_terms, query_terms, searchable
+from firnline.tokens import counter
+
+FOUND_MAX: Final = 200
+NEAR_MAX: Final = 100
+REACH: Final = 2
+BUDGETS: Final = (500, 1_000, 2_000, 4_000)
+ADVERSARIAL: Final = 5
+PENALTY: Final = 3.0
+NEGATIVE: Final = frozenset({"asks"})
+"""Features that speak against an entry; all others may only speak for it."""
+FEATURES: Final = tuple(weights.LEXICAL)
+MODES: Final[Mapping[str, tuple[str, ...]]] = {
+    "LEXICAL": FEATURES,
+    "MEANING": (*FEATURES, "meaning", "meaning_near"),
+    "LATE": (*FEATURES, "meaning", "meaning_near", "late", "late_near"),
+    "LATE_ALONE": (*FEATURES, "late", "late_near"),
+}
+
+Matrix = np.ndarray[Any, np.dtype[np.float64]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question: the features of its pool, which of it is evidence, and how much there is."""
+
+    conversation: int
+    category: int
+    seqs: tuple[int, ...]
+    sizes: tuple[int, ...]
+    columns: Mapping[str, Matrix]
+    evidence: frozenset[int]
+
+
+# -- chats --------------------------------------------------------------------------------------
+
+
+def entries_of(chat: Mapping[str, Any]) -> tuple[list[Entry], dict[str, int]]:
+    """A conversation's turns as entries, and where each id is."""
+    count, entries, places = counter(), [], {}
+    said, number = chat["conversation"], 0
+    while (number := number + 1) and f"session_{number}_date_time" in said:
+        stamp = f"{said[f'session_{number}_date_time']} +0000"
+        time = datetime.strptime(stamp, "%I:%M %p on %d %B, %Y %z")
+        for turn in said.get(f"session_{number}") or ():
+            caption = turn.get("blip_caption")
+            text = turn["text"] + (f" [image: {caption}]" if caption else "")
+            places[turn["dia_id"]] = len(entries)
+            tokens = count.text(f"{turn['speaker']}: {text}")
+            message = Message.user(text, name=turn["speaker"], created_at=time)
+            entries.append(Entry(len(entries), message, tokens, 0, "", "o200k_base"))
+    return entries, places
+
+
+def questions_of(
+    chat: Mapping[str, Any], places: Mapping[str, int]
+) -> Iterator[tuple[str, int, frozenset[int]]]:
+    """The questions that can be answered, with their category and evidence."""
+    for asked in chat["qa"]:
+        ids = re.findall(r"D\d+:\d+", " ".join(asked["evidence"]))
+        evidence = frozenset(places[name] for name in ids if name in places)
+        if evidence and asked["category"] != ADVERSARIAL:
+            yield asked["question"], asked["category"], evidence
+
+
+def index_of(entries: Sequence[Entry]) -> apsw.Connection:
+    """The entries by their words and those of the entry before, as the store has them."""
+    index = apsw.Connection(":memory:")
+    index.execute("CREATE VIRTUAL TABLE f USING fts5(terms, before, tokenize='porter unicode61')")
+    before = ""
+    for entry in entries:
+        terms = " ".join(index_terms(searchable(entry.message)))
+        row = (entry.seq, terms, before)
+        index.execute("INSERT INTO f (rowid, terms, before) VALUES (?, ?, ?)", row)
+        before = terms
+    return index
+
+
+def matches_of(index: apsw.Connection, query: str) -> dict[int, float]:
+    """What the index finds for a query."""
+    words = " OR ".join('"' + " ".join(term) + '"' for term in query_terms(query))
+    if not words:
+        return {}
+    rows = index.execute(
+        "SELECT rowid, -rank FROM f WHERE f MATCH ? AND rank MATCH 'bm25(1.0, 0.2)'"
+        " ORDER BY rank LIMIT ?",
+        (f"(terms : ({words})) AND ({{terms before}} : ({words}))", FOUND_MAX),
+    )
+    return {int(seq): float(score) for seq, score in rows}
+
+
+# -- vectors ------------------------------------------------------------------------------------
+
+
+class Vectors:
+    """Vectors of texts, made elsewhere."""
+
+    def __init__(self, path: Path) -> None:
+        with np.load(path) as data:
+            self.rows = {key: row for row, key in enumerate(data["keys"].tolist())}
+            self.vectors = data["vectors"].astype(np.float32)
+            self.tokens = data["tokens"].astype(np.float32) if "tokens" in data else None
+            self.offsets = data.get("offsets", None)
+
+    def row(self, text: str) -> int:
+        """Where a text is."""
+        return self.rows[hashlib.sha256(text.encode()).hexdigest()]
+
+    def near(self, question: str, entries: Sequence[Entry]) -> dict[int, float]:
+        """The nearest entries with their cosines."""
+        rows = [self.row(f"{entry.message.name}: {entry.message.text}") for entry in entries]
+        cosines = self.vectors[rows] @ self.vectors[self.row(question)]
+        best = np.argsort(-cosines)[:NEAR_MAX]
+        return {entries[place].seq: float(cosines[place]) for place in best}
+
+    def late(self, question: str, entries: Sequence[Entry]) -> dict[int, float]:
+        """For each entry, how near its tokens come to the question's: the mean of the best."""
+        asked = self._tokens(question)
+        if not len(asked):
+            return {}
+        scores = {}
+        for entry in entries:
+            there = self._tokens(f"{entry.message.name}: {entry.message.text}")
+            if len(there):
+                scores[entry.seq] = float((asked @ there.T).max(axis=1).mean())
+        return scores
+
+    def _tokens(self, text: str) -> Any:
+        row = self.row(text)
+        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
+
+
+# -- cases --------------------------------------------------------------------------------------
+
+
+def cases_of(chats: Sequence[Mapping[str, Any]], vectors: Vectors | None) -> Iterator[Case]:
+    """Every question of every conversation."""
+    for number, chat in enumerate(chats):
+        entries, places = entries_of(chat)
+        index = index_of(entries)
+        for question, category, evidence in questions_of(chat, places):
+            found, pool = features_of(question, entries, index, vectors)
+            seqs = tuple(sorted(pool))
+            columns = {
+                name: np.array([values.get(seq, 0.0) for seq in seqs])
+                for name, values in found.items()
+            }
+            sizes = tuple(entries[seq].tokens for seq in seqs)
+            yield Case(number, category, seqs, sizes, columns, evidence)
+
+
+def features_of(
+    question: str, entries: Sequence[Entry], index: apsw.Connection, vectors: Vectors | None
+) -> tuple[Mapping[str, Mapping[int, float]], Mapping[int, Entry]]:
+    """The pool of a question as recall would make it, and its features."""
+    asked = ask(question)
+    matches = matches_of(index, asked.query)
+    near = vectors.near(question, entries) if vectors else {}
+    dated = [
+        entry.seq
+        for entry in entries
+        if asked.days and asked.days[0] <= entry.message.created_at < asked.days[1]
+    ][:FOUND_MAX]
+    steps = range(-REACH, REACH + 1)
+    wanted = {seq + step for seq in (*matches, *near, *dated) for step in steps}
+    pool = {entry.seq: entry for entry in entries if entry.seq in wanted}
+    late = {}
+    if vectors and vectors.tokens is not None:
+        late = vectors.late(question, list(pool.values()))
+    return features(asked, pool, near, late), pool
+
+
+# -- learning -----------------------------------------------------------------------------------
+
+
+def matrix(case: Case, names: Sequence[str]) -> Matrix:
+    """The features of a case, one row for each entry."""
+    nothing = np.zeros(len(case.seqs))
+    return np.stack([case.columns.get(name, nothing) for name in names], axis=1)
+
+
+def learn(cases: Sequence[Case], names: Sequence[str]) -> dict[str, float]:
+    """The weights of the features; one that would have the wrong sign weighs nothing."""
+    kept = list(names)
+    while True:
+        found = dict(zip(kept, _newton(cases, kept), strict=True))
+        wrong = [n for n, weight in found.items() if (weight > 0) == (n in NEGATIVE)]
+        if not wrong:
+            return {name: float(found.get(name, 0.0)) for name in names}
+        worst = max(wrong, key=lambda name: abs(found[name]))
+        kept.remove(worst)
+
+
+def _newton(cases: Sequence[Case], names: Sequence[str]) -> Matrix:
+    """The minimum of the loss, by Newton's method: it is convex and there are few weights."""
+    usable = [case for case in cases if case.evidence & set(case.seqs)]
+    rows = [matrix(case, names) for case in usable]
+    scale = np.concatenate(rows).std(axis=0) + 1e-9
+    pairs = []
+    for case, row in zip(usable, rows, strict=True):
+        hit = np.array([seq in case.evidence for seq in case.seqs], float)
+        pairs.append((row / scale, hit / hit.sum()))
+    weight = np.zeros(len(names))
+    value, slope, curve = _loss(pairs, weight)
+    for _ in range(50):
+        step = np.linalg.solve(curve, slope)
+        size = 1.0
+        while _loss(pairs, weight - size * step)[0] > value and size > 1e-6:  # noqa: PLR2004
+            size /= 2
+        weight = weight - size * step
+        value, slope, curve = _loss(pairs, weight)
+        if np.abs(step).max() < 1e-6:  # noqa: PLR2004
+            break
+    return weight / scale
+
+
+def _loss(pairs: Sequence[tuple[Matrix, Matrix]], weight: Matrix) -> tuple[float, Matrix, Matrix]:
+    """The loss at these weights, its slope and its curvature."""
+    value, slope = PENALTY * float(weight @ weight), 2 * PENALTY * weight
+    curve = 2 * PENALTY * np.eye(len(weight))
+    for row, target in pairs:
+        score = row @ weight
+        share = np.exp(score - score.max())
+        whole = share.sum()
+        share /= whole
+        mean = row.T @ share
+        value += float(np.log(whole) + score.max() - target @ score)
+        slope = slope + mean - row.T @ target
+        curve = curve + (row * share[:, None]).T @ row - np.outer(mean, mean)
+    return value, slope, curve
+
+
+# -- trying -------------------------------------------------------------------------------------
+
+
+def recalls(case: Case, table: Mapping[str, float]) -> list[float]:
+    """The share of the evidence within each budget."""
+    names = list(table)
+    scores = matrix(case, names) @ np.array([table[name] for name in names])
+    order = sorted(range(len(case.seqs)), key=lambda n: (-scores[n], -case.seqs[n]))
+    shares = []
+    for budget in BUDGETS:
+        packed = pack(order, lambda place: case.sizes[place], budget)
+        got = {case.seqs[place] for place in packed}
+        shares.append(100 * len(got & case.evidence) / len(case.evidence))
+    return shares
+
+
+def cross_validated(cases: Sequence[Case], names: Sequence[str]) -> list[tuple[Case, list[float]]]:
+    """The recalls of each conversation with weights learned on the others."""
+    tried = []
+    for held in sorted({case.conversation for case in cases}):
+        table = learn([case for case in cases if case.conversation != held], names)
+        tried += [(case, recalls(case, table)) for case in cases if case.conversation == held]
+    return tried
+
+
+def line(label: str, tried: Sequence[tuple[Case, list[float]]]) -> str:
+    """A row of the table."""
+    columns = [math.fsum(shares[n] for _, shares in tried) / len(tried) for n in range(4)]
+    whole = 100 * sum(shares[2] == 100 for _, shares in tried) / len(tried)  # noqa: PLR2004
+    numbers = " ".join(f"{column:6.1f}" for column in columns)
+    return f"{label:24} {numbers} {whole:8.1f} {len(tried):6}"
+
+
+def report(cases: Sequence[Case], mode: str, say: Callable[[str], object]) -> None:
+    """Print the table of a mode."""
+    tried = cross_validated(cases, MODES[mode])
+    say(line(mode, tried))
+    for held in sorted({case.conversation for case in cases}):
+        say(line(f"  conversation {held}", [t for t in tried if t[0].conversation == held]))
+    for category in sorted({case.category for case in cases}):
+        say(line(f"  category {category}", [t for t in tried if t[0].category == category]))
+
+
+def write(tables: Mapping[str, Mapping[str, float]]) -> None:
+    """Put the weights into ``weights.py``; tables that were not learned stay."""
+    path = Path(weights.__file__)
+    source = path.read_text(encoding="utf-8")
+    for mode, table in tables.items():
+        body = "".join(f'    "{name}": {weight:.2f},\n' for name, weight in table.items())
+        pattern = rf"(?m)^{mode}: Final\[Mapping\[str, float\]\] = \{{.*?\}}$"
+        made = f"{mode}: Final[Mapping[str, float]] = {{\n{body}}}"
+        source = re.sub(pattern, made, source, flags=re.DOTALL | re.MULTILINE)
+    path.write_text(source, encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Learn, and say how well it went."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("chats", type=Path)
+    parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--write", action="store_true")
+    given = parser.parse_args(arguments)
+    vectors = Vectors(given.vectors) if given.vectors else None
+    cases = list(cases_of(json.loads(given.chats.read_text(encoding="utf-8")), vectors))
+    modes = [m for m in MODES if any(set(MODES[m]) <= set(case.columns) for case in cases)]
+    say = sys.stdout.write
+    pooled = sum(len(case.evidence & set(case.seqs)) / len(case.evidence) for case in cases)
+    say(f"evidence in the pool: {100 * pooled / len(cases):.1f}%\n")
+    say(f"{'':24} {'500':>6} {'1000':>6} {'2000':>6} {'4000':>6} {'all@2000':>8} {'n':>6}\n")
+    tables = {}
+    for mode in modes:
+        report(cases, mode, lambda text: say(f"{text}\n"))
+        tables[mode] = learn(cases, MODES[mode])
+        say("  " + "  ".join(f"{n} {w:.2f}" for n, w in tables[mode].items()) + "\n")
+    if given.write:
+        write(tables)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
