@@ -68,6 +68,12 @@ def prefix(stemmed: str) -> str:
     return f"{stemmed[:_PREFIX_CHARS]}-" if len(stemmed) >= _PREFIX_CHARS else ""
 
 
+@lru_cache(maxsize=65_536)
+def _akin(stemmed: str) -> frozenset[str]:
+    """Under what else a stem can be found."""
+    return CONCEPTS.get(stemmed, _NOTHING) | {prefix(stemmed)}
+
+
 @lru_cache(maxsize=4_096)
 def read(text: str) -> Reading:
     """Read a text; of a very long one, its beginning."""
@@ -85,12 +91,11 @@ def read(text: str) -> Reading:
 
 def _passage(terms: list[str]) -> Passage:
     counts = Counter(map(stem, terms))
-    kin = {name for word in counts for name in CONCEPTS.get(word, _NOTHING)}
-    kin.update(map(prefix, counts))
+    kin = _NOTHING.union(*map(_akin, counts))
     # Scripts without blanks: neighbours are asked for as pairs.
     pairs = (a + b for a, b in pairwise(terms) if len(a) == len(b) == 1 and not a.isascii())
     counts.update(pairs)
-    return Passage(counts, frozenset(kin), len(terms))
+    return Passage(counts, kin, len(terms))
 
 
 def _asks(text: str) -> bool:
