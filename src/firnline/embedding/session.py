@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
+
+# Read when onnxruntime is loaded: else it begins a telemetry session, whatever is said later.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime  # type: ignore[import-untyped]

@@ -197,6 +197,8 @@ def _named(found: re.Match[str]) -> Days | None:
 
 def _days(year: int, month: int, day: int) -> Days | None:
     """A day, or a month if `day` is 0; of every year if `year` is."""
+    if not 1 <= month <= 12:  # noqa: PLR2004
+        return None
     try:
         first, last = month_days(year or 2_000, month)  # a leap year, so that 29 February is one
         if day:

@@ -23,6 +23,8 @@ from firnline.log import Entry, Hit, Key, Scope
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.asking import Asked, ask
 from firnline.recall.ranking import pack, rank
+from firnline.topics import Rules
+from firnline.topics.similarity import likeness
 
 logger: Final = logging.getLogger("firnline.recall")
 
@@ -47,11 +49,18 @@ class _Found:
     words: dict[int, float] = field(default_factory=dict)
     near: dict[int, float] = field(default_factory=dict)
     dated: list[int] = field(default_factory=list)
+    near_enough: float = 1.0
 
     @property
     def seqs(self) -> set[int]:
         """Every entry found."""
         return {*self.words, *self.near, *self.dated}
+
+    @property
+    def sure(self) -> set[int]:
+        """Those that have a word of the question, are near enough to it, or were said then."""
+        near = {seq for seq, cosine in self.near.items() if cosine >= self.near_enough}
+        return {*self.words, *near, *self.dated}
 
     @property
     def promise(self) -> tuple[float, float]:
@@ -72,6 +81,7 @@ class Finder:
     ) -> None:
         self._store, self._clock = store, clock
         self._embedder, self._near = embedder, near
+        self._near_enough = likeness(embedder.name, Rules()) if embedder else 1.0
 
     async def find(
         self,
@@ -85,15 +95,17 @@ class Finder:
     ) -> list[Hit]:
         """The entries that fit the question best, best first.
 
-        At most `limit` of them, and at most `tokens` in all by `size`. A failing embedder leaves
-        the search by words; no text of a question is an error.
+        At most `limit` of them: those that were found. Or as many as take at most `tokens` in all
+        by `size`: then what stands around them is chosen from, too, for that is often the answer.
+        A failing embedder leaves the search by words; no text of a question is an error.
         """
         asked = ask(question, self._clock())
         found = await self._candidates(tenant, asked, question, scope, _breadth(limit, tokens))
         hits: list[Hit] = []
         for conversation, there in found.items():
             key = Key(tenant, conversation)
-            hits += await self._ranked(key, asked, there, scope)
+            ranked = await self._ranked(key, asked, there, scope)
+            hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
         hits.sort(key=lambda hit: (-hit.score, hit.conversation, hit.seq))
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
@@ -115,6 +127,7 @@ class Finder:
         if vector is not None:
             for name, seq, cosine in await self._nearest(tenant, vector, scope, breadth // 2):
                 found[name].near[seq] = cosine
+                found[name].near_enough = self._near_enough
         if scope.conversation is not None and asked.days is not None:
             key = Key(tenant, scope.conversation)
             found[scope.conversation].dated = await self._said(key, asked.days, breadth)

@@ -128,6 +128,8 @@ def _cosines(stored: Sequence[Vector], asked: NDArray[np.float32]) -> dict[int, 
     fitting = [vector for vector in stored if len(vector.body) == len(asked) + _SCALE_BYTES]
     length = float(np.linalg.norm(asked)) or 1.0
     best: dict[int, float] = {}
-    for vector, dot in zip(fitting, dots(asked.tolist(), [v.body for v in fitting], np), strict=True):
+    for vector, dot in zip(
+        fitting, dots(asked.tolist(), [v.body for v in fitting], np), strict=True
+    ):
         best[vector.seq] = max(best.get(vector.seq, -1.0), dot / length)
     return best

@@ -149,7 +149,7 @@ def _weighed(
 def _turns(pool: Mapping[int, Entry]) -> list[_Turn]:
     """The entries in the order in which they were said, each with its speaker and session."""
     entries = [pool[seq] for seq in sorted(pool)]
-    texts = [_text(entry.message) for entry in entries]
+    texts = [searchable(entry.message) for entry in entries]
     prefixed = _prefixed(texts)
     turns: list[_Turn] = []
     session, begun, said = 0, 0.0, 0.0
@@ -171,13 +171,6 @@ def _spoken(message: Message, text: str, *, prefixed: bool) -> tuple[str | None,
     """Who speaks, by name, and what."""
     found = _PREFIX.match(text) if prefixed and not message.name else None
     return (found[1], text[found.end() :]) if found else (message.name, text)
-
-
-def _text(message: Message) -> str:
-    """What is weighed of a message: its words and what it asks tools for, not who speaks."""
-    if not message.tool_calls:
-        return message.text
-    return searchable(message).removeprefix(f"{message.name or ''} ")
 
 
 def _prefixed(texts: Sequence[str]) -> bool:

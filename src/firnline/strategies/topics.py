@@ -46,7 +46,11 @@ def topics(
             reason=f"the topic has more than {max_messages} active messages",
         )
 
-    parameters: dict[str, Json] = {"max_messages": max_messages, "keep": keep, "words": [least, most]}
+    parameters: dict[str, Json] = {
+        "max_messages": max_messages,
+        "keep": keep,
+        "words": [least, most],
+    }
     return Strategy("topics", plan, parameters, by_topic=True)
 
 

@@ -144,13 +144,13 @@ def _sound(
 ) -> Iterator[Match]:
     """The rows that are within the topics of the scope; a damaged conversation raises."""
     checked: set[int] = set()
-    for rowid, score, name, *about in rows:
+    for rowid, points, name, *about in rows:
         if about[0] not in checked:
             log.Found.of(Key(tenant, str(name)), about)
             checked.add(about[0])
         seq = rowid & log.SEQ_MASK
         if scope.topics is None or _in_topics(connection, about[0], name, seq, scope.topics):
-            yield Match(name, seq, score)
+            yield Match(name, seq, points)
 
 
 def _in_topics(

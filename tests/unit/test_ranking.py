@@ -1,0 +1,358 @@
+"""Weighing entries against a question: every feature has a test that fails without it."""
+
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as some
+
+from entries import entry
+from firnline.message import Message, ToolCall
+from firnline.recall import weights
+from firnline.recall.asking import Days, ask, in_year
+from firnline.recall.ranking import features, pack, rank
+from firnline.recall.reading import PASSAGE_WORDS, read
+from firnline.recall.stems import stem
+
+NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
+ROUND = ("Nothing else.", "Fine.", "Quite so.", "Indeed.", "Right.", "Sure.", "Well, well.")
+TEXTS = some.text(max_size=60) | some.sampled_from(
+    [
+        "",
+        "?",
+        "I?",
+        "2023-13-45",
+        "May",
+        "29 February 1",
+        "9999-12-31",
+        "大阪城のホテル",
+        "\x00\ud7ff",
+        ": ",
+    ]
+)
+
+
+def _pool(*texts, name=None, at=NOW, first=0):
+    """What one person says, one text after the other."""
+    said = (Message.user(text, name=name, created_at=at) for text in texts)
+    return {seq: entry(seq, message) for seq, message in enumerate(said, first)}
+
+
+def _seqs(question, pool, matches=None, near=None, late=None, now=None):
+    return [item.seq for item in rank(ask(question, now), pool, matches or {}, near, late)]
+
+
+def _talk(*turns, at=NOW):
+    """(speaker, text) pairs, or (speaker, text, time)."""
+    said = (
+        Message.user(text, name=name, created_at=times[0] if times else at)
+        for name, text, *times in turns
+    )
+    return {seq: entry(seq, message) for seq, message in enumerate(said)}
+
+
+# -- whatever comes -----------------------------------------------------------------------------
+
+
+@given(
+    TEXTS, some.lists(TEXTS, max_size=8), some.dictionaries(some.integers(0, 9), some.floats(0, 1))
+)
+@settings(max_examples=200, deadline=None)
+def test_no_text_is_an_error_and_every_entry_has_a_rank(question, texts, scores):
+    pool = _pool(*texts)
+    asked = ask(question, NOW)
+    ranked = rank(asked, pool, scores, scores, scores)
+    assert {item.seq for item in ranked} == set(pool)
+    assert len(ranked) == len(pool)
+    assert all(one.score >= other.score for one, other in pairwise(ranked))
+    assert all(item.score == pytest.approx(sum(item.parts.values())) for item in ranked)
+
+
+@given(some.text(max_size=40), some.lists(some.text(max_size=40), max_size=6), some.randoms())
+@settings(max_examples=100, deadline=None)
+def test_the_order_of_what_is_given_does_not_matter(question, texts, random):
+    pool = _pool(*texts)
+    turned = list(pool.items())
+    random.shuffle(turned)
+    near = {seq: 0.5 + seq / 100 for seq in pool}
+    again = rank(ask(question), dict(turned), {}, dict(reversed(near.items())))
+    assert again == rank(ask(question), pool, {}, near)
+
+
+def test_an_empty_pool_has_no_ranks():
+    assert rank(ask("who?"), {}, {}) == []
+
+
+@pytest.mark.parametrize("question", ["", "   ", "what did I do?", "?!"])
+def test_a_question_without_content_goes_by_the_index_and_then_by_age(question):
+    pool = _pool(*ROUND[:4])
+    assert _seqs(question, pool, {1: 3.0}) == [1, 3, 2, 0]
+
+
+def test_a_very_long_message_is_read_in_bounded_time():
+    pool = _pool("[" * 300_000, " " * 300_000, "zebra " * 60_000)
+    assert _seqs("a zebra", pool)[0] == 2
+
+
+# -- one feature after the other ----------------------------------------------------------------
+
+
+def _only(name, question, pool, **scores):
+    """The entries that have the feature, best first."""
+    values = features(ask(question, NOW), pool, **scores)[name]
+    return sorted((seq for seq in values if values[seq]), key=lambda seq: (-values[seq], seq))
+
+
+def test_words():
+    pool = _pool(
+        "I have a violin.", "A violin, a violin!", "I have a sister.", " ".join(["so"] * 70)
+    )
+    assert _only("words", "Where is the violin?", pool)[:2] == [1, 0]
+    assert _seqs("Where is the violin?", pool)[-1] == 3
+
+
+def test_rare_words_count_more_than_common_ones():
+    pool = _pool(ROUND[0], "A thing to use.", *ROUND, "A saxophone.", *ROUND, first=0)
+    assert _seqs("thing saxophone", pool)[0] == 9
+
+
+def test_endings_beginnings_and_concepts_are_taken_for_the_word():
+    pool = _pool("A photo.", "My photography.", "No.", "A picture.")
+    best = features(ask("photos"), pool)["words"]
+    assert best[0] > best[1] > best[3] > 0
+    assert 2 not in best
+
+
+def test_around():
+    far = _pool(*ROUND[:5], "My violin.", "Yes.", *ROUND)
+    assert _only("around", "violin", far) == [5, 4, 6, 3, 7, 2, 8, 1, 9]
+    ranked = _seqs("violin", far)
+    assert ranked[0] == 5
+    assert {4, 6} < set(ranked[:5])
+
+
+def test_a_long_message_is_not_close_to_its_neighbours():
+    page = "lorem " * 200
+    near = features(ask("violin"), _pool("Yes.", "My violin.", "Yes."))["around"]
+    far = features(ask("violin"), _pool(page, "My violin.", page))["around"]
+    assert far[0] < 0.6 * near[0]
+
+
+def test_session():
+    later = NOW + timedelta(days=3)
+    pool = _talk(
+        *[("Ana", text, NOW) for text in ("My violin.", *ROUND)],
+        *[("Ana", text, later) for text in ROUND],
+    )
+    assert _only("session", "violin", pool) == list(range(8))
+    assert max(map(_seqs("violin", pool).index, range(8))) == 7
+
+
+def test_sessions_end_at_holes_and_after_many_words():
+    pool = {**_pool("My violin.", "Yes."), **_pool(*ROUND, first=60)}
+    assert _only("session", "violin", pool) == [0, 1]
+    long = _pool("My violin.", *["lorem " * 300] * 8)
+    assert 8 not in _only("session", "violin", long)
+
+
+def test_answer():
+    pool = _pool(*ROUND[:5], "What is your violin called?", "Bruno.", *ROUND)
+    assert _only("answer", "the violin", pool) == [6]
+    ranked = _seqs("the violin", pool)
+    assert ranked.index(6) < ranked.index(4)
+
+
+def test_before():
+    pool = _pool("My violin.", "Oh?", "Bruno.", "Nice.")
+    assert _only("before", "the violin", pool) == [2]
+
+
+def test_speaker():
+    pool = _talk(("Ana", "Nice."), ("Bob", "Nice."), ("Ana", "Nice."), ("Bob", "Nice."))
+    assert _only("speaker", "What does Bob like?", pool) == [1, 3]
+    assert _seqs("What does Ana's sister like?", pool)[:2] == [2, 0]
+    assert _only("speaker", "What do Ana and Bob like?", pool) == []
+
+
+def test_a_speakers_name_is_not_a_word_to_look_for():
+    pool = _talk(("Ana", "Hi Bob!"), ("Bob", "I like jazz."), ("Ana", "Bye Bob!"))
+    assert 0 not in features(ask("What does Bob like: jazz?"), pool)["words"]
+    assert 0 in features(ask("Bob?"), pool)["words"]  # there is nothing else to go by
+
+
+def test_a_speaker_before_the_text_is_the_same_as_one_in_the_name():
+    turns = [
+        ("Ana Lee", "Hi Bob!"),
+        ("Bob", "Is it jazz?"),
+        ("Ana Lee", "Jazz: yes."),
+        ("Bob", "Ok"),
+    ]
+    named = _talk(*turns)
+    written = _pool(*[f"{name}: {text}" for name, text in turns])
+    for question in ("What does Ana like?", "What does Bob think of jazz?", "jazz"):
+        assert rank(ask(question), named, {}) == rank(ask(question), written, {})
+
+
+def test_a_colon_alone_makes_nobody_a_speaker():
+    pool = _pool("Note: the key is blue.", *ROUND)
+    assert _only("speaker", "the note about the key", pool) == []
+    assert 0 in _only("words", "note", pool)
+
+
+def test_without_names_i_is_the_user_and_you_the_assistant():
+    said = (Message.user("Jazz."), Message.assistant("Jazz."), Message.user("Jazz."))
+    pool = {seq: entry(seq, message) for seq, message in enumerate(said)}
+    assert _only("speaker", "What did I like?", pool) == [0, 2]
+    assert _only("speaker", "What did you tell me?", pool) == [1]
+    assert _only("speaker", "What is liked?", pool) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "What happened on 5 May 2025?",
+        "What happened on May 5th, 2025?",
+        "what happened in may 2025",
+        "What happened in May?",
+        "2025-05-05 what was it",
+        "2025年5月5日",
+        "Was war am 5. Mai?",
+    ],
+)
+def test_date(question):
+    days = ((2025, 3, 1), (2025, 5, 5), (2025, 5, 9), (2025, 9, 1))
+    pool = _talk(*[("Ana", "Nice.", datetime(*day, tzinfo=UTC)) for day in days])
+    values = features(ask(question), pool)["date"]
+    assert values[1] == pytest.approx(1.0)
+    assert values[1] >= values[2] > 0.4
+    assert max(values[0], values[3]) < 0.1
+    assert _seqs(question, pool)[0] in (1, 2)
+
+
+def test_a_date_counts_from_now_and_a_year_counts_little():
+    pool = _talk(("A", "x", NOW - timedelta(days=1)), ("A", "x", NOW - timedelta(days=90)))
+    assert features(ask("What was yesterday?", NOW), pool)["date"][0] == pytest.approx(1.0)
+    assert not features(ask("What was yesterday?"), pool)["date"]
+    assert features(ask("What was in 2026?"), pool)["date"][0] == pytest.approx(0.3)
+
+
+def test_what_only_looks_like_a_date_is_none():
+    for question in (
+        "May I ask?",
+        "They march on",
+        "31 February 2025",
+        "2025-13-01",
+        "1234 things",
+    ):
+        assert ask(question, NOW).dates == ()
+        assert ask(question, NOW).days is None
+
+
+def test_the_days_to_look_at():
+    day = datetime(2025, 5, 5, tzinfo=UTC)
+    assert ask("5 May 2025").days == (day - timedelta(days=1), day + timedelta(days=7))
+    assert ask("5 May", NOW).days == (day - timedelta(days=1), day + timedelta(days=7))
+    assert ask("5 May").days is None
+    assert ask("in 2025", NOW).days is None
+    assert ask("9999-12-31", NOW).days is None
+    assert in_year(Days(date(2000, 2, 29), date(2000, 2, 29)), 2023).first == date(2023, 2, 28)
+
+
+def test_asks():
+    pool = _pool(
+        "Is it a violin?", "Is it? Fine.", 'She said "why?"', "Why? [image: a violin]", "琴？"
+    )
+    assert _only("asks", "violin", pool) == [0, 2, 3, 4]
+    pool = _pool("A violin.", "A violin?", "A violin.")
+    assert _seqs("violin", pool)[-1] == 1
+
+
+def test_time():
+    pool = _pool("Last week.", "In 2021.", "On Friday.", "Never.")
+    assert _only("time", "When was it?", pool) == [0, 1, 2]
+    assert _only("time", "Where was it?", pool) == []
+    assert _seqs("When was it?", pool)[-1] == 3
+
+
+def test_number():
+    pool = _pool("Three.", "All 17.", "None.")
+    assert _only("number", "How many were there?", pool) == [0, 1]
+    assert _only("number", "Who were there?", pool) == []
+
+
+def test_meaning():
+    pool = _pool(*ROUND)
+    values = features(ask("x"), pool, {2: 0.9, 5: 0.5})
+    assert values["meaning"] == {0: 0.5, 1: 0.5, 2: 0.9, 3: 0.5, 4: 0.5, 5: 0.5, 6: 0.5}
+    assert values["meaning_near"][1] == values["meaning_near"][3] == pytest.approx(0.7)
+    assert set(_seqs("x", pool, near={2: 0.9, 5: 0.5})[:3]) == {1, 2, 3}
+
+
+def test_late():
+    pool = _pool(*ROUND)
+    assert _seqs("x", pool, late={2: 0.9, 5: 0.2})[0] == 2
+    assert _seqs("x", pool, near={3: 0.4, 4: 0.4}, late={2: 0.9, 5: 0.2})[0] == 2
+
+
+def test_every_feature_has_a_weight_and_only_questions_count_against_an_entry():
+    near = {0: 0.5}
+    found = features(ask("violin"), _pool("A violin."), near, near)
+    assert set(found) == set(weights.LATE)
+    assert set(found) - {"late", "late_near"} == set(weights.MEANING)
+    assert set(found) - {"meaning", "meaning_near"} == set(weights.LATE_ALONE)
+    for table in (weights.LEXICAL, weights.MEANING, weights.LATE, weights.LATE_ALONE):
+        assert all(weight >= 0 for name, weight in table.items() if name != "asks")
+        assert table["asks"] < 0
+
+
+# -- other kinds of text ------------------------------------------------------------------------
+
+
+def test_scripts_without_blanks():
+    pool = _pool("我昨天去了大阪城公园。", "今天很冷。", "大象和城市", "好的")
+    assert _seqs("大阪城在哪里？", pool)[0] == 0
+    assert ask("大阪城").query == "大阪 阪城"
+    values = features(ask("大阪城"), pool)["words"]
+    assert set(values) == {0}
+
+
+def test_a_long_message_counts_as_its_best_passage():
+    filler = "lorem ipsum " * PASSAGE_WORDS
+    together = _pool(f"{filler} The red violin. {filler}")
+    apart = _pool(f"violin {filler} The red {filler}")
+    words = [features(ask("red violin"), pool)["words"][0] for pool in (together, apart)]
+    assert words[0] > words[1]
+
+
+def test_what_a_tool_is_asked_for_is_read():
+    call = ToolCall.of("1", "search", {"city": "Lisbon"})
+    pool = {0: entry(0, Message.assistant(tool_calls=[call])), 1: entry(1, Message.user("Porto"))}
+    assert _seqs("Lisbon", pool)[0] == 0
+
+
+def test_stems():
+    assert stem("running") == stem("runs") == "run"
+    assert stem("a" * 50) == "a" * 50
+    assert stem("größe") == "größe"
+    assert read("Running runs").passages[0].counts == {"run": 2}
+
+
+# -- packing ------------------------------------------------------------------------------------
+
+
+@given(some.lists(some.integers(0, 50)), some.integers(-5, 100))
+def test_what_is_packed_fits_and_nothing_that_would_have_is_left_out(sizes, tokens):
+    packed = pack(sizes, lambda size: size, tokens)
+    assert sum(packed) <= max(tokens, 0)
+    left, kept = tokens, iter(packed)
+    for size in sizes:
+        if left > 0 and size <= left:
+            assert next(kept) == size
+            left -= size
+
+
+def test_one_that_does_not_fit_is_passed_over():
+    assert pack([3, 90, 4], lambda size: size, 10) == [3, 4]
