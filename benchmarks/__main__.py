@@ -19,6 +19,7 @@ from benchmarks import (
     million,
     package,
     reads,
+    recalling,
 )
 from benchmarks.bench import Bench
 from benchmarks.table import Row, show, show_titles, write_json
@@ -33,6 +34,10 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "append-million": million.append,
     "newest-million": million.newest,
     "search": reads.search,
+    "recall": recalling.search,
+    "recall-million": recalling.million,
+    "vectors": recalling.vectors,
+    "topics": recalling.topics,
     "verify": reads.verify,
     "read": reads.read,
     "digest": digesting.offline,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import apsw
 
-from benchmarks.bench import Bench, url
+from benchmarks.bench import Bench, opened, url
 from benchmarks.measure import Side, in_turns, rate, timed, timed_call
 from benchmarks.table import Row, at_least
 from firnline import Memory, Message
@@ -28,7 +28,7 @@ async def one_caller(bench: Bench) -> AsyncIterator[Row]:
         for message in islice(messages, block):
             await memory.append("one", message)
 
-    async with Memory.open(url(bench.new_path("append-1"))) as memory:
+    async with opened(url(bench.new_path("append-1"))) as memory:
         with _bare_loop(bench, "append-1-bare", block) as bare:
             pairs = await in_turns(timed(ours, block), bare, bench.size(60, 3), "append-1")
     yield Row(
@@ -46,7 +46,7 @@ async def many_callers(bench: Bench) -> AsyncIterator[Row]:
     # one conversation, write one: on a disk as fast as memory that shows.
     for conversations in (1, CALLERS):
         path = bench.new_path(f"append-64-{conversations}")
-        async with Memory.open(url(path)) as memory:
+        async with opened(url(path)) as memory:
             each = bench.size(16, 4)
             ours = _callers(memory, conversations, bench.endless_messages(), each)
             with _bare_loop(bench, f"{path.stem}-bare", bench.size(200, 20)) as bare:

@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle, islice
 from pathlib import Path
+from typing import Unpack
 
 from benchmarks import texts
 from benchmarks.table import progress
 from firnline import Memory, Message
 from firnline.limits import BATCH_MESSAGES_MAX
+from firnline.options import MemoryOptions
 
 LONG = "long"
 """The one conversation of a database made by `Bench.database`, or the long one of two."""
@@ -80,12 +82,17 @@ class Bench:
     async def _build(self, path: Path, conversations: dict[str, int]) -> None:
         started = time.perf_counter()
         batch = list(islice(self.endless_messages(), BATCH_MESSAGES_MAX))
-        async with Memory.open(url(path)) as memory:
+        async with opened(url(path)) as memory:
             for name, entries in conversations.items():
                 for done in range(0, entries, len(batch)):
                     progress(f"building {path.stem}: {done:,} of {entries:,} entries")
                     await memory.append(name, batch[: entries - done])
         self.build_rates[path] = sum(conversations.values()) / (time.perf_counter() - started)
+
+
+def opened(url: str, **options: Unpack[MemoryOptions]) -> Memory:
+    """A memory without an embedder: what it does in the background would be measured, too."""
+    return Memory.open(url, **{"embedder": None, **options})
 
 
 def url(path: Path, *, read_only: bool = False) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import mean
 
-from benchmarks.bench import LONG, SHORT, Bench, url
+from benchmarks.bench import LONG, SHORT, Bench, opened, url
 from benchmarks.measure import Side, in_turns, milliseconds, timed
 from benchmarks.table import Row, at_least, at_most, progress
 from firnline import Memory, Message
@@ -33,7 +33,7 @@ async def build(bench: Bench) -> AsyncIterator[Row]:
     Each conversation is digested beforehand as far as the strategy wants it, with this budget.
     """
     entries = bench.size(100_000, 500)
-    async with Memory.open(url(bench.new_path("contexts")), worker=False) as memory:
+    async with opened(url(bench.new_path("contexts")), worker=False) as memory:
         for name, length in ((SHORT, SHORT_ENTRIES), (LONG, entries)):
             await _fill(bench, memory, name, length)
         for strategy in STRATEGIES:
@@ -120,7 +120,7 @@ async def _replayed(bench: Bench, strategy: str, turns: int, lines: int) -> _Rep
         "summarizer": done.asked(offline_summarizer(counter().text)),
         "extractor": done.asked(offline_extractor()),
     }
-    async with Memory.open("memory:", worker=False, spend=_LAVISH, **model) as memory:
+    async with opened("memory:", worker=False, spend=_LAVISH, **model) as memory:
         await memory.append("chat", Message.system("You are a friendly assistant."))
         await memory.set_strategy("chat", strategy)
         for turn in range(turns):

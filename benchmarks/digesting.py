@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from itertools import islice
 
-from benchmarks.bench import Bench, url
+from benchmarks.bench import Bench, opened, url
 from benchmarks.measure import Side, in_turns, milliseconds
 from benchmarks.table import Row
 from firnline import Memory
@@ -18,7 +18,7 @@ FEW = 100
 async def offline(bench: Bench) -> AsyncIterator[Row]:
     """Lease, read, summarise, extract, check, receipt and commit, for two lengths."""
     more = bench.size(1_000, 200)
-    async with Memory.open(url(bench.new_path("digest")), worker=False) as memory:
+    async with opened(url(bench.new_path("digest")), worker=False) as memory:
         for entries in (FEW, more):
             messages = list(islice(bench.endless_messages(), entries))
             await memory.append(str(entries), messages)

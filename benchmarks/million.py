@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from benchmarks.bench import LONG, SHORT, Bench, url
+from benchmarks.bench import LONG, SHORT, Bench, opened, url
 from benchmarks.measure import Side, in_turns, milliseconds, timed
 from benchmarks.table import Row, at_most
 from firnline import Memory
@@ -17,7 +17,7 @@ async def append(bench: Bench) -> AsyncIterator[Row]:
     small_path, big_path = await bench.small(), await bench.million()
     entries = bench.size(1_000_000, 20_000)
     yield Row(f"append-million: build {entries:,}", f"{bench.build_rates[big_path]:,.0f}/s")
-    async with Memory.open(url(small_path)) as small, Memory.open(url(big_path)) as big:
+    async with opened(url(small_path)) as small, opened(url(big_path)) as big:
         for name in (LONG, SHORT):
             ours, other = _append(bench, big, name), _append(bench, small, SHORT)
             pairs = await in_turns(ours, other, bench.size(400, 20), "append-million")
@@ -35,7 +35,7 @@ async def newest(bench: Bench) -> AsyncIterator[Row]:
     small_path, big_path = await bench.small(), await bench.million()
     # Read-only, so that no writer catches up with the search index meanwhile.
     small_url, big_url = url(small_path, read_only=True), url(big_path, read_only=True)
-    async with Memory.open(small_url) as small, Memory.open(big_url) as big:
+    async with opened(small_url) as small, opened(big_url) as big:
         ours, other = _newest(big, LONG), _newest(small, SHORT)
         pairs = await in_turns(ours, other, bench.size(1_000, 20), "newest-million")
     yield Row(

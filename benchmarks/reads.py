@@ -7,10 +7,9 @@ import time
 from collections.abc import AsyncIterator
 from statistics import median
 
-from benchmarks.bench import LONG, Bench, url
+from benchmarks.bench import LONG, Bench, opened, url
 from benchmarks.measure import costs, milliseconds, timed
 from benchmarks.table import Row, progress
-from firnline import Memory
 
 PAGE = 100
 QUERY_WORDS = 3
@@ -26,7 +25,7 @@ async def search(bench: Bench) -> AsyncIterator[Row]:
         words = chosen.choice(texts).split()
         return " ".join(chosen.sample(words, min(QUERY_WORDS, len(words))))
 
-    async with Memory.open(url(await bench.searched())) as memory:
+    async with opened(url(await bench.searched())) as memory:
         progress(f"search: indexing {entries:,} entries")
         started = time.perf_counter()
         await memory.recall(LONG, query())
@@ -47,7 +46,7 @@ async def verify(bench: Bench) -> AsyncIterator[Row]:
     """Derive every hash again."""
     entries = bench.searched_entries
     path = await bench.searched()
-    async with Memory.open(url(path, read_only=True)) as memory:
+    async with opened(url(path, read_only=True)) as memory:
         sample = await memory.store.records(memory._key(LONG), 0, min(entries, len(bench.messages)))
         size = sum(len(record.body) for record in sample) / len(sample) * entries
         found = await costs(timed(lambda: memory.verify(LONG)), bench.size(3, 1), "verify")
@@ -63,7 +62,7 @@ async def read(bench: Bench) -> AsyncIterator[Row]:
     """A page from anywhere in the log."""
     entries = bench.searched_entries
     anywhere = random.Random(1)
-    async with Memory.open(url(await bench.searched(), read_only=True)) as memory:
+    async with opened(url(await bench.searched(), read_only=True)) as memory:
         page = timed(
             lambda: memory.read(LONG, first_seq=anywhere.randrange(entries - PAGE), limit=PAGE)
         )

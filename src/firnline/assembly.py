@@ -178,7 +178,7 @@ class _Assembly:
 
     def _digest_piece(self, digest: Digest, *, residue: bool) -> Piece:
         text = render_digest(digest, self.plan.heading, residue=residue)
-        return self.sizes.piece(Message.user(text))
+        return self.sizes.piece(Message(self.plan.digest_role, text))
 
     def _important(self, room: int) -> Section:
         most = self.plan.data_tokens

@@ -6,8 +6,9 @@ In one step by compare-and-set, so that any number of processes may do it. The d
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Final, TypeAlias
@@ -15,13 +16,18 @@ from typing import Final, TypeAlias
 from firnline import limits, topics
 from firnline.errors import ConflictError, InputError, ModelError
 from firnline.log import Digest, Entry, Key, Topic
-from firnline.message import Message
 from firnline.plan import View
 from firnline.protocols import Assigned, Clock, Embedder, Store
-from firnline.topics import Rules, State, Step, TopicStats
-from firnline.view import look_at_topic
+from firnline.strategies.topics import topics as by_topics
+from firnline.topics import Match, Rules, State, Step, TopicStats
+from firnline.view import look, look_at_topic
 
 logger: Final = logging.getLogger("firnline.topics")
+
+_ROUND: Final = 50
+"""Entries after which a round has certainly ended."""
+
+_LEFT_LAST: Final = 3
 
 Change: TypeAlias = Callable[[Topic], Topic]
 
@@ -42,18 +48,29 @@ class Assigner:
 
         If the embedder fails, `ModelError` is raised and what is not assigned stays so.
         """
-        conflicts = 0
+        conflicts, reached = 0, 0
         while True:
             known = await self._store.topics(key)
             page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
             if not page:
                 return known
+            # Somebody else may have assigned them; then all is well. Else there is a limit.
+            conflicts = conflicts if known.next_seq == reached else 0
+            reached = known.next_seq
             try:
                 await self._assign(key, known, page)
             except ConflictError:
-                conflicts += 1  # somebody else has assigned them
+                conflicts += 1
                 if conflicts > limits.ASSIGN_CONFLICTS_MAX:
                     raise
+
+    async def at_hand(self, key: Key) -> Assigned:
+        """The same, or the topics as they are stored if nothing can be assigned now."""
+        try:
+            return await self.catch_up(key)
+        except (ModelError, ConflictError) as error:
+            logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, error)
+            return await self._store.topics(key)
 
     async def _assign(self, key: Key, known: Assigned, page: Sequence[Entry]) -> None:
         state = State.of(known.topics.values())
@@ -67,114 +84,154 @@ class Assigner:
             entry.seq: _current(merged.state, step.topic)
             for entry, step in zip(page, steps, strict=True)
         }
-        outdated: dict[int, int] = {}
         for younger, match in merged.into.items():
             moved = await self._store.members(key, younger)
             members |= dict.fromkeys(moved, _current(merged.state, match.topic))
-            outdated[match.topic] = await self._newest_version(key, match.topic)
-        touched |= {topic.id for topic in merged.changed}
-        changed = [merged.state.topics[id_] for id_ in sorted(touched)]
-        changed = [replace(t, outdated=outdated.get(t.id, t.outdated)) for t in changed]
+        whole = {topic.id for topic in merged.changed}
+        version = await self._last_version(key) if whole else 0
+        changed = [
+            replace(topic, outdated=version) if topic.id in whole else topic
+            for topic in (merged.state.topics[id_] for id_ in sorted(touched | whole))
+        ]
+        back = whole | {step.restored for step in steps if step.restored is not None}
+        resting = [seq for id_ in back for seq in await self._resting(key, known.topics.get(id_))]
         end = page[-1].seq + 1
         await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
-        for step in steps:
-            if step.restored is not None:
-                await self._bring_back(key, step.restored)
+        await self._bring_back(key, resting)
 
     async def _vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
         asked = [entry for entry in page if topics.needs_vector(entry.message)]
-        texts = [_text(entry.message) for entry in asked]
-        vectors = await self._embedder.embed(texts) if texts else []
+        vectors = await self._embed([entry.message.text for entry in asked])
         return {entry.seq: vector for entry, vector in zip(asked, vectors, strict=True)}
 
-    async def _newest_version(self, key: Key, topic: int) -> int:
-        newest = await self._store.newest_digest(key, topic)
-        return newest.version if newest else 0
+    async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        start = [text[: limits.PASSAGE_CHARS] for text in texts]
+        return await self._embedder.embed(start) if start else []
 
-    async def _bring_back(self, key: Key, topic: int) -> None:
-        """Make the archived entries of a topic live again."""
-        for first, last in _runs(await self._store.members(key, topic)):
-            await self._store.restore(key, first, last)
+    async def _last_version(self, key: Key) -> int:
+        """The newest version of all, begun or completed: a merger outdates what is being made."""
+        return max((digest.version for digest in await self._store.digests(key)), default=0)
+
+    async def _resting(self, key: Key, topic: Topic | None) -> list[int]:
+        """The archived entries of a topic."""
+        if topic is None or not topic.active_from:
+            return []
+        return [s for s in await self._store.members(key, topic.id) if s < topic.active_from]
+
+    async def _bring_back(self, key: Key, seqs: Sequence[int]) -> None:
+        """Make archived entries live again."""
+        await _side_by_side(lambda *run: self._store.restore(key, *run), sorted(seqs))
 
     # -- for contexts -------------------------------------------------------------------------
 
     async def look(self, key: Key, *, tail_tokens: int, fold_tokens: int) -> View:
-        """The active topic as a strategy should see it."""
-        try:
-            known = await self.catch_up(key)
-        except ModelError as error:
-            logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, error)
-            known = await self._store.topics(key)
+        """The active topic as a strategy should see it; without topics, the conversation."""
+        known = await self.at_hand(key)
         topic = State.of(known.topics.values()).active_topic
-        if topic is None:
-            return await self._unassigned(key, known, View(next_seq=0, fold_tokens=fold_tokens))
         tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
+        if topic is None:
+            return await look(self._store, key, by_topics(), **tokens)
+        others = [t for t in known.topics.values() if t.id != topic.id and self._may_rest(t)]
+        # Those that were left last; the ones before them had their turn.
+        for other in sorted(others, key=lambda other: -other.last_seq)[:_LEFT_LAST]:
+            await self._rest_covered(key, other)
         view = await look_at_topic(self._store, key, topic, **tokens)
-        if rested := self._rested(view, topic):
-            topic = await self._archived(key, topic.id, rested)
+        if (last := self._rested(view, topic)) >= 0:
+            topic = await self._rest(key, topic, last)
             view = await look_at_topic(self._store, key, topic, **tokens)
-        return await self._unassigned(key, known, view)
+        return await self._with_late(key, known, view)
 
-    def _rested(self, view: View, topic: Topic) -> tuple[int, ...]:
-        """Entries that were brought back and may rest again: a digest covers them already."""
+    def _may_rest(self, topic: Topic) -> bool:
+        """Whether a topic was brought back, and left again with more than is kept active."""
+        active = topic.entries - topic.archived
+        return topic.restored_by >= 0 and active > self.rules.max_messages_per_topic
+
+    async def _rest_covered(self, key: Key, topic: Topic) -> None:
+        last = await self._covered(key, topic)
+        if last >= topic.active_from:
+            await self._rest(key, topic, last)
+
+    async def _covered(self, key: Key, topic: Topic) -> int:
+        """The last entry that the topic's digest covers; -1 if there is none."""
+        newest = await self._store.newest_digest(key, topic.id)
+        return newest.last_seq if newest and newest.version > topic.outdated else -1
+
+    def _rested(self, view: View, topic: Topic) -> int:
+        """The last entry that was brought back and may rest again: a digest covers it already."""
         rules = self.rules
         if not view.digests or topics.just_restored(topic, view.entries):
-            return ()
+            return -1
         seqs = topics.to_fold(view.entries, rules.max_messages_per_topic, rules.recent_message_keep)
-        return tuple(seq for seq in seqs if seq < view.first_open)
+        return max((seq for seq in seqs if seq < view.first_open), default=-1)
 
-    async def _unassigned(self, key: Key, known: Assigned, view: View) -> View:
+    async def _with_late(self, key: Key, known: Assigned, view: View) -> View:
         """The view with entries that have no topic yet; they are shown with the active one."""
-        late = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
-        if not late:
-            head = await self._store.head(key)
-            return replace(view, next_seq=head.entries if head else 0)
-        tokens = view.open_tokens + sum(entry.tokens for entry in late)
+        head = await self._store.head(key)
+        end = head.entries if head else 0
+        late = await self._store.read(key, max(known.next_seq, end - limits.ASSIGN_PAGE))
+        # Another process may have assigned some of them meanwhile.
+        there = {entry.seq: entry for entry in view.entries}
+        new = [entry for entry in late if entry.seq not in there]
+        there |= {entry.seq: entry for entry in new}
         return replace(
             view,
-            next_seq=late[-1].seq + 1,
-            entries=(*view.entries, *late),
-            open_tokens=tokens,
+            next_seq=max(end, *(seq + 1 for seq in there), 0),
+            entries=tuple(there[seq] for seq in sorted(there)),
+            open_tokens=view.open_tokens + sum(entry.tokens for entry in new),
         )
 
     async def folded(self, key: Key, digest: Digest) -> None:
         """Archive what a topic's digest covers."""
         if digest.topic is None:
             return
-        members = await self._store.members(key, digest.topic)
-        covered = [seq for seq in members if seq <= digest.last_seq]
-        await self._archived(key, digest.topic, covered)
+        topic = (await self._store.topics(key)).topics.get(digest.topic)
+        if topic is None or digest.version <= topic.outdated:
+            return  # it was erased, or merged with another one meanwhile
+        if topic.restored_by >= 0:
+            later = await self._store.members(key, topic.id, topic.restored_by + 1)
+            if topics.just_restored(topic, await self._store.at(key, later[:_ROUND])):
+                return  # somebody has just come back to it
+        await self._rest(key, topic, digest.last_seq)
 
-    async def _archived(self, key: Key, topic: int, seqs: Sequence[int]) -> Topic:
-        """Archive the first of a topic's active entries."""
+    async def _rest(self, key: Key, topic: Topic, last: int) -> Topic:
+        """Archive the entries of a topic up to `last`, unless that is no more what it was."""
+        members = await self._store.members(key, topic.id, topic.active_from)
+        seqs = [seq for seq in members if seq <= last]
+        seen = topic.id, topic.outdated, topic.restored_by, topic.active_from
 
         def change(known: Topic) -> Topic:
-            return topics.folded(known, [seq for seq in seqs if seq >= known.active_from])
+            now = known.id, known.outdated, known.restored_by, known.active_from
+            return topics.folded(known, seqs) if now == seen else known
 
-        changed = await self.change(key, topic, change)
-        for first, last in _runs(seqs):
-            await self._store.archive(key, first, last)
+        changed = await self.change(key, topic.id, change)
+        if changed.active_from > topic.active_from:
+            await _side_by_side(lambda *run: self._store.archive(key, *run), seqs)
         return changed
 
     async def undone(self, key: Key, digest: Digest) -> None:
         """Make active again what only an undone digest covered."""
         if digest.topic is None:
             return
-        newest = await self._store.newest_digest(key, digest.topic)
-        start = newest.last_seq + 1 if newest else 0
-        members = await self._store.members(key, digest.topic)
-        archived = sum(seq < start for seq in members)
-        back = lambda known: replace(known, active_from=start, archived=archived)  # noqa: E731
-        await self.change(key, digest.topic, back)
-        for first, last in _runs([seq for seq in members if start <= seq <= digest.last_seq]):
-            await self._store.restore(key, first, last)
+        topic = (await self._store.topics(key)).topics.get(digest.topic)
+        if topic is None or topic.merged_into is not None:
+            return
+        start = await self._covered(key, topic) + 1
+        members = await self._store.members(key, topic.id)
+        back = [seq for seq in members if start <= seq < topic.active_from]
+
+        def change(known: Topic) -> Topic:
+            first = min(known.active_from, start)
+            return replace(known, active_from=first, archived=sum(seq < first for seq in members))
+
+        await self.change(key, topic.id, change)
+        await self._bring_back(key, back)
 
     # -- what people do with topics -----------------------------------------------------------
 
     async def change(self, key: Key, topic: int, change: Change) -> Topic:
         """Save what `change` makes of a topic, or of the one that it was merged into."""
         for _ in range(limits.ASSIGN_CONFLICTS_MAX):
-            known = await self._store.topics(key)
+            known = await self._having(key, topic)
             found = self._known(known, key, topic)
             changed = change(found)
             if changed == found:
@@ -186,41 +243,50 @@ class Assigner:
             return changed
         raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
 
+    async def _having(self, key: Key, *ids: int) -> Assigned:
+        """The topics as they are stored; if these are not among them, with the newest entries."""
+        known = await self._store.topics(key)
+        return known if known.topics.keys() >= set(ids) else await self.catch_up(key)
+
     async def merge(self, key: Key, into: int, topic: int) -> Topic:
         """Put a topic's entries into another one."""
         for _ in range(limits.ASSIGN_CONFLICTS_MAX):
-            known = await self.catch_up(key)
+            known = await self._having(key, into, topic)
             kept, gone = self._known(known, key, into), self._known(known, key, topic)
             if kept.id == gone.id:
                 raise InputError(f"topics {into} and {topic} are one already")
             whole, empty = topics.merged(kept, gone)
-            whole = replace(whole, outdated=await self._newest_version(key, kept.id))
+            whole = replace(whole, outdated=await self._last_version(key))
             moved = dict.fromkeys(await self._store.members(key, gone.id), kept.id)
+            resting = [*await self._resting(key, kept), *await self._resting(key, gone)]
             try:
                 await self._store.assign(key, [whole, empty], moved, revision=known.revision)
             except ConflictError:
                 continue
-            await self._bring_back(key, kept.id)
+            await self._bring_back(key, resting)
             return whole
         raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
 
     async def stats(self, key: Key, topic: int | None = None) -> list[TopicStats]:
         """Topics in numbers, the active one first, then those that were active last."""
-        known = await self.catch_up(key)
+        # What was just done to a topic is done, whether newer entries can be assigned or not.
+        known = await (self.catch_up(key) if topic is None else self.at_hand(key))
         there = [t for t in known.topics.values() if t.merged_into is None]
         if topic is not None:
             there = [self._known(known, key, topic)]
         now = self._clock()
         found = []
         for one in sorted(there, key=lambda t: -t.last_seq):
-            newest = await self._store.newest_digest(key, one.id)
-            found.append(topics.stats(one, now, self.rules, has_summary=newest is not None))
+            summed_up = await self._covered(key, one) >= 0
+            found.append(topics.stats(one, now, self.rules, has_summary=summed_up))
         return found
 
     async def of(self, key: Key, seq: int) -> int:
         """The topic of an entry."""
-        await self.catch_up(key)
         found = await self._store.topics_of(key, [seq])
+        if seq not in found:
+            await self.catch_up(key)
+            found = await self._store.topics_of(key, [seq])
         if seq not in found:
             raise InputError(f"{key.conversation}: entry {seq} is in no topic")
         return found[seq]
@@ -230,15 +296,20 @@ class Assigner:
         known = await self.catch_up(key)
         return State.of(known.topics.values()).active_topic
 
+    async def match(self, key: Key, text: str) -> Match | None:
+        """The topic that a text is most like; None if there is nothing to compare."""
+        known = await self.catch_up(key)
+        if topics.is_followup(text):
+            return None
+        (vector,) = await self._embed([text])
+        there = known.topics.values()
+        return next(iter(topics.matches(vector, self._embedder.name, there, self.rules)), None)
+
     def _known(self, known: Assigned, key: Key, topic: int) -> Topic:
         if topic not in known.topics:
             there = ", ".join(map(str, list(known.topics)[:20])) or "none"
             raise InputError(f"{key.conversation} has no topic {topic}; there are: {there}")
         return State(known.topics).current(topic)
-
-
-def _text(message: Message) -> str:
-    return message.text[: limits.PASSAGE_CHARS]
 
 
 def _grown(steps: Sequence[Step]) -> set[int]:
@@ -248,6 +319,19 @@ def _grown(steps: Sequence[Step]) -> set[int]:
 
 def _current(state: State, topic: int | None) -> int | None:
     return None if topic is None else state.current(topic).id
+
+
+async def _side_by_side(move: Callable[[int, int], Awaitable[object]], seqs: list[int]) -> None:
+    """Archive or restore entries; those of a topic can lie in many small pieces.
+
+    Moves that are asked for at once share commits. A conflict: somebody else has moved them.
+    """
+    runs = _runs(seqs)
+    for at in range(0, len(runs), limits.ASSIGN_PAGE):
+        moves = (move(*run) for run in runs[at : at + limits.ASSIGN_PAGE])
+        for result in await asyncio.gather(*moves, return_exceptions=True):
+            if isinstance(result, BaseException) and not isinstance(result, ConflictError):
+                raise result
 
 
 def _runs(seqs: Sequence[int]) -> list[tuple[int, int]]:

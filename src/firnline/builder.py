@@ -87,7 +87,7 @@ class Builder:
         clock: Clock,
         observer: Observer | None = None,
         poke: Callable[[], None] = lambda: None,
-        recall: Callable[[Key, str], Awaitable[Sequence[Hit]]],
+        recall: Callable[[Key, str, int], Awaitable[Sequence[Hit]]],
         topics: Assigner,
     ) -> None:
         self._store, self._engine, self._count = store, engine, count
@@ -238,9 +238,13 @@ class Builder:
             fixed_tokens=_fixed(material, sizes, view.next_seq),
             data_tokens=known.tokens[request.budget.model],
         )
-        kept = _kept_for_recall(view, request)
-        material = replace(material, recall_tokens=kept)
-        return _Scene(strategy=strategy, view=view, material=material)
+        scene = _Scene(strategy=strategy, view=view, material=material)
+        free = max(request.budget.limit - view.fixed_tokens, 0)
+        fits = view.open_tokens <= free and _shows_all(self._planned(scene, request.budget), view)
+        if request.question is None or fits:
+            return scene
+        kept = min(request.budget.recall_room, free * 3 // 5)
+        return replace(scene, material=replace(material, recall_tokens=kept))
 
     async def _leading_system(self, key: Key) -> tuple[Entry, ...]:
         """The system's messages with which the log begins."""
@@ -334,9 +338,10 @@ class Builder:
 
     async def _recalled(self, key: Key, request: Request) -> tuple[Hit, ...]:
         """What the log holds for the question; more than fits, for some of it is in sight."""
-        if not request.question:
+        if not request.question or not request.budget.recall_room:
             return ()
-        return tuple(await self._recall(key, request.question))
+        # Some of it will be in sight already, so more is asked for than there is room for.
+        return tuple(await self._recall(key, request.question, 2 * request.budget.recall_room))
 
     async def _retrieved(self, context: Context, request: Request, sizes: Sizes) -> Context:
         """The context with what the retriever found, as much of it as fits."""
@@ -415,12 +420,11 @@ def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
     return total + notes + material.tools_tokens + REPLY_TOKENS
 
 
-def _kept_for_recall(view: View, request: Request) -> int:
-    """The tokens that are kept for recalled entries: none as long as all that was said fits."""
-    free = request.budget.limit - view.fixed_tokens
-    if request.question is None or (not view.first_open and view.open_tokens <= free):
-        return 0
-    return min(request.budget.recall_room, max(free, 0) * 3 // 5)
+def _shows_all(plan: Plan, view: View) -> bool:
+    """Whether a plan leaves nothing out: then there is nothing to recall."""
+    some = plan.recent_count is not None and plan.recent_count < view.next_seq
+    little = plan.recent_tokens is not None and plan.recent_tokens < view.open_tokens
+    return not (view.first_open or plan.folds or plan.recent_from or some or little)
 
 
 def _less(budget: Budget, tokens: int, factor: float = 1.0) -> Budget:

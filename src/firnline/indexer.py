@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from firnline import limits
 from firnline.embedding.quantised import pack
-from firnline.errors import FirnlineError
+from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly
 from firnline.log import Entry, Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
@@ -25,6 +24,11 @@ from firnline.recall.passages import passages
 from firnline.recall.tools import is_recalled
 
 __all__ = ["Indexer", "Nearest"]
+
+_FAILURES_MAX: Final = 3  # conversations in a row; then it is not they that are to blame
+_SCALE_BYTES: Final = 4
+_CONVERSATIONS: Final = 20
+_STOP_SECONDS: Final = 5.0  # for an embedder that does not let itself be cancelled
 
 logger: Final = logging.getLogger("firnline.recall")
 
@@ -35,10 +39,18 @@ class Indexer:
     def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:
         self._store, self._embedder, self._tenant = store, embedder, tenant
         self._poked = asyncio.Event()
+        self._in_vain = False
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether this process embeds in the background."""
+        return self._task is not None
 
     def poke(self) -> None:
         """There are new entries; they are embedded a moment later."""
+        if self._in_vain:
+            return
         self._poked.set()
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -48,8 +60,7 @@ class Indexer:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait([task], timeout=_STOP_SECONDS)
 
     async def embed(self, key: Key, progress: Progress | None = None) -> int:
         """Embed all that is there now; returns how many entries that were."""
@@ -61,12 +72,25 @@ class Indexer:
             if not page:
                 break
             vectors = await self._vectors(page)
+            if first and vectors and not done:
+                await self._compare(key, vectors[0])
             span = {"first_seq": first, "next_seq": page[-1].seq + 1}
             if await self._store.put_vectors(key, model, vectors, **span):
                 done += len(page)
             if progress is not None:
                 progress(min(page[-1].seq + 1, end), end)
         return done
+
+    async def _compare(self, key: Key, vector: Vector) -> None:
+        """Raise `ModelRefused` if the stored vectors have another dimension."""
+        for known in await self._store.vectors(key, self._embedder.name, 0, 1):
+            if len(known.body) != len(vector.body):
+                stored, given = (len(v.body) - _SCALE_BYTES for v in (known, vector))
+                raise ModelRefused(
+                    f"{self._embedder.name} gives {given} numbers and gave {stored} before; an "
+                    "embedder that changes needs another name",
+                    code="dimension",
+                )
 
     async def _vectors(self, page: Sequence[Entry]) -> list[Vector]:
         # What was recalled is in the log already, where it was said.
@@ -92,7 +116,12 @@ class Indexer:
             try:
                 await self._catch_up()
                 failures = 0
-            except FirnlineError as error:
+            except StoreReadOnly:
+                self._in_vain = True  # who can write embeds what is there
+                return
+            except Exception as error:
+                if not isinstance(error, FirnlineError):
+                    logger.exception("a mistake in what embeds")
                 failures += 1
                 wait = backoff.delay(failures)
                 logger.warning("entries are not embedded: %s; again in %.0f s", error, wait)
@@ -100,9 +129,23 @@ class Indexer:
                 self._poked.set()
 
     async def _catch_up(self) -> None:
-        while behind := await self._store.unembedded(self._tenant, self._embedder.name, 20):
+        """Embed all that is behind; a conversation that fails does not hold up the others."""
+        failed: dict[Key, FirnlineError] = {}
+        while behind := await self._behind(failed):
             for key in behind:
-                await self.embed(key)
+                try:
+                    await self.embed(key)
+                except FirnlineError as error:
+                    failed[key] = error
+                    if len(failed) >= _FAILURES_MAX:
+                        raise
+        if failed:
+            raise next(iter(failed.values()))
+
+    async def _behind(self, failed: Collection[Key]) -> list[Key]:
+        limit = _CONVERSATIONS + len(failed)
+        behind = await self._store.unembedded(self._tenant, self._embedder.name, limit)
+        return [key for key in behind if key not in failed]
 
 
 def _unit(vector: Sequence[float]) -> list[float]:

@@ -23,6 +23,8 @@ PAGE_MAX: Final = 1_000
 """Rows in one page of conversations or hits."""
 QUERY_TERMS_MAX: Final = 64
 """Terms of a search query that are looked up; more are ignored."""
+SEARCH_WEIGHED_MAX: Final = 4_000
+"""Entries that a search weighs against each other, by and large; common words lead to no more."""
 
 # How the token counter splits its work.
 COUNT_PIECE_CHARS: Final = 65_536
@@ -123,16 +125,18 @@ TOOL_ERROR_CHARS_MAX: Final = 1_000
 """Characters of what a model is told about a wrong tool call."""
 
 # Recall.
-RECALL_LEAST: Final = 80
+RECALL_LEAST: Final = 40
 """Entries found by words among which the best are chosen, at least; by meaning half as many."""
 RECALL_MOST: Final = 300
 """The same at most."""
-RECALL_CONTEXT_HITS: Final = 100
-"""Entries that a context may choose from; those that are in sight already are among them."""
+RECALL_INLINE: Final = 150
+"""Entries that are weighed at once; more of them in a thread beside the event loop."""
 RECALL_REACH: Final = 2
 """Neighbours on each side of a found entry that are weighed with it."""
 RECALL_CONVERSATIONS: Final = 50
 """Conversations of a tenant that one search looks into more closely."""
+TOPICS_REMEMBERED: Final = 64
+"""Conversations whose topics are kept ready between contexts."""
 ASSIGN_PAGE: Final = 200
 """Entries assigned to topics in one step."""
 ASSIGN_CONFLICTS_MAX: Final = 20

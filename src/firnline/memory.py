@@ -78,10 +78,11 @@ from firnline.store import open_store
 from firnline.strategies import layered
 from firnline.strategies import strategy as strategy_named
 from firnline.strategies import topics as by_topics
+from firnline.strategies.topics import summary_as_system
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
 from firnline.tools import Toolbox, joined
-from firnline.topics import TopicStats, tagged
+from firnline.topics import Match, TopicStats, tagged
 from firnline.topics import feedback as voted
 from firnline.transfer import Manifest
 from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, turn_event
@@ -179,6 +180,8 @@ class Memory:
         await self._store.open()
         # The vocabulary takes a third of a second to load; not later, on the event loop.
         await asyncio.to_thread(self._count.text, "")
+        if self._works:
+            self._recaller.poke()  # what others left without vectors
         if self._background and self._works:
             self._worker.start()
 
@@ -399,6 +402,7 @@ class Memory:
         if idempotency_key and (answer := await self._answer_to(conversation, question)):
             return await answered(dialogue, question, answer)
         done = await run_turn(dialogue, question)
+        await self._recaller.credit(self._key(conversation), done)
         self._observe(turn_event(self._tenant, conversation, done))
         return done
 
@@ -420,6 +424,7 @@ class Memory:
             return
         async for item in stream_turn(dialogue, question):
             if isinstance(item, Turn):
+                await self._recaller.credit(self._key(conversation), item)
                 self._observe(turn_event(self._tenant, conversation, item))
             yield item
 
@@ -535,10 +540,11 @@ class Memory:
 
     async def clear(self, conversation: str) -> int:
         """Undo every digest; the messages stay, and new digests are made from them."""
-        undone = 0
-        while await self._store.newest_digest(self._key(conversation)) is not None:
-            await self.undo(conversation)
-            undone += 1
+        key, undone = self._key(conversation), 0
+        for topic in (None, *(await self._store.topics(key)).topics):
+            while await self._store.newest_digest(key, topic) is not None:
+                await self.undo(conversation, topic=topic)
+                undone += 1
         return undone
 
     async def expand(self, conversation: str, version: int) -> list[Entry]:
@@ -681,15 +687,26 @@ class Memory:
         return found[0]
 
     async def topic_context(self, conversation: str, budget: BudgetLike) -> Context:
-        """The active topic: its summary, then its active messages."""
+        """The active topic: its summary as a system message, then its active messages."""
+        own, rules = await self.strategy(conversation), self._recaller.topics.rules
+        most, keep = rules.max_messages_per_topic, rules.recent_message_keep
+        strategy = own if own.by_topic else by_topics(max_messages=most, keep=keep)
         request = Request(budget=as_budget(budget))
-        return await self._builder.build(self._key(conversation), request, strategy=by_topics())
+        key = self._key(conversation)
+        return await self._builder.build(key, request, strategy=summary_as_system(strategy))
 
     async def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
         """Every message of a topic, the active one unless given, archived or not, in order."""
         key = self._key(conversation)
         chosen = (await self.topic_stats(conversation, topic)).topic_id
         return await self._store.at(key, await self._store.members(key, chosen))
+
+    async def match_topic(self, conversation: str, text: str) -> Match | None:
+        """The topic that a text is most like: the raw cosine, and the similarity on our scale.
+
+        None if there is nothing to compare: no topic, or no subject, as in "and then?".
+        """
+        return await self._recaller.topics.match(self._key(conversation), text)
 
     async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
         """Put the messages of `topic` into the topic `into`."""

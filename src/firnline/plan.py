@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from firnline import limits
 from firnline.budget import Budget
@@ -255,7 +255,8 @@ class Plan:
     """What the context should hold, and what should be digested.
 
     `digests` are the versions to show, `recent_from` is the first entry to show word for word, at
-    most `recent_count` of them and `recent_tokens`. `heading` stands above each digest.
+    most `recent_count` of them and `recent_tokens`. `heading` stands above each digest, which is
+    said in the user's place unless `digest_role` is another.
     """
 
     recent_from: int
@@ -266,6 +267,7 @@ class Plan:
     data_tokens: int | None = None
     important: bool = True
     heading: str = ""
+    digest_role: Literal["user", "system"] = "user"
     reason: str = ""
 
 

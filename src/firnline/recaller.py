@@ -6,7 +6,8 @@ Thin: what is found is decided in `recall`, what topics are in `topics`.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+import math
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack
 
@@ -18,8 +19,10 @@ from firnline.errors import FirnlineError, InputError, ModelError
 from firnline.log import Entry, Head, Hit, Key, Scope, Topic
 from firnline.protocols import ChatModel, Clock, Embedder, Progress, Store
 from firnline.recall.finding import Finder
-from firnline.text import clean_name
+from firnline.recall.tools import is_recalled
+from firnline.text import clean_name, clean_text
 from firnline.tokens import TokenCounter
+from firnline.turn import Turn
 
 if TYPE_CHECKING:
     from firnline.indexer import Indexer, Nearest
@@ -75,10 +78,12 @@ class Recaller:
 
     async def close(self) -> None:
         """Stop embedding, and let go of the embedder."""
-        if self._indexer is not None:
-            await self._indexer.stop()
-        if self.embedder is not None:
-            await self.embedder.close()
+        try:
+            if self._indexer is not None:
+                await self._indexer.stop()
+        finally:
+            if self.embedder is not None:
+                await self.embedder.close()
 
     def forget(self, key: Key) -> None:
         """Let go of a conversation that is no more."""
@@ -101,33 +106,45 @@ class Recaller:
         **filters: Unpack[Filters],
     ) -> list[Hit]:
         """See `Memory.recall`."""
+        if not isinstance(query, str):
+            raise InputError(f"query: expected a text, got {type(query).__name__}")
+        for name, most in (("limit", limit), ("tokens", tokens)):
+            if most is not None and type(most) is not int:
+                raise InputError(f"{name}: expected a whole number, got {most!r}")
         scope = await self._scope(conversation, filters)
+        if not await self._belongs(conversation, scope.project):
+            return []
+        if self._indexer is not None and self._indexer.begun:
+            self._indexer.poke()  # what others have appended or imported is not embedded yet
         return await self._finder.find(
-            self._tenant, query, scope, limit=limit, tokens=tokens, size=self._size
+            self._tenant, clean_text(query), scope, limit=limit, tokens=tokens, size=self._size
         )
 
-    async def for_context(self, key: Key, question: str) -> list[Hit]:
-        """What a context may show for a question; best first, some more than fit."""
+    async def for_context(self, key: Key, question: str, tokens: int) -> list[Hit]:
+        """What a context may show for a question in so many tokens; best first."""
         asked = await self.standalone(key, question, None)
         scope = Scope(conversation=key.conversation)
-        return await self._finder.find(key.tenant, asked, scope, limit=limits.RECALL_CONTEXT_HITS)
+        hits = await self._finder.find(key.tenant, clean_text(asked), scope, tokens=tokens)
+        return [hit for hit in hits if not is_recalled(hit.message)]
+
+    async def _belongs(self, conversation: str | None, project: str | None) -> bool:
+        """Whether a conversation that is named is one of the project that is named, too."""
+        if conversation is None or project is None:
+            return True
+        head = await self._store.head(Key(self._tenant, conversation))
+        return head is not None and head.project == project
 
     def _size(self, entry: Entry) -> int:
         message = entry.message
         return int(self._count.text(f"{message.name or message.role}: {message.text}"))
 
     async def _scope(self, conversation: str | None, filters: Filters) -> Scope:
-        roles = frozenset(filters.get("roles", ()))
-        if isinstance(filters.get("roles"), str) or not roles <= _ROLES:
-            raise InputError(f"roles: some of {', '.join(sorted(_ROLES))} are meant")
-        for name in ("since", "until"):
-            at = filters.get(name)
-            if isinstance(at, datetime) and at.utcoffset() is None:
-                raise InputError(f"{name} needs a time zone, for example datetime.UTC")
+        _check(filters)
+        project = filters.get("project")
         return Scope(
             conversation=conversation,
-            project=filters.get("project"),
-            roles=roles,
+            project=None if project is None else clean_name(project, "project"),
+            roles=frozenset(filters.get("roles") or ()),
             since=filters.get("since"),
             until=filters.get("until"),
             topics=await self._topics(conversation, filters),
@@ -137,15 +154,19 @@ class Recaller:
         self, conversation: str | None, filters: Filters
     ) -> tuple[tuple[str, int], ...] | None:
         """The topics that the filters ask for; None if they ask for none."""
-        topic, tags = filters.get("topic"), filters.get("tags")
-        if topic is None and not tags:
+        topic = filters.get("topic")
+        wanted = {clean_name(tag, "tag") for tag in filters.get("tags") or ()}
+        if topic is None and not wanted:
             return None
         if topic is not None and conversation is None:
             raise InputError("topic: say of which conversation")
-        wanted = {clean_name(tag, "tag") for tag in _several(tags or ())}
         found: list[tuple[str, int]] = []
         for name in await self._names(conversation, filters.get("project")):
-            known = await self.topics.catch_up(Key(self._tenant, name))
+            key = Key(self._tenant, name)
+            known = await self._store.topics(key)
+            # Tags are given to topics that are there; for others nothing need be assigned now.
+            if topic is not None or any(wanted <= set(t.tags) for t in known.topics.values()):
+                known = await self.topics.at_hand(key)
             state = topics.State(known.topics)
             if topic is not None and topic not in known.topics:
                 raise InputError(f"{name} has no topic {topic}")
@@ -160,10 +181,29 @@ class Recaller:
     async def _names(self, conversation: str | None, project: str | None) -> list[str]:
         if conversation is not None:
             return [conversation]
-        heads = await self._store.conversations(
-            self._tenant, project=project, limit=limits.PAGE_MAX
-        )
-        return [head.conversation for head in heads]
+        names: list[str] = []
+        while page := await self._store.conversations(
+            self._tenant, project=project, after=names[-1] if names else "", limit=limits.PAGE_MAX
+        ):
+            names += [head.conversation for head in page]
+        return names
+
+    async def credit(self, key: Key, turn: Turn) -> None:
+        """Give a little importance to the topics of which a turn's answer made use.
+
+        Only topics that are there already; whatever goes wrong, the turn is none the worse.
+        """
+        shown = [hit.entry for hit in turn.context.hits]
+        if not shown or turn.degraded:
+            return
+        known = [m.text for s in turn.context.sections if s.name != "recalled" for m in s.messages]
+        used = topics.made_use(turn.text, shown, [turn.question.message.text, *known])
+        try:
+            found = await self._store.topics_of(key, [entry.seq for entry in used])
+            for topic in sorted(set(found.values())):
+                await self.topics.change(key, topic, topics.used)
+        except FirnlineError as error:
+            logger.warning("%s: what was used is not noted: %s", key.conversation, error)
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -213,7 +253,9 @@ class Recaller:
 def _meant(embedder: Embedder | str | None) -> Embedder | None:
     if embedder == AUTO:
         return default_embedder()
-    return open_embedder(embedder) if isinstance(embedder, str) else embedder
+    if isinstance(embedder, str):
+        return open_embedder(embedder)
+    return None if embedder is None else _Checked(embedder)
 
 
 def _by_meaning(
@@ -231,7 +273,54 @@ def _by_meaning(
     return Nearest(store), Indexer(store, embedder, tenant)
 
 
-def _several(tags: Iterable[str]) -> Iterable[str]:
-    if isinstance(tags, str):
-        raise InputError("tags: expected several, got a text")
-    return tags
+class _Checked:
+    """An embedder that was given: whatever goes wrong in it is a `ModelError`."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        self._embedder = embedder
+
+    @property
+    def name(self) -> str:
+        return self._embedder.name
+
+    async def embed(self, texts: Sequence[str]) -> list[list[float]]:
+        try:
+            given = await self._embedder.embed(texts)
+            vectors = [[float(number) for number in vector] for vector in given]
+        except FirnlineError:
+            raise
+        except Exception as error:
+            raise self._failed(f"failed: {type(error).__name__}: {error}") from error
+        if len(vectors) != len(texts):
+            raise self._failed(f"gave {len(vectors)} vectors for {len(texts)} texts")
+        if len({len(vector) for vector in vectors}) > 1 or not all(vectors):
+            raise self._failed("gave vectors of different dimensions, or empty ones")
+        if not all(map(math.isfinite, (number for vector in vectors for number in vector))):
+            raise self._failed("gave a number that is not finite")
+        return vectors
+
+    async def close(self) -> None:
+        await self._embedder.close()
+
+    def _failed(self, how: str) -> ModelError:
+        return ModelError(f"the embedder {self.name} {how}", code="embedder")
+
+
+def _check(filters: Filters) -> None:
+    """Raise `InputError` for what cannot be meant."""
+    if strange := sorted(set(filters) - set(Filters.__annotations__)):
+        known = ", ".join(Filters.__annotations__)
+        raise InputError(f"{', '.join(strange)}: no such filter; there are {known}")
+    for name in ("roles", "tags"):
+        if isinstance(filters.get(name), str):
+            raise InputError(f"{name}: several are meant, in a list; got a text")
+    if unknown := set(filters.get("roles") or ()) - _ROLES:
+        raise InputError(
+            f"roles: {min(map(str, unknown))!r}; there are {', '.join(sorted(_ROLES))}"
+        )
+    for name in ("since", "until"):
+        at = filters.get(name)
+        if at is not None and not isinstance(at, datetime):
+            raise InputError(f"{name}: expected a datetime, got {type(at).__name__}")
+        if isinstance(at, datetime) and at.utcoffset() is None:
+            raise InputError(f"{name} needs a time zone, for example datetime.UTC")

@@ -33,7 +33,7 @@ from firnline.store import open_store
 from firnline.text import Json
 from firnline.tokens import TokenCount, count_tokens
 from firnline.tools import Tool, Toolbox
-from firnline.topics import TopicStats
+from firnline.topics import Match, TopicStats
 from firnline.transfer import Manifest
 from firnline.turn import Turn, TurnOptions
 from firnline.wire import MessageLike
@@ -397,12 +397,16 @@ class Memory:
         return self._run(self._memory.topic_stats(conversation, topic))
 
     def topic_context(self, conversation: str, budget: BudgetLike) -> Context:
-        """The active topic: its summary, then its active messages."""
+        """The active topic: its summary as a system message, then its active messages."""
         return self._run(self._memory.topic_context(conversation, budget))
 
     def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
         """Every message of a topic, archived or not, in order."""
         return self._run(self._memory.topic_history(conversation, topic))
+
+    def match_topic(self, conversation: str, text: str) -> Match | None:
+        """The topic that a text is most like, with the raw cosine and the similarity."""
+        return self._run(self._memory.match_topic(conversation, text))
 
     def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
         """Put the messages of `topic` into the topic `into`."""

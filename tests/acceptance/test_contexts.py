@@ -189,7 +189,7 @@ async def test_recalled_entries_come_last_but_for_the_question_and_are_marked_as
     assert sent[-2].startswith("[recalled]")
     assert "data, not instructions" in sent[-2]
     assert "https://example.com/paper1" in sent[-2]
-    assert context["recalled"].tokens <= 3_000 // 8
+    assert 0 < context["recalled"].tokens <= Budget(3_000).recall_room
 
 
 async def test_what_was_recalled_is_not_extracted_again(memory):

@@ -2,7 +2,6 @@
 
 import inspect
 import json
-import os
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -17,7 +16,7 @@ from firnline.testing.order import openai_problems
 from firnline.tools import answer
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
-CALLS = 10_000 if os.environ.get("FIRNLINE_TORTURE") else 2_000
+CALLS = 10_000
 
 SIGNATURES = {
     "search_history": "(query: 'str', limit: 'int' = 5) -> 'str'",

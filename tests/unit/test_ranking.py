@@ -15,7 +15,7 @@ from firnline.recall import weights
 from firnline.recall.asking import Days, ask, in_year
 from firnline.recall.ranking import features, pack, rank
 from firnline.recall.reading import PASSAGE_WORDS, read
-from firnline.recall.stems import stem
+from firnline.store.stems import stem
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 ROUND = ("Nothing else.", "Fine.", "Quite so.", "Indeed.", "Right.", "Sure.", "Well, well.")
@@ -117,6 +117,13 @@ def test_words():
 def test_rare_words_count_more_than_common_ones():
     pool = _pool(ROUND[0], "A thing to use.", *ROUND, "A saxophone.", *ROUND, first=0)
     assert _seqs("thing saxophone", pool)[0] == 9
+
+
+def test_a_word_that_is_all_over_the_talk_tells_little():
+    pool = _pool(*["The saxophone again."] * 9, "A thing.", "Nothing of it.")
+    assert _seqs("the saxophone thing", pool)[0] == 9
+    values = features(ask("the saxophone"), _pool(*["A saxophone."] * 3))["words"]
+    assert set(values) == {0, 1, 2}  # but if there is nothing else, it is what there is
 
 
 def test_endings_beginnings_and_concepts_are_taken_for_the_word():

@@ -17,7 +17,7 @@ from firnline.testing.drafts import START
 from firnline.topics import folded, just_restored, to_fold
 
 BUDGET = Budget(4_000)
-TOPIC = Topic(id=3, title="Bread", created_at=START, last_active_at=START)
+TOPIC = Topic(id=3, title="Bread", created_at=START, last_active_at=START, last_seq=1_000)
 
 
 def sparse(count, step=3, first=3):

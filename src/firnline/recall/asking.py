@@ -19,8 +19,8 @@ from firnline.recall.concepts import CONCEPTS
 from firnline.recall.dates import interval
 from firnline.recall.datewords import MONTHS, english, fold
 from firnline.recall.reading import prefix
-from firnline.recall.stems import stem
 from firnline.recall.when import month_days
+from firnline.store.stems import stem
 from firnline.store.terms import index_terms, query_terms
 from firnline.tokens import reference_encoder
 

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Final
 
-from firnline.recall.stems import stem
+from firnline.store.stems import stem
 
 _LINES: Final = """
 kid child children son daughter baby toddler parent teenager

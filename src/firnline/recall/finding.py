@@ -20,16 +20,20 @@ from typing import Final, Protocol
 from firnline import limits
 from firnline.errors import FirnlineError
 from firnline.log import Entry, Hit, Key, Scope
+from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.asking import Asked, ask
 from firnline.recall.ranking import pack, rank
+from firnline.recall.tools import is_recalled
 from firnline.topics import Rules
 from firnline.topics.similarity import likeness
 
 logger: Final = logging.getLogger("firnline.recall")
 
 
-_TOKENS_EACH: Final = 10
+_TOKENS_EACH: Final = 20
+_ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
+_WIDER: Final = 20  # as many more vectors are looked at where filters leave only some of them
 
 
 class Near(Protocol):
@@ -81,7 +85,8 @@ class Finder:
     ) -> None:
         self._store, self._clock = store, clock
         self._embedder, self._near = embedder, near
-        self._near_enough = likeness(embedder.name, Rules()) if embedder else 1.0
+        self._breaker = Breaker(failures=3)  # a question need not wait for what is known to fail
+        self._near_enough = _ALIKE * likeness(embedder.name, Rules()) if embedder else 1.0
 
     async def find(
         self,
@@ -100,13 +105,15 @@ class Finder:
         A failing embedder leaves the search by words; no text of a question is an error.
         """
         asked = ask(question, self._clock())
-        found = await self._candidates(tenant, asked, question, scope, _breadth(limit, tokens))
+        breadth, reach = _breadth(limit, tokens)
+        found = await self._candidates(tenant, asked, question, scope, breadth)
         hits: list[Hit] = []
         for conversation, there in found.items():
             key = Key(tenant, conversation)
-            ranked = await self._ranked(key, asked, there, scope)
+            ranked = await self._ranked(key, asked, there, scope, reach)
             hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
-        hits.sort(key=lambda hit: (-hit.score, hit.conversation, hit.seq))
+        # What an earlier search returned only repeats what it found: it comes after all else.
+        hits.sort(key=lambda h: (is_recalled(h.message), -h.score, h.conversation, h.seq))
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
         return hits if limit is None else hits[:limit]
@@ -138,12 +145,18 @@ class Finder:
         """The question's vector, or None if there is no embedder or it fails just now."""
         if self._embedder is None or self._near is None or not question.strip():
             return None
+        if self._breaker.allow():
+            return None
         try:
             async with asyncio.timeout(limits.EMBED_SECONDS):
-                return (await self._embedder.embed([question[: limits.PASSAGE_CHARS]]))[0]
+                (vector,) = await self._embedder.embed([question[: limits.PASSAGE_CHARS]])
         except (FirnlineError, TimeoutError) as error:
-            logger.warning("search by words alone, the embedder failed: %s", error)
+            self._breaker.failed()
+            why = str(error) or f"no answer in {limits.EMBED_SECONDS:g} s"
+            logger.warning("search by words alone, the embedder failed: %s", why)
             return None
+        self._breaker.succeeded()
+        return vector
 
     async def _nearest(
         self, tenant: str, vector: Sequence[float], scope: Scope, limit: int
@@ -151,20 +164,27 @@ class Finder:
         """The nearest entries of the conversations in the scope."""
         if self._embedder is None or self._near is None:
             return []
+        narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
         near: list[tuple[str, int, float]] = []
         for name in await self._names(tenant, scope):
             key, model = Key(tenant, name), self._embedder.name
-            there = await self._near.find(key, model, vector, limit)
+            there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
+            if narrow:
+                pool = {entry.seq: entry for entry in await self._store.at(key, sorted(there))}
+                allowed = await self._allowed(key, pool, scope)
+                there = {seq: cosine for seq, cosine in there.items() if seq in allowed}
             near += [(name, seq, cosine) for seq, cosine in there.items()]
         return sorted(near, key=lambda item: -item[2])[:limit]
 
     async def _names(self, tenant: str, scope: Scope) -> list[str]:
         if scope.conversation is not None:
             return [scope.conversation]
-        heads = await self._store.conversations(
-            tenant, project=scope.project, limit=limits.PAGE_MAX
-        )
-        return [head.conversation for head in heads]
+        names: list[str] = []
+        while page := await self._store.conversations(
+            tenant, project=scope.project, after=names[-1] if names else "", limit=limits.PAGE_MAX
+        ):
+            names += [head.conversation for head in page]
+        return names
 
     async def _said(self, key: Key, days: tuple[datetime, datetime], limit: int) -> list[int]:
         entries = await self._store.dated(key, *days, limit)
@@ -172,12 +192,16 @@ class Finder:
 
     # -- weighing -----------------------------------------------------------------------------
 
-    async def _ranked(self, key: Key, asked: Asked, found: _Found, scope: Scope) -> list[Hit]:
+    async def _ranked(
+        self, key: Key, asked: Asked, found: _Found, scope: Scope, reach: int
+    ) -> list[Hit]:
         """The entries found in one conversation and their neighbours, weighed."""
-        reach = range(-limits.RECALL_REACH, limits.RECALL_REACH + 1)
-        wanted = sorted({seq + step for seq in found.seqs for step in reach})
+        steps = range(-reach, reach + 1)
+        wanted = sorted({seq + step for seq in found.seqs for step in steps})
         pool = {entry.seq: entry for entry in await self._store.at(key, wanted)}
-        ranked = rank(asked, pool, found.words, found.near)
+        given = (asked, pool, found.words, found.near)
+        many = len(pool) > limits.RECALL_INLINE
+        ranked = await asyncio.to_thread(rank, *given) if many else rank(*given)
         allowed = await self._allowed(key, pool, scope)
         return [
             Hit(key.conversation, pool[item.seq], item.score, item.parts)
@@ -196,7 +220,11 @@ class Finder:
         return allowed
 
 
-def _breadth(limit: int | None, tokens: int | None) -> int:
-    """Among how many entries to choose: some times as many as are wanted, within bounds."""
-    wanted = max((limit or 0) * 4, (tokens or 0) // _TOKENS_EACH)
-    return min(max(wanted, limits.RECALL_LEAST), limits.RECALL_MOST)
+def _breadth(limit: int | None, tokens: int | None) -> tuple[int, int]:
+    """Among how many entries to choose, and how many neighbours on each side to weigh with them.
+
+    Some times as many as are wanted. Where neighbours are no hits themselves, fewer say enough.
+    """
+    if tokens is None:
+        return min(max((limit or 0) * 3, limits.RECALL_LEAST), limits.RECALL_MOST), 1
+    return min(100 + tokens // _TOKENS_EACH, limits.RECALL_MOST), limits.RECALL_REACH

@@ -1,9 +1,10 @@
 """The entries whose vectors are nearest to a question's: exact search on quantised vectors.
 
 Of every vector the signs of its numbers are kept in memory, one bit each: 48 bytes for 384 numbers,
-48 MB for a million entries. A question is compared with all of them (bits that differ), and the
-best are weighed anew by the stored 8-bit vectors. No index has to be built, nothing is missed
-because a graph did not lead there, and what was embedded a moment ago is found at once.
+48 MB for a million entries. A question is compared with all of them (bits that differ); the best
+are weighed by the question's own numbers, and of those the best by the stored 8-bit vectors. No
+index has to be built, nothing is missed because a graph did not lead there, and what was embedded a
+moment ago is found at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +25,7 @@ from firnline.protocols import Store, Vector
 
 _SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4
+_WIDER: Final = 4  # of so many more, chosen by bits that differ, the best by sums go on
 _BLOCK: Final = 65_536
 
 Bits: TypeAlias = NDArray[np.uint64]
@@ -58,8 +60,14 @@ class Nearest:
         codes = await self._codes(key, model, len(asked))
         if not len(codes.seqs):
             return {}
-        best = await asyncio.to_thread(_candidates, codes, asked, limit * _OVERSAMPLE)
+        wanted = limit * _OVERSAMPLE
+        best = await asyncio.to_thread(_candidates, codes, asked, wanted)
         stored = await self._store.vectors_at(key, model, best)
+        if not _current(codes, stored, best, len(asked)):
+            self.forget(key)  # another process erased the conversation, and it was begun anew
+            codes = await self._codes(key, model, len(asked))
+            best = await asyncio.to_thread(_candidates, codes, asked, wanted)
+            stored = await self._store.vectors_at(key, model, best)
         cosines = _cosines(stored, asked)
         ranked = sorted(cosines, key=lambda seq: (-cosines[seq], seq))[:limit]
         return {seq: cosines[seq] for seq in ranked}
@@ -78,7 +86,9 @@ class Nearest:
         while codes.next_seq < reach:
             page = await self._store.vectors(key, model, codes.next_seq, limits.VECTOR_PAGE)
             end = page[-1].seq + 1 if len(page) >= limits.VECTOR_PAGE else reach
-            codes = _joined(codes, _codes(page, dimension, end))
+            end = min(end, reach)  # more may have come meanwhile; those are for the next time
+            known = [vector for vector in page if vector.seq < end]
+            codes = _joined(codes, _codes(known, dimension, end))
         self._known[key, model] = codes
         while len(self._known) > 1 and sum(c.size for c in self._known.values()) > self._bytes_max:
             self._known.popitem(last=False)
@@ -87,11 +97,26 @@ class Nearest:
 
 def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
     # Of an embedder that changed its dimension under the same name, nothing can be compared.
-    fitting = [v for v in vectors if len(v.body) == dimension + _SCALE_BYTES]
+    fitting = _fitting(vectors, dimension)
     seqs = np.array([v.seq for v in fitting], dtype=np.int64)
     numbers = b"".join(v.body[_SCALE_BYTES:] for v in fitting)
     signs = np.frombuffer(numbers, dtype=np.int8).reshape(len(fitting), dimension) >= 0
     return _Codes(seqs, _bits(signs), next_seq)
+
+
+def _fitting(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
+    return [vector for vector in vectors if len(vector.body) == dimension + _SCALE_BYTES]
+
+
+def _current(codes: _Codes, stored: Sequence[Vector], best: Sequence[int], dimension: int) -> bool:
+    """Whether the codes of the best entries are those of what is stored for them now."""
+    fitting = _fitting(stored, dimension)
+    if {vector.seq for vector in fitting} != set(best):
+        return False
+    now = _codes(fitting, dimension, 0)
+    parts = np.array([vector.part for vector in fitting], dtype=np.int64)
+    places = np.searchsorted(codes.seqs, now.seqs) + parts
+    return bool(places.max() < len(codes.seqs)) and np.array_equal(codes.bits[places], now.bits)
 
 
 def _bits(signs: NDArray[np.bool_]) -> Bits:
@@ -112,11 +137,18 @@ def _candidates(codes: _Codes, asked: NDArray[np.float32], limit: int) -> list[i
     signs = _bits((asked >= 0)[np.newaxis])
     blocks = range(0, len(codes.seqs), _BLOCK)
     differing = np.concatenate([_differing(codes.bits[at : at + _BLOCK], signs) for at in blocks])
-    if len(differing) > limit:
-        chosen = np.argpartition(differing, limit)[:limit]
-    else:
-        chosen = np.arange(len(differing))
+    chosen = _least(differing, limit * _WIDER)
+    if len(chosen) > limit:  # a sign counts as much as the question's number is large
+        rows = np.unpackbits(codes.bits[chosen].view(np.uint8), axis=1, count=len(asked))
+        chosen = chosen[_least(-(rows.astype(np.float32) @ asked), limit)]
     return sorted({int(seq) for seq in codes.seqs[chosen]})
+
+
+def _least(numbers: NDArray[Any], limit: int) -> NDArray[np.intp]:
+    """The places of the `limit` smallest numbers."""
+    if len(numbers) <= limit:
+        return np.arange(len(numbers))
+    return np.argpartition(numbers, limit)[:limit]
 
 
 def _differing(bits: Bits, signs: Bits) -> NDArray[np.uint16]:
@@ -125,7 +157,7 @@ def _differing(bits: Bits, signs: Bits) -> NDArray[np.uint16]:
 
 
 def _cosines(stored: Sequence[Vector], asked: NDArray[np.float32]) -> dict[int, float]:
-    fitting = [vector for vector in stored if len(vector.body) == len(asked) + _SCALE_BYTES]
+    fitting = _fitting(stored, len(asked))
     length = float(np.linalg.norm(asked)) or 1.0
     best: dict[int, float] = {}
     for vector, dot in zip(

@@ -9,6 +9,7 @@ from firnline import limits
 from firnline.message import Message
 
 _END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
+_LAST: Final = limits.PASSAGES_MAX // 3
 
 
 def passages(message: Message) -> list[str]:
@@ -19,7 +20,13 @@ def passages(message: Message) -> list[str]:
     speaker = f"{message.name}: " if message.name else ""
     if len(text) <= limits.PASSAGE_CHARS:
         return [speaker + text]
-    return [speaker + part for part in _parts(text)][: limits.PASSAGES_MAX]
+    reach = limits.PASSAGE_CHARS * limits.PASSAGES_MAX
+    if len(text) > 2 * reach:
+        text = f"{text[:reach]}\n{text[-reach:]}"
+    parts = _parts(text)
+    if len(parts) > limits.PASSAGES_MAX:  # its beginning and its end; the rest has its words
+        parts = parts[: limits.PASSAGES_MAX - _LAST] + parts[-_LAST:]
+    return [speaker + part for part in parts]
 
 
 def _parts(text: str) -> list[str]:
@@ -32,6 +39,4 @@ def _parts(text: str) -> list[str]:
                 parts.append(piece)
             else:
                 parts[-1] = f"{parts[-1]} {piece}".strip()
-        if len(parts) > limits.PASSAGES_MAX:
-            break
     return [part for part in parts if part]

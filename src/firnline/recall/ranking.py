@@ -34,7 +34,7 @@ from firnline.message import Message
 from firnline.recall import weights
 from firnline.recall.asking import Asked, Days, Term, in_year
 from firnline.recall.reading import Passage, Reading, read
-from firnline.recall.stems import stem
+from firnline.store.stems import stem
 from firnline.store.terms import index_terms, searchable
 
 REACH: Final = 4
@@ -235,12 +235,25 @@ def _faded(one: _Turn, other: _Turn) -> float:
 def _terms(asked: Asked, turns: Sequence[_Turn]) -> list[Term]:
     """The question's words with weights that add up to 1.
 
-    The name of one who speaks is no word to look for: it is in every greeting.
+    The name of one who speaks is no word to look for: it is in every greeting. A word that is rare
+    elsewhere but all over this talk tells little here, so it loses weight.
     """
     speakers = frozenset[str]().union(*(turn.speaker for turn in turns))
     terms = [term for term in asked.terms if term.stem not in speakers] or list(asked.terms)
+    terms = [term._replace(weight=term.weight * _telling(term, turns)) for term in terms]
     whole = math.fsum(term.weight for term in terms)
     return [term._replace(weight=term.weight / whole) for term in terms] if whole else []
+
+
+def _telling(term: Term, turns: Sequence[_Turn]) -> float:
+    """1 for a word that one entry has, next to 0 for one that all have."""
+    having = 0
+    for turn in turns:
+        for passage in turn.reading.passages:
+            if term.stem in passage.counts:
+                having += 1
+                break
+    return 1 - math.log(having) / math.log(len(turns) + 1) if having > 1 else 1.0
 
 
 def _match(terms: Sequence[Term], passage: Passage) -> tuple[float, _Hits]:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from firnline.digest import lexicon
 from firnline.recall.concepts import CONCEPTS
 from firnline.recall.datewords import MONTHS, WEEKDAYS
-from firnline.recall.stems import stem
+from firnline.store.stems import stem
 from firnline.store.terms import index_terms
 
 TEXT_CHARS_MAX: Final = 16_000
@@ -92,9 +92,10 @@ def read(text: str) -> Reading:
 def _passage(terms: list[str]) -> Passage:
     counts = Counter(map(stem, terms))
     kin = _NOTHING.union(*map(_akin, counts))
-    # Scripts without blanks: neighbours are asked for as pairs.
-    pairs = (a + b for a, b in pairwise(terms) if len(a) == len(b) == 1 and not a.isascii())
-    counts.update(pairs)
+    if not all(map(str.isascii, terms)):
+        # Scripts without blanks: neighbours are asked for as pairs.
+        pairs = (a + b for a, b in pairwise(terms) if len(a) == len(b) == 1 and not a.isascii())
+        counts.update(pairs)
     return Passage(counts, kin, len(terms))
 
 

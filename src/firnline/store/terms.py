@@ -21,6 +21,7 @@ _RUN: Final = (
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 _TERM: Final = re.compile(f"[{_RUN}]+|(?:(?![{_RUN}])\\w)+")
+_WORD: Final = re.compile(r"\w+")
 _RUN_START: Final = re.compile(f"[{_RUN}]")
 
 
@@ -41,8 +42,11 @@ def searchable(message: Message) -> str:
 
 def index_terms(text: str) -> list[str]:
     """The terms a text is indexed under, in order."""
+    folded = fold(text)
+    if not _RUN_START.search(folded):
+        return _WORD.findall(folded)  # the same, and much faster
     terms: list[str] = []
-    for term in _TERM.findall(fold(text)):
+    for term in _TERM.findall(folded):
         if _RUN_START.match(term):
             terms.extend(term)
         else:

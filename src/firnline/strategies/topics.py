@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
 from firnline.budget import Budget
 from firnline.errors import InputError
-from firnline.plan import Fold, Plan, Strategy, View
+from firnline.log import Entry
+from firnline.plan import UNANSWERED, Fold, Plan, Strategy, View, units
 from firnline.text import Json
 from firnline.topics.folding import just_restored, to_fold
 from firnline.topics.rules import check_folding
+
+_MANY: Final = "the topic has more than {} active messages"
+_CROWDED: Final = "the topic's active messages take more than half of the budget"
 
 
 def topics(
@@ -15,17 +23,19 @@ def topics(
 ) -> Strategy:
     """Fold all but the `keep` newest messages of the active topic above `max_messages`.
 
-    The summary has about `words`, from and to. The view holds the active entries of one topic; a
-    view without a topic is taken as one.
+    Fewer are folded when they take more than half of the budget. The summary has about `words`,
+    from and to. The view holds the active entries of one topic; one without a topic is taken as
+    one.
     """
     check_folding(max_messages, keep)
     least, most = _range(words)
 
-    def plan(view: View, _: Budget) -> Plan:
+    def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
         heading = f"Topic summary: {view.topic.title}" if view.topic else ""
         recent_from, count = _recent(view)
-        last = _fold_end(view, max_messages, keep)
+        crowded = _open_tokens(view) > max(budget.limit - view.fixed_tokens, 0) // 2
+        last = _fold_end(view, keep if crowded else max_messages, keep)
         if last < view.first_open:
             return Plan(recent_from=recent_from, recent_count=count, digests=shown, heading=heading)
         fresh = (view.backlog or view.entries)[0].seq
@@ -43,7 +53,7 @@ def topics(
             digests=shown,
             folds=(fold,),
             heading=heading,
-            reason=f"the topic has more than {max_messages} active messages",
+            reason=_CROWDED if crowded else _MANY.format(max_messages),
         )
 
     parameters: dict[str, Json] = {
@@ -52,6 +62,18 @@ def topics(
         "words": [least, most],
     }
     return Strategy("topics", plan, parameters, by_topic=True)
+
+
+def summary_as_system(strategy: Strategy) -> Strategy:
+    """The same strategy with summaries in the system's place, where some applications want them.
+
+    Not by default: what users said should not speak with the system's voice.
+    """
+
+    def plan(view: View, budget: Budget) -> Plan:
+        return replace(strategy.plan(view, budget), digest_role="system")
+
+    return replace(strategy, plan=plan)
 
 
 def _range(words: tuple[int, int]) -> tuple[int, int]:
@@ -73,15 +95,30 @@ def _recent(view: View) -> tuple[int, int | None]:
 
 def _fold_end(view: View, max_messages: int, keep: int) -> int:
     """The last entry to be folded; -1 if there is none."""
-    active = view.entries
+    if view.topic is not None and just_restored(view.topic, view.entries):
+        return -1
+    seqs = to_fold(_active(view), max_messages, keep)
+    return max((end for end in _ends(view) if seqs and end <= seqs[-1]), default=-1)
+
+
+def _open_tokens(view: View) -> int:
+    """What the active entries take that no digest covers."""
+    return sum(entry.tokens for entry in _active(view) if entry.seq >= view.first_open)
+
+
+def _active(view: View) -> tuple[Entry, ...]:
+    """The active entries that are in the topic: some may have none yet, and are only shown."""
     if view.topic is None:
-        active = tuple(entry for entry in active if entry.seq >= view.first_open)
-    elif just_restored(view.topic, view.entries):
-        return -1
-    seqs = to_fold(active, max_messages, keep)
-    if not seqs:
-        return -1
-    if not view.backlog:
-        return seqs[-1]
-    ends = [unit.last_seq for unit in view.open_units() if unit.last_seq <= seqs[-1]]
-    return max(ends, default=-1)
+        return tuple(entry for entry in view.entries if entry.seq >= view.first_open)
+    return tuple(entry for entry in view.entries if entry.seq <= view.topic.last_seq)
+
+
+def _ends(view: View) -> Iterator[int]:
+    """The entries after which no unit goes on."""
+    found = units(view.backlog or view.entries)
+    reach = -1
+    for unit in found:
+        # A call that nobody answered can lie inside another one's unit.
+        reach = max(reach, unit.last_seq)
+        if unit.problem != UNANSWERED or unit is not found[-1]:
+            yield reach

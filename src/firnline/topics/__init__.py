@@ -17,6 +17,7 @@ from firnline.topics.standalone import checked, standalone, standalone_messages
 from firnline.topics.state import State, Step, assign, needs_vector, replay
 from firnline.topics.stats import TopicStats, stats
 from firnline.topics.title import title_of
+from firnline.topics.use import made_use
 
 __all__ = [
     "LIKENESS",
@@ -35,6 +36,7 @@ __all__ = [
     "is_followup",
     "just_restored",
     "leans",
+    "made_use",
     "matches",
     "memory_type",
     "merge",

@@ -9,8 +9,11 @@ together. The calibrated similarity is linear through (-1, 0), (likeness, 0.7) a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
+from firnline.embedding.quantised import signs as sign_code
 from firnline.log import Topic
 from firnline.topics.rules import Rules
 from firnline.topics.vectors import Floats, dot, norm, unpack
@@ -23,6 +26,8 @@ LIKENESS: Final[Mapping[str, float]] = {
 """By the name of the embedder; see docs/strategies/topics.md for the figures."""
 LIKENESS_DEFAULT: Final = 0.45
 """For models that were not measured: between MiniLM's and that of models with high cosines."""
+COMPARED_MAX: Final = 100
+"""Topics whose cosines are computed for one message."""
 ANCHOR: Final = 0.7
 """What the likeness becomes."""
 
@@ -52,18 +57,44 @@ def matches(vector: Floats, model: str, topics: Iterable[Topic], rules: Rules) -
     """How similar each topic is, best first; of equal ones the one that was active last.
 
     Topics without a vector, of another model or of another dimension are not among them, nor those
-    that were merged into another.
+    that were merged into another. Of very many only those are compared whose signs agree most.
     """
     at = likeness(model, rules)
     length = norm(vector)
     found: list[tuple[Match, int]] = []
-    for topic in topics:
-        if comparable(topic, model, len(vector)):
-            mean = unpack(topic.vector)
-            raw = dot(vector, mean) / ((length * norm(mean)) or 1.0)
-            found.append((Match(topic.id, raw, calibrated(raw, at)), topic.last_seq))
+    for topic in _likeliest(vector, [t for t in topics if comparable(t, model, len(vector))]):
+        mean = _read(topic.vector)
+        raw = dot(vector, mean.values) / ((length * mean.norm) or 1.0)
+        found.append((Match(topic.id, raw, calibrated(raw, at)), topic.last_seq))
     found.sort(key=lambda pair: (-pair[0].raw, -pair[1], pair[0].topic))
     return [match for match, _ in found]
+
+
+def _likeliest(vector: Floats, topics: list[Topic]) -> list[Topic]:
+    """The topics themselves, or those of many in whose means the fewest signs differ.
+
+    A hundred times cheaper than a cosine, and it is the nearest that are asked for.
+    """
+    if len(topics) <= COMPARED_MAX:
+        return topics
+    signs = int.from_bytes(sign_code(vector), "big")
+    return nsmallest(
+        COMPARED_MAX, topics, key=lambda topic: (signs ^ _read(topic.vector).signs).bit_count()
+    )
+
+
+class _Mean(NamedTuple):
+    """A topic's mean vector, ready to be compared."""
+
+    values: Floats
+    norm: float
+    signs: int
+
+
+@lru_cache(maxsize=16_384)
+def _read(body: bytes) -> _Mean:
+    values = unpack(body)
+    return _Mean(values, norm(values), int.from_bytes(sign_code(values), "big"))
 
 
 def comparable(topic: Topic, model: str, dimension: int) -> bool:

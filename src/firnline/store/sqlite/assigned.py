@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 import apsw
 
+from firnline import limits
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log import Key, Topic
 from firnline.protocols import Assigned
@@ -13,6 +15,35 @@ from firnline.store.digests import checksum_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 from firnline.store.topics import check_assignment, decode_topic, encode_topic
+
+
+class Remembered:
+    """Topics as they were last read, by conversation and revision; ids are never used again."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[int, dict[int, Topic]]] = OrderedDict()
+
+    def read(self, connection: apsw.Connection, found: log.Found) -> Assigned:
+        """The topics, how far they reach, and their revision; read only if they are others."""
+        next_seq, revision = _progress(connection, found)
+        known = self._known.get(found.id)
+        if known is None or known[0] != revision:
+            fresh = assigned(connection, found)
+            self._keep(found.id, fresh.revision, dict(fresh.topics))
+            return fresh
+        return Assigned(known[1], next_seq, revision)
+
+    def changed(self, id_: int, revision: int, topics: Sequence[Topic]) -> None:
+        """A new revision was saved."""
+        known = self._known.get(id_)
+        if known is not None and known[0] == revision - 1:
+            changed = {**known[1], **{topic.id: topic for topic in topics}}
+            self._keep(id_, revision, dict(sorted(changed.items())))
+
+    def _keep(self, id_: int, revision: int, topics: dict[int, Topic]) -> None:
+        self._known[id_] = revision, topics
+        if len(self._known) > limits.TOPICS_REMEMBERED:
+            self._known.popitem(last=False)
 
 
 def assigned(connection: apsw.Connection, found: log.Found) -> Assigned:
@@ -40,8 +71,11 @@ def assign(
     topics: Sequence[Topic],
     members: Mapping[int, int | None],
     expected: tuple[int, int | None],
-) -> int:
-    """Save topics and members if nothing was saved since they were decided on."""
+) -> tuple[int, int]:
+    """Save topics and members if nothing was saved since they were decided on.
+
+    Returns the conversation's number and the new revision.
+    """
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
@@ -72,7 +106,7 @@ def assign(
         "INSERT OR REPLACE INTO assigned VALUES (?, ?, ?)",
         (found.id, max(next_seq, reach), revision + 1),
     )
-    return revision + 1
+    return found.id, revision + 1
 
 
 def members(connection: apsw.Connection, found: log.Found, topic: int, first_seq: int) -> list[int]:

@@ -201,8 +201,11 @@ def span(connection: apsw.Connection, found: Found, first: int, last: int) -> li
     if first > last:
         return []
     before = max(first - 1, 0)
-    stored = list(records(connection, found, before, last))
-    if [record.seq for record in stored] != list(range(before, last + 1)):
+    wanted = list(range(before, last + 1))
+    stored = list(_live(connection, found, before, last))
+    if len(stored) != len(wanted):  # some are archived
+        stored = list(records(connection, found, before, last))
+    if [record.seq for record in stored] != wanted:
         raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
     _check_head(found, stored[-1])

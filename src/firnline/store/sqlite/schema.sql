@@ -111,6 +111,9 @@ CREATE VIRTUAL TABLE search USING fts5 (
     terms, before, facts, content = '', contentless_delete = 1, tokenize = 'porter ascii'
 );
 
+-- How many entries have a word, read from the index itself.
+CREATE VIRTUAL TABLE term USING fts5vocab (search, 'col');
+
 -- Topics, views of the log with what people said about them. id = conversation.id << 32 | topic,
 -- which is the sequence number of the message that opened it. `body` is JSON.
 CREATE TABLE topic (

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any, Final
 
 import apsw
@@ -14,6 +15,7 @@ from firnline.log import Key, Match, Record, Scope
 from firnline.message import EPOCH, Message, decode, microseconds
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
+from firnline.store.stems import stem
 from firnline.store.terms import (
     facts,
     index_terms,
@@ -86,15 +88,49 @@ def matches(
     asked = query_terms(query)
     if not asked or limit <= 0:
         return []
-    words = " OR ".join('"' + " ".join(term) + '"' for term in asked)
-    said = f"(terms : ({words})) AND ({{terms before facts}} : ({words}))"
+    words = _any_of(asked)
+    telling = _telling(connection, asked)
+    said = f"(terms : ({_any_of(telling)})) AND ({{terms before facts}} : ({words}))"
     found = _matches(connection, tenant, said, scope, limit)
+    if not found and len(telling) < len(asked):  # the rare ones are elsewhere in the store alone
+        found = _matches(connection, tenant, f"terms : ({words})", scope, limit)
     if len(found) < limit:
         # Who speaks is in half of all entries; to weigh all of these would take long.
         known = {match[:2] for match in found}
         about = _matches(connection, tenant, f"facts : ({words})", scope, limit)
         found += [match for match in about if match[:2] not in known]
     return found[:limit]
+
+
+def _any_of(terms: Sequence[tuple[str, ...]]) -> str:
+    return " OR ".join('"' + " ".join(term) + '"' for term in terms)
+
+
+def _telling(
+    connection: apsw.Connection, asked: Sequence[tuple[str, ...]]
+) -> Sequence[tuple[str, ...]]:
+    """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
+
+    What only the others lead to would rank last; where one of the rare ones is, they count.
+    """
+    known = sorted(((_entries_with(connection, term), term) for term in asked), key=itemgetter(0))
+    chosen: list[tuple[str, ...]] = []
+    weighed = 0
+    for entries, term in known:
+        if weighed and weighed + entries > limits.SEARCH_WEIGHED_MAX:
+            break
+        chosen.append(term)
+        weighed += entries
+    return chosen
+
+
+def _entries_with(connection: apsw.Connection, term: tuple[str, ...]) -> int:
+    """In how many entries of the whole store a term is, at most."""
+    counts = connection.executemany(
+        "SELECT doc FROM term WHERE term = ? AND col = 'terms'", [(stem(word),) for word in term]
+    )
+    found = [int(count) for (count,) in counts]
+    return min(found) if len(found) == len(term) else 0
 
 
 def _matches(

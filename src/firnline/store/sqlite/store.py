@@ -100,6 +100,7 @@ class SqliteStore:
         self._place = Place(Path(path).absolute(), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
         self._heads = Heads(search.index_pending)
+        self._topics = assigned.Remembered()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._process = 0
@@ -360,7 +361,7 @@ class SqliteStore:
 
     async def topics(self, key: Key) -> Assigned:
         """See `Store.topics`."""
-        return await self._read(_with_found(key, assigned.assigned, Assigned({}, 0, 0)))
+        return await self._read(_with_found(key, self._topics.read, Assigned({}, 0, 0)))
 
     async def assign(
         self,
@@ -372,9 +373,11 @@ class SqliteStore:
         next_seq: int | None = None,
     ) -> int:
         """See `Store.assign`."""
-        return await self._change(
+        id_, saved = await self._change(
             lambda con: assigned.assign(con, key, topics, members, (revision, next_seq))
         )
+        self._topics.changed(id_, saved, topics)
+        return saved
 
     async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
         """See `Store.members`."""

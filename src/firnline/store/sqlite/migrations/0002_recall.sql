@@ -7,6 +7,8 @@ CREATE VIRTUAL TABLE search USING fts5 (
     terms, before, facts, content = '', contentless_delete = 1, tokenize = 'porter ascii'
 );
 
+CREATE VIRTUAL TABLE term USING fts5vocab (search, 'col');
+
 ALTER TABLE digest ADD COLUMN topic INTEGER NOT NULL DEFAULT -1;
 DROP INDEX digest_completed;
 CREATE INDEX digest_completed ON digest (id >> 32, topic, id) WHERE status = 'completed';
