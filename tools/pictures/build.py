@@ -70,7 +70,7 @@ SUBJECTS = (
         Budget(2_000),
         None,
         "",
-        "topics, default parameters, one topic, a budget of 2,000 tokens",
+        "topics, default parameters, a budget of 2,000 tokens",
     ),
     Subject(
         strategies.window(summary_tokens=500),
@@ -126,6 +126,7 @@ async def replay(subject: Subject) -> list[Column]:
     columns: list[Column] = []
     async with Memory.open(
         "memory:",
+        embedder=None,  # the same picture on every machine
         clock=lambda: datetime(2026, 1, 5, 9, tzinfo=UTC),
         strategy=subject.strategy,
         worker=False,
