@@ -20,13 +20,13 @@ from firnline.log import Entry, Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
 from firnline.recall.nearest import Nearest
-from firnline.recall.passages import passages
+from firnline.recall.passages import model_key, passages
 from firnline.recall.tools import is_recalled
 
 __all__ = ["Indexer", "Nearest"]
 
 _FAILURES_MAX: Final = 3  # conversations in a row; then it is not they that are to blame
-_SCALE_BYTES: Final = 4
+_PROBE: Final = "dimension"
 _CONVERSATIONS: Final = 20
 _STOP_SECONDS: Final = 5.0  # for an embedder that does not let itself be cancelled
 
@@ -40,6 +40,7 @@ class Indexer:
         self._store, self._embedder, self._tenant = store, embedder, tenant
         self._poked = asyncio.Event()
         self._in_vain = False
+        self._dimension = 0
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -65,15 +66,14 @@ class Indexer:
     async def embed(self, key: Key, progress: Progress | None = None) -> int:
         """Embed all that is there now; returns how many entries that were."""
         head = await self._store.head(key)
-        done, model = 0, self._embedder.name
-        end = head.entries if head else 0
+        if head is None:
+            return 0
+        done, end, model = 0, head.entries, await self._model()
         while (first := await self._store.embedded(key, model)) < end:
             page = await self._store.read(key, first, limit=limits.EMBED_PAGE)
             if not page:
                 break
             vectors = await self._vectors(page)
-            if first and vectors and not done:
-                await self._compare(key, vectors[0])
             span = {"first_seq": first, "next_seq": page[-1].seq + 1}
             if await self._store.put_vectors(key, model, vectors, **span):
                 done += len(page)
@@ -81,16 +81,12 @@ class Indexer:
                 progress(min(page[-1].seq + 1, end), end)
         return done
 
-    async def _compare(self, key: Key, vector: Vector) -> None:
-        """Raise `ModelRefused` if the stored vectors have another dimension."""
-        for known in await self._store.vectors(key, self._embedder.name, 0, 1):
-            if len(known.body) != len(vector.body):
-                stored, given = (len(v.body) - _SCALE_BYTES for v in (known, vector))
-                raise ModelRefused(
-                    f"{self._embedder.name} gives {given} numbers and gave {stored} before; an "
-                    "embedder that changes needs another name",
-                    code="dimension",
-                )
+    async def _model(self) -> str:
+        """Under what vectors are kept: an embedder that changes its dimension is another one."""
+        if not self._dimension:
+            (vector,) = await self._embedder.embed([_PROBE])
+            self._dimension = len(vector)
+        return model_key(self._embedder.name, self._dimension)
 
     async def _vectors(self, page: Sequence[Entry]) -> list[Vector]:
         # What was recalled is in the log already, where it was said.
@@ -101,6 +97,11 @@ class Indexer:
             for part, text in enumerate(passages(entry.message))
         ]
         vectors = await self._embedder.embed([text for _, _, text in parts]) if parts else []
+        if any(len(vector) != self._dimension for vector in vectors):
+            self._dimension = 0  # looked at anew the next time
+            raise ModelRefused(
+                f"the embedder {self._embedder.name} has changed its dimension", code="dimension"
+            )
         return [
             Vector(seq, part, pack(_unit(vector)))
             for (seq, part, _), vector in zip(parts, vectors, strict=True)
@@ -144,7 +145,7 @@ class Indexer:
 
     async def _behind(self, failed: Collection[Key]) -> list[Key]:
         limit = _CONVERSATIONS + len(failed)
-        behind = await self._store.unembedded(self._tenant, self._embedder.name, limit)
+        behind = await self._store.unembedded(self._tenant, await self._model(), limit)
         return [key for key in behind if key not in failed]
 
 

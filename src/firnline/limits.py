@@ -150,7 +150,7 @@ EMBED_SECONDS: Final = 10.0
 PASSAGE_CHARS: Final = 900
 """Characters that are embedded at once; a longer message has several vectors."""
 PASSAGES_MAX: Final = 32
-"""Vectors of one message; its end is found by its words alone."""
+"""Vectors of one message; the middle of a longer one is found by its words alone."""
 VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
 VECTOR_BYTES_REMEMBERED: Final = 96 * 1024 * 1024

@@ -124,7 +124,7 @@ async def until(true, seconds=20.0):
         await asyncio.sleep(0.01)
 
 
-def embedded(memory, model="senses-1", entries=1, name="c"):
+def embedded(memory, model="senses-1/5", entries=1, name="c"):
     async def true():
         return await memory.store.embedded(Key("default", name), model) >= entries
 
@@ -135,7 +135,7 @@ async def seqs(memory, question, name="c", **more):
     return [hit.seq for hit in await memory.recall(name, question, **more)]
 
 
-async def rows(memory, name="c", model="senses-1"):
+async def rows(memory, name="c", model="senses-1/5"):
     return await memory.store.vectors(Key("default", name), model, 0, 10**6)
 
 
@@ -146,7 +146,7 @@ async def check_vectors(memory, embedder, name="c"):
         for entry in await memory.read(name)
         for part, text in enumerate(passages(entry.message))
     }
-    found = await rows(memory, name, embedder.name)
+    found = await rows(memory, name, f"{embedder.name}/{5 + embedder.extra}")
     assert [(row.seq, row.part) for row in found] == sorted(wanted)
     for row in found:
         vector = np.array(wanted[row.seq, row.part])
@@ -328,7 +328,7 @@ async def test_while_the_embedder_fails_words_are_enough_and_the_log_says_so(url
             return "entries are not embedded: " in caplog.text
 
         await until(told)
-        assert await memory.store.embedded(CHAT, "senses-1") == 0
+        assert await memory.store.embedded(CHAT, "senses-1/5") == 0
         assert await rows(memory) == []
         embedder.wrong = None  # repaired: it goes on by itself
         await embedded(memory, entries=4)
@@ -355,7 +355,7 @@ async def test_one_conversation_that_fails_does_not_hold_up_the_others(url):
             await worker.append("c0", Message.user("go"))
             for number in range(30):
                 await embedded(memory, entries=4, name=f"c{number}")
-            assert await memory.store.embedded(Key("default", "first"), "senses-1") == 0
+            assert await memory.store.embedded(Key("default", "first"), "senses-1/5") == 0
 
 
 async def test_closing_closes_the_embedder_whatever_happened_before(url):
@@ -377,7 +377,7 @@ async def test_what_was_not_embedded_is_embedded_by_whoever_opens_the_store_next
     async with opened(url, Senses(), worker=False) as memory:
         assert await seqs(memory, "hound") == []
         await asyncio.sleep(0.1)
-        assert await memory.store.embedded(CHAT, "senses-1") == 0, "not where none may work"
+        assert await memory.store.embedded(CHAT, "senses-1/5") == 0, "not where none may work"
     async with opened(url, Senses()) as memory:  # nothing is appended
         for name in ("a", "b", "c"):
             await embedded(memory, entries=4, name=name)
@@ -390,7 +390,7 @@ async def test_what_others_append_or_import_is_embedded_by_those_who_search(tmp_
         await asyncio.sleep(0.1)  # what it looks for when it is opened, it has not found
         await other.append("c", messages(TALK))
         await asyncio.sleep(0.1)
-        assert await memory.store.embedded(CHAT, "senses-1") == 0
+        assert await memory.store.embedded(CHAT, "senses-1/5") == 0
         await seqs(memory, "hound")
         await embedded(memory, entries=4)
         assert await seqs(memory, "hound") == [0]
@@ -421,14 +421,14 @@ async def test_another_embedder_begins_anew_while_search_goes_on(tmp_path, monke
     second = Gated()
     async with opened(url, second) as memory:
         for done in (0, 8, 16):
-            assert await memory.store.embedded(CHAT, "senses-2") == done
+            assert await memory.store.embedded(CHAT, "senses-2/5") == done
             assert len(await rows(memory)) == 24, "the old ones are kept until it is done"
             assert 2 in await seqs(memory, "storm"), "by words, at any time"
             assert await seqs(memory, "hound") == ([0] if done else []), "by meaning, so far"
             second.gate.release()
-            await embedded(memory, "senses-2", done + 8)
+            await embedded(memory, "senses-2/5", done + 8)
         assert await rows(memory) == [], "now nobody asks for them"
-        assert await memory.store.embedded(CHAT, "senses-1") == 0
+        assert await memory.store.embedded(CHAT, "senses-1/5") == 0
         await check_vectors(memory, second)
         assert second.pages == 3
         # Those who still use the old one find by words, and make theirs again if they may.
@@ -437,18 +437,17 @@ async def test_another_embedder_begins_anew_while_search_goes_on(tmp_path, monke
         assert await seqs(memory, "storm") == [2]
 
 
-async def test_an_embedder_that_changes_its_dimension_is_told_to_change_its_name(url):
+async def test_an_embedder_that_changes_its_dimension_begins_anew(url):
     async with opened(url, Senses(), worker=False) as memory:
         await memory.append("c", messages(TALK))
         await memory.embed("c")
         wider = Memory(memory.store, embedder=Senses(extra=3), worker=False)
         await wider.append("c", Message.user("One more storm."))
         assert sorted(await seqs(wider, "storm")) == [2, 4], "by words"
-        with pytest.raises(ModelError, match=r"gives 8 numbers and gave 5 before.*another name"):
-            await wider.embed("c")
-        assert {len(row.body) for row in await rows(memory)} == {9}
-        assert await memory.embed("c") == 1
-        await check_vectors(memory, Senses())
+        assert await wider.embed("c") == len(TALK) + 1
+        await check_vectors(wider, Senses(extra=3))
+        assert await rows(memory) == [], "nobody can compare them any more"
+        assert sorted(await seqs(wider, "storm")) == [2, 4]
 
 
 async def test_progress_is_told_and_a_second_time_nothing_is_left_to_do(url, monkeypatch):
@@ -536,12 +535,12 @@ async def test_killed_in_the_middle_nothing_is_lost_and_the_next_one_goes_on(tmp
         one = process(url, 0.01)
         one.stdin.write(b"go\n")
         one.stdin.flush()
-        for _ in range(pages):
+        for _ in range(pages + 1):  # the first is for the dimension
             assert one.stdout.readline() == b"page\n"
         one.send_signal(signal.SIGKILL)
         one.communicate(timeout=60)
         async with opened(url, Senses(), worker=False) as memory:
-            now = await memory.store.embedded(CHAT, "senses-1")
+            now = await memory.store.embedded(CHAT, "senses-1/5")
             assert done + (pages - 1) * 5 <= now < 100
             assert {row.seq for row in await rows(memory)} == set(range(now)), "whole pages"
             done = now
@@ -707,7 +706,7 @@ async def test_an_erased_conversation_leaves_nothing_in_the_index(url, tmp_path)
             assert await seqs(memory, "hound", name) == [0]
         await memory.erase("c")
         assert await rows(memory) == []
-        assert await memory.store.embedded(CHAT, "senses-1") == 0
+        assert await memory.store.embedded(CHAT, "senses-1/5") == 0
         assert {key.conversation for key, _ in memory._recaller._near._known} == {"kept"}
         assert await seqs(memory, "hound") == []
         assert len(await rows(memory, "kept")) == 4
@@ -779,7 +778,8 @@ async def test_meaning_with_minilm(url):
         for question, seq in ASKED.items():
             assert await seqs(memory, question, limit=1) == [seq], question
             assert seq in await seqs(memory, question, tokens=300), question
-        assert {len(row.body) for row in await rows(memory, model="all-MiniLM-L6-v2-int8")} == {388}
+        made = await rows(memory, model="all-MiniLM-L6-v2-int8/384")
+        assert {len(row.body) for row in made} == {388}
 
 
 async def test_a_question_is_near_enough_to_its_answer_and_far_from_the_rest(url):
@@ -799,7 +799,7 @@ async def test_the_end_of_a_message_of_5000_words_is_found_by_meaning(url):
     async with opened(url, "minilm", worker=False) as memory:
         await memory.append("c", messages(["Hello.", long, "Goodbye."]))
         await memory.embed("c")
-        parts = [row.part for row in await rows(memory, model="all-MiniLM-L6-v2-int8")]
+        parts = [row.part for row in await rows(memory, model="all-MiniLM-L6-v2-int8/384")]
         assert max(parts) < limits.PASSAGES_MAX
         (hit,) = await memory.recall("c", "Is the daughter allergic to nuts?", limit=1)
         assert hit.seq == 1
@@ -828,7 +828,7 @@ def test_long_messages_are_embedded_in_passages_that_hold_all_their_words():
 async def test_the_installed_model_is_used_unless_an_embedder_or_none_is_given(url):
     async with Memory.open(url) as memory:
         await memory.append("c", messages([*FACTS, *FILLER]))
-        await embedded(memory, "all-MiniLM-L6-v2-int8", 24)  # in the background
+        await embedded(memory, "all-MiniLM-L6-v2-int8/384", 24)  # in the background
         assert await seqs(memory, "nuts to eat") == [1]
         words = Memory(memory.store, embedder=None)
         assert await seqs(words, "nuts to eat") == []

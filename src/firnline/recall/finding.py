@@ -23,6 +23,7 @@ from firnline.log import Entry, Hit, Key, Scope
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.asking import Asked, ask
+from firnline.recall.passages import model_key
 from firnline.recall.ranking import pack, rank
 from firnline.recall.tools import is_recalled
 from firnline.topics import Rules
@@ -167,7 +168,7 @@ class Finder:
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
         near: list[tuple[str, int, float]] = []
         for name in await self._names(tenant, scope):
-            key, model = Key(tenant, name), self._embedder.name
+            key, model = Key(tenant, name), model_key(self._embedder.name, len(vector))
             there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
             if narrow:
                 pool = {entry.seq: entry for entry in await self._store.at(key, sorted(there))}

@@ -40,3 +40,8 @@ def _parts(text: str) -> list[str]:
             else:
                 parts[-1] = f"{parts[-1]} {piece}".strip()
     return [part for part in parts if part]
+
+
+def model_key(name: str, dimension: int) -> str:
+    """Under what the vectors of an embedder are kept: vectors of one key can be compared."""
+    return f"{name}/{dimension}"
