@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Final, TypeAlias
 
 from firnline import limits, topics
-from firnline.errors import ConflictError, InputError, ModelError
+from firnline.errors import ConflictError, InputError, ModelError, ModelTimeout
 from firnline.log import Digest, Entry, Key, Topic
 from firnline.plan import View
 from firnline.protocols import Assigned, Clock, Embedder, Store
@@ -106,7 +106,14 @@ class Assigner:
 
     async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
         start = [text[: limits.PASSAGE_CHARS] for text in texts]
-        return await self._embedder.embed(start) if start else []
+        if not start:
+            return []
+        try:
+            async with asyncio.timeout(limits.ASSIGN_SECONDS):
+                return await self._embedder.embed(start)
+        except TimeoutError as error:
+            late = f"has not answered in {limits.ASSIGN_SECONDS:g} s"
+            raise ModelTimeout(f"the embedder {self._embedder.name} {late}") from error
 
     async def _last_version(self, key: Key) -> int:
         """The newest version of all, begun or completed: a merger outdates what is being made."""
@@ -292,8 +299,8 @@ class Assigner:
         return found[seq]
 
     async def active(self, key: Key) -> Topic | None:
-        """The topic of the newest message."""
-        known = await self.catch_up(key)
+        """The topic of the newest message, or the last known while nothing can be assigned."""
+        known = await self.at_hand(key)
         return State.of(known.topics.values()).active_topic
 
     async def match(self, key: Key, text: str) -> Match | None:

@@ -139,6 +139,8 @@ TOPICS_REMEMBERED: Final = 64
 """Conversations whose topics are kept ready between contexts."""
 ASSIGN_PAGE: Final = 200
 """Entries assigned to topics in one step."""
+ASSIGN_SECONDS: Final = 60.0
+"""How long the vectors of such a page are waited for."""
 ASSIGN_CONFLICTS_MAX: Final = 20
 """Times that topics are looked at anew because somebody else has changed them."""
 EMBED_PAGE: Final = 64

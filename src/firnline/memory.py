@@ -495,8 +495,14 @@ class Memory:
         return await self._store.digests(self._key(conversation))
 
     async def in_force(self, conversation: str) -> tuple[Digest, ...]:
-        """The digests that contexts are made of now, oldest span first."""
-        return await in_force(self._store, self._key(conversation))
+        """The digests that contexts are made of now, oldest span first.
+
+        Where contexts are made by topic, those of the active one.
+        """
+        key = self._key(conversation)
+        by_topic = (await self.strategy(conversation)).by_topic
+        active = await self._recaller.topics.active(key) if by_topic else None
+        return await in_force(self._store, key, active.id if active else None)
 
     async def lineage(self, conversation: str) -> Lineage:
         """The chain of versions, what is stuck, and how long digests took."""

@@ -1,5 +1,6 @@
 """Seed C: what a topic keeps active, what is digested and archived, and how it comes back."""
 
+import asyncio
 import base64
 import gzip
 import json
@@ -24,9 +25,9 @@ from topic_talk import (
     topic,
 )
 
-from firnline import Memory, Message, strategies
+from firnline import Memory, Message, limits, strategies
 from firnline.digest import offline_summarizer
-from firnline.errors import InputError, ModelError
+from firnline.errors import InputError, ModelError, ModelTimeout
 from firnline.message import ToolCall, format_time
 from firnline.tokens import counter
 from firnline.topics import Rules
@@ -551,3 +552,31 @@ async def test_three_thousand_messages_are_caught_up_in_pages(url):
         assert sum(one.total_messages for one in found) == 3_000
         assert len(embedder.asked) == 1_500, "each question once"
         await check_books(memory)
+
+
+class Hanging(Subjects):
+    """Never answers."""
+
+    async def embed(self, texts):
+        await asyncio.Event().wait()
+
+
+async def test_an_embedder_that_hangs_holds_up_nobody_for_long(url, monkeypatch):
+    monkeypatch.setattr(limits, "ASSIGN_SECONDS", 0.05)
+    async with open_memory(url, embedder=Hanging(), worker=False) as memory:
+        await talk(memory, 1, 2)
+        context = await memory.context("c", BUDGET)
+        assert texts(context)[-1] == answer(2, 1)
+        assert await memory.in_force("c") == ()
+        with pytest.raises(ModelTimeout, match=r"has not answered in 0\.05 s"):
+            await memory.topics("c")
+
+
+async def test_the_state_of_a_conversation_by_topic_is_that_of_the_active_one(memory):
+    await talk(memory, *[1] * 7, *[2] * 7)
+    await memory.context("c", BUDGET)
+    (digest,) = await memory.in_force("c")
+    assert digest.topic == 14, "the question that opened it"
+    state = await memory.state("c")
+    assert state.conversation_summary == digest.text
+    assert state.summary_version == digest.version
