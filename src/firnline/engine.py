@@ -97,17 +97,19 @@ class Engine:
             work = Work(fold, takes, fold.fresh_from, fold.words, fold.tokens_max)
             return await self._carry_out(lease, draft, work)
 
-    async def rebuild(self, key: Key, *, only_offline: bool = False) -> list[Digest]:
+    async def rebuild(
+        self, key: Key, *, only_offline: bool = False, topic: int | None = None
+    ) -> list[Digest]:
         """Make every digest in force anew, each from the entries it covers.
 
         With `only_offline` just those that no model had a hand in: so a later model improves them.
         """
         made = []
-        for old in await in_force(self._store, key):
+        for old in await in_force(self._store, key, topic):
             if only_offline and old.made_by != OFFLINE:
                 continue
             async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
-                force = {digest.version: digest for digest in await in_force(self._store, key)}
+                force = {d.version: d for d in await in_force(self._store, key, topic)}
                 if old.version not in force:
                     raise ConflictError(f"{key.conversation}: digest {old.version} is gone")
                 beside = tuple(sorted(version for version in force if version != old.version))
@@ -118,6 +120,7 @@ class Engine:
                     base=max(force),
                     layer=old.layer,
                     beside=beside,
+                    topic=topic,
                     strategy=old.strategy,
                 )
                 words = max(count_words(old.text), 1)

@@ -569,7 +569,11 @@ class Memory:
 
         `only_offline`: just those that no model had a hand in.
         """
-        return await self._engine.rebuild(self._key(conversation), only_offline=only_offline)
+        key = self._key(conversation)
+        made = await self._engine.rebuild(key, only_offline=only_offline)
+        for topic in (await self._store.topics(key)).topics:
+            made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
+        return made
 
     async def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
         """Make the digests that are owed; for ever, or once.

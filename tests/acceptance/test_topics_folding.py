@@ -580,3 +580,20 @@ async def test_the_state_of_a_conversation_by_topic_is_that_of_the_active_one(me
     state = await memory.state("c")
     assert state.conversation_summary == digest.text
     assert state.summary_version == digest.version
+
+
+async def test_the_digests_of_topics_can_be_made_anew(memory):
+    await talk(memory, *[1] * 7, *[2] * 7)
+    await memory.context("c", BUDGET)
+    await memory.append("c", Message.user(about(1, 9)))
+    await ask(memory, 2, 10)
+    before = await memory.digests("c")
+    made = await memory.rebuild("c")
+    assert {digest.topic for digest in made} == {d.topic for d in before if d.status == "completed"}
+    for digest in made:
+        (old,) = [d for d in before if d.version == digest.base]
+        assert (digest.first_seq, digest.last_seq) == (old.first_seq, old.last_seq)
+        assert digest.receipt["covers"] == old.receipt["covers"]
+        covered = await memory.expand("c", digest.version)
+        assert covered == await memory.expand("c", old.version)
+    await check_books(memory)
