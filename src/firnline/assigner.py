@@ -10,12 +10,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from itertools import groupby
 from typing import Final, TypeAlias
 
 from firnline import limits, topics
 from firnline.errors import ConflictError, InputError, ModelError, ModelTimeout
-from firnline.log import Digest, Entry, Key, Topic
+from firnline.log import Digest, Entry, Key, Topic, runs
 from firnline.plan import View
 from firnline.protocols import Assigned, Clock, Embedder, Store
 from firnline.strategies.topics import topics as by_topics
@@ -333,18 +332,9 @@ async def _side_by_side(move: Callable[[int, int], Awaitable[object]], seqs: lis
 
     Moves that are asked for at once share commits. A conflict: somebody else has moved them.
     """
-    runs = _runs(seqs)
-    for at in range(0, len(runs), limits.ASSIGN_PAGE):
-        moves = (move(*run) for run in runs[at : at + limits.ASSIGN_PAGE])
+    spans = list(runs(seqs))
+    for at in range(0, len(spans), limits.ASSIGN_PAGE):
+        moves = (move(*run) for run in spans[at : at + limits.ASSIGN_PAGE])
         for result in await asyncio.gather(*moves, return_exceptions=True):
             if isinstance(result, BaseException) and not isinstance(result, ConflictError):
                 raise result
-
-
-def _runs(seqs: Sequence[int]) -> list[tuple[int, int]]:
-    """Neighbouring sequence numbers as (first, last)."""
-    runs = []
-    for _, group in groupby(enumerate(seqs), lambda pair: pair[1] - pair[0]):
-        run = [seq for _, seq in group]
-        runs.append((run[0], run[-1]))
-    return runs

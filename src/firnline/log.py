@@ -9,6 +9,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
 from firnline.errors import InputError
@@ -334,6 +335,13 @@ class Erased:
     tokens: int
     head: str
     erased_at: datetime
+
+
+def runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Ascending sequence numbers as spans of neighbours: (first, last)."""
+    for _, group in groupby(enumerate(seqs), lambda pair: pair[1] - pair[0]):
+        run = [seq for _, seq in group]
+        yield run[0], run[-1]
 
 
 # -- the chain --------------------------------------------------------------------------------

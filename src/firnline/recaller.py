@@ -18,7 +18,7 @@ from firnline.embedding.words import WordEmbedder
 from firnline.errors import FirnlineError, InputError, ModelError
 from firnline.log import Entry, Head, Hit, Key, Scope, Topic
 from firnline.protocols import ChatModel, Clock, Embedder, Progress, Store
-from firnline.recall.finding import Finder
+from firnline.recall.finding import Finder, names_of
 from firnline.recall.tools import is_recalled
 from firnline.text import clean_name, clean_text
 from firnline.tokens import TokenCounter
@@ -161,7 +161,8 @@ class Recaller:
         if topic is not None and conversation is None:
             raise InputError("topic: say of which conversation")
         found: list[tuple[str, int]] = []
-        for name in await self._names(conversation, filters.get("project")):
+        within = Scope(conversation=conversation, project=filters.get("project"))
+        for name in await names_of(self._store, self._tenant, within):
             key = Key(self._tenant, name)
             known = await self._store.topics(key)
             # Tags are given to topics that are there; for others nothing need be assigned now.
@@ -177,16 +178,6 @@ class Recaller:
                 if chosen in (None, t.id) and wanted <= set(t.tags)
             ]
         return tuple(found)
-
-    async def _names(self, conversation: str | None, project: str | None) -> list[str]:
-        if conversation is not None:
-            return [conversation]
-        names: list[str] = []
-        while page := await self._store.conversations(
-            self._tenant, project=project, after=names[-1] if names else "", limit=limits.PAGE_MAX
-        ):
-            names += [head.conversation for head in page]
-        return names
 
     async def credit(self, key: Key, turn: Turn) -> None:
         """Give a little importance to the topics of which a turn's answer made use.

@@ -12,7 +12,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (860, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (880, "every verb of the library, each a few lines and a docstring"),
     "sync.py": (510, "the same verbs, one line each"),
     "protocols.py": (520, "the contracts are prose"),
     "store/ram.py": (570, "every promise of the protocol, to be read beside it"),

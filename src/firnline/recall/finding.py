@@ -167,7 +167,7 @@ class Finder:
             return []
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
         near: list[tuple[str, int, float]] = []
-        for name in await self._names(tenant, scope):
+        for name in await names_of(self._store, tenant, scope):
             key, model = Key(tenant, name), model_key(self._embedder.name, len(vector))
             there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
             if narrow:
@@ -176,16 +176,6 @@ class Finder:
                 there = {seq: cosine for seq, cosine in there.items() if seq in allowed}
             near += [(name, seq, cosine) for seq, cosine in there.items()]
         return sorted(near, key=lambda item: -item[2])[:limit]
-
-    async def _names(self, tenant: str, scope: Scope) -> list[str]:
-        if scope.conversation is not None:
-            return [scope.conversation]
-        names: list[str] = []
-        while page := await self._store.conversations(
-            tenant, project=scope.project, after=names[-1] if names else "", limit=limits.PAGE_MAX
-        ):
-            names += [head.conversation for head in page]
-        return names
 
     async def _said(self, key: Key, days: tuple[datetime, datetime], limit: int) -> list[int]:
         entries = await self._store.dated(key, *days, limit)
@@ -219,6 +209,18 @@ class Finder:
                 seq for seq, topic in of.items() if (key.conversation, topic) in scope.topics
             }
         return allowed
+
+
+async def names_of(store: Store, tenant: str, scope: Scope) -> list[str]:
+    """The conversations of a scope: the one it names, or all of its project or tenant."""
+    if scope.conversation is not None:
+        return [scope.conversation]
+    names: list[str] = []
+    while page := await store.conversations(
+        tenant, project=scope.project, after=names[-1] if names else "", limit=limits.PAGE_MAX
+    ):
+        names += [head.conversation for head in page]
+    return names
 
 
 def _breadth(limit: int | None, tokens: int | None) -> tuple[int, int]:

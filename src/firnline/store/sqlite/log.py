@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import apsw
@@ -22,6 +21,7 @@ from firnline.log import (
     Record,
     chain,
     genesis,
+    runs,
 )
 from firnline.message import from_microseconds, microseconds
 from firnline.store import segments
@@ -400,12 +400,4 @@ def dated(
 
 def at(connection: apsw.Connection, found: Found, seqs: Sequence[int]) -> list[Entry]:
     """The entries at these sequence numbers, which ascend."""
-    runs = _runs(seqs)
-    return [entry for first, last in runs for entry in span(connection, found, first, last)]
-
-
-def _runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Neighbouring sequence numbers as (first, last)."""
-    for _, group in groupby(enumerate(seqs), lambda pair: pair[1] - pair[0]):
-        run = [seq for _, seq in group]
-        yield run[0], run[-1]
+    return [entry for first, last in runs(seqs) for entry in span(connection, found, first, last)]
