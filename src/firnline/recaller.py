@@ -62,10 +62,9 @@ class Recaller:
         clock: Clock,
         count: TokenCounter,
         embedder: Embedder | str | None,
-        model: ChatModel | None = None,
         rules: topics.Rules | None = None,
     ) -> None:
-        self._store, self._tenant, self._count, self._model = store, tenant, count, model
+        self._store, self._tenant, self._count = store, tenant, count
         self.embedder = _meant(embedder)
         self._near, self._indexer = _by_meaning(store, self.embedder, tenant)
         self._finder = Finder(store, clock=clock, embedder=self.embedder, near=self._near)
