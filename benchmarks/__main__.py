@@ -33,7 +33,6 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "append-64": appends.many_callers,
     "append-million": million.append,
     "newest-million": million.newest,
-    "search": reads.search,
     "recall": recalling.search,
     "recall-million": recalling.million,
     "vectors": recalling.vectors,

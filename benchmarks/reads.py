@@ -1,45 +1,16 @@
-"""Searching, verifying and reading one long conversation; reported without a target."""
+"""Verifying and reading one long conversation; reported without a target."""
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import AsyncIterator
 from statistics import median
 
 from benchmarks.bench import LONG, Bench, opened, url
 from benchmarks.measure import costs, milliseconds, timed
-from benchmarks.table import Row, progress
+from benchmarks.table import Row
 
 PAGE = 100
-QUERY_WORDS = 3
-
-
-async def search(bench: Bench) -> AsyncIterator[Row]:
-    """Three words of a message that is there; the first search builds the index."""
-    entries = bench.searched_entries
-    chosen = random.Random(1)
-    texts = [message.text for message in bench.messages]
-
-    def query() -> str:
-        words = chosen.choice(texts).split()
-        return " ".join(chosen.sample(words, min(QUERY_WORDS, len(words))))
-
-    async with opened(url(await bench.searched())) as memory:
-        progress(f"search: indexing {entries:,} entries")
-        started = time.perf_counter()
-        await memory.recall(LONG, query())
-        indexed = time.perf_counter() - started
-        found = await costs(
-            timed(lambda: memory.recall(LONG, query())), bench.size(60, 5), "search"
-        )
-    yield Row(f"search: index {entries:,} entries", f"{entries / indexed:,.0f}/s")
-    slow = sorted(found)[int(len(found) * 0.95)]
-    yield Row(
-        f"search: {QUERY_WORDS} words in {entries:,}",
-        milliseconds(found),
-        f"p95 {slow * 1e3:,.3g} ms",
-    )
 
 
 async def verify(bench: Bench) -> AsyncIterator[Row]:

@@ -60,6 +60,7 @@ class _Scene:
     strategy: Strategy
     view: View
     material: Material
+    plan: Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +114,7 @@ class Builder:
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
             scene = await self._look(key, request, strategy)
-            plan = self._planned(scene, request.budget)
-            if not plan.folds:
+            if not scene.plan.folds:
                 break
             if self._background or scene.strategy.background:
                 await self._owe(key, scene, request.budget)
@@ -124,7 +124,7 @@ class Builder:
                 await self._owe(key, scene, request.budget)
                 break
             try:
-                await self._fold(key, plan, scene)
+                await self._fold(key, scene)
             except ConflictError:
                 # Somebody else is at it, or has just been: look once more, and wait for nobody.
                 conflicts += 1
@@ -134,9 +134,10 @@ class Builder:
                 debts.append(str(error))
                 await self._owe(key, scene, request.budget)
                 break
-        material = replace(scene.material, debts=tuple(debts))
+        recalled = await self._recalled(key, request, scene)
+        material = replace(scene.material, debts=tuple(debts), recalled=recalled)
         sizes = self._sizes_for(request.budget.model)
-        args = (scene.view, plan, request.budget, material, sizes)
+        args = (scene.view, scene.plan, request.budget, material, sizes)
         large = len(scene.view.entries) > _ENTRIES_INLINE
         context = await asyncio.to_thread(assemble, *args) if large else assemble(*args)
         context = await self._retrieved(context, request, sizes)
@@ -153,12 +154,11 @@ class Builder:
         request = Request(budget=_stored_budget(head) or self._budget)
         for made in range(limits.FOLD_ROUNDS_MAX):
             scene = await self._look(key, request, planned=True)
-            plan = self._planned(scene, request.budget)
-            if not plan.folds:
+            if not scene.plan.folds:
                 logger.debug("No new messages to summarize for %s", key.conversation)
                 await self._store.settle(key, scene.view.next_seq - 1)
                 return made
-            await self._fold(key, plan, scene)
+            await self._fold(key, scene)
         return limits.FOLD_ROUNDS_MAX
 
     def forget(self, key: Key) -> None:
@@ -213,10 +213,8 @@ class Builder:
         )
         strategy = strategy or self.strategy_of(head, planned=planned)
         view = await self._view(key, strategy, request.budget)
-        question, task, recalled = await asyncio.gather(
-            newest_question(self._store, key, view),
-            self._task(key, head, request),
-            self._recalled(key, request),
+        question, task = await asyncio.gather(
+            newest_question(self._store, key, view), self._task(key, head, request)
         )
         sizes = self._sizes_for(request.budget.model)
         system: tuple[Message | Entry, ...] = (*request.system, *start)
@@ -229,7 +227,6 @@ class Builder:
             task=task,
             data=known.data,
             question=question,
-            recalled=recalled,
             tools_tokens=int(sizes.count.tools(request.tools)) if request.tools else 0,
         )
         view = replace(
@@ -238,13 +235,12 @@ class Builder:
             fixed_tokens=_fixed(material, sizes, view.next_seq),
             data_tokens=known.tokens[request.budget.model],
         )
-        scene = _Scene(strategy=strategy, view=view, material=material)
-        free = max(request.budget.limit - view.fixed_tokens, 0)
-        fits = view.open_tokens <= free and _shows_all(self._planned(scene, request.budget), view)
-        if request.question is None or fits:
-            return scene
-        kept = min(request.budget.recall_room, free * 3 // 5)
-        return replace(scene, material=replace(material, recall_tokens=kept))
+        plan = self._planned(strategy, view, request.budget)
+        kept = _kept_for_recall(plan, view, request)
+        if kept:
+            plan = self._planned(strategy, view, _less(request.budget, kept))
+            material = replace(material, recall_tokens=kept)
+        return _Scene(strategy=strategy, view=view, material=material, plan=plan)
 
     async def _leading_system(self, key: Key) -> tuple[Entry, ...]:
         """The system's messages with which the log begins."""
@@ -287,22 +283,22 @@ class Builder:
                 raise
             return await seen()
 
-    def _planned(self, scene: _Scene, budget: Budget) -> Plan:
+    def _planned(self, strategy: Strategy, view: View, budget: Budget) -> Plan:
         """The strategy's plan, made in the tokens in which the entries were counted."""
         factor = self._sizes_for(budget.model).count.factor / self._count.factor
         if factor != 1.0:
             window = max(int(budget.window_tokens / factor), 1)
             reserve = min(int(budget.reserve_tokens / factor), window - 1)
             budget = replace(budget, window_tokens=window, reserve_tokens=reserve)
-        plan = scene.strategy(scene.view, _less(budget, scene.material.recall_tokens, factor))
-        check(scene.view, plan)
+        plan = strategy(view, budget)
+        check(view, plan)
         return plan
 
-    async def _fold(self, key: Key, plan: Plan, scene: _Scene) -> None:
+    async def _fold(self, key: Key, scene: _Scene) -> None:
         """Carry out the plan's first fold."""
         base, name = scene.view.version, scene.strategy.name
         try:
-            digest = await self._engine.fold(key, plan.folds[0], base, name)
+            digest = await self._engine.fold(key, scene.plan.folds[0], base, name)
         except ModelError as error:
             if error.context.get("asked", True):
                 logger.error("%s: the model failed: %s", key.conversation, error)  # noqa: TRY400
@@ -336,9 +332,9 @@ class Builder:
         projects = await self._store.projects(key.tenant)
         return next((p.task for p in projects if p.name == head.project), "")
 
-    async def _recalled(self, key: Key, request: Request) -> tuple[Hit, ...]:
-        """What the log holds for the question; more than fits, for some of it is in sight."""
-        if not request.question or not request.budget.recall_room:
+    async def _recalled(self, key: Key, request: Request, scene: _Scene) -> tuple[Hit, ...]:
+        """What the log holds for the question; nothing is looked for where all is shown."""
+        if not request.question or not scene.material.recall_tokens:
             return ()
         # Some of it will be in sight already, so more is asked for than there is room for.
         return tuple(await self._recall(key, request.question, 2 * request.budget.recall_room))
@@ -420,16 +416,20 @@ def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
     return total + notes + material.tools_tokens + REPLY_TOKENS
 
 
-def _shows_all(plan: Plan, view: View) -> bool:
-    """Whether a plan leaves nothing out: then there is nothing to recall."""
+def _kept_for_recall(plan: Plan, view: View, request: Request) -> int:
+    """The tokens that are kept for recalled entries: none as long as all that was said is shown."""
+    free = max(request.budget.limit - view.fixed_tokens, 0)
     some = plan.recent_count is not None and plan.recent_count < view.next_seq
     little = plan.recent_tokens is not None and plan.recent_tokens < view.open_tokens
-    return not (view.first_open or plan.folds or plan.recent_from or some or little)
+    partly = view.first_open or plan.folds or plan.recent_from or some or little
+    if request.question is None or not (partly or view.open_tokens > free):
+        return 0
+    return min(request.budget.recall_room, free * 3 // 5)
 
 
-def _less(budget: Budget, tokens: int, factor: float = 1.0) -> Budget:
+def _less(budget: Budget, tokens: int) -> Budget:
     """The budget without tokens that are kept for something else."""
-    return replace(budget, reserve_tokens=budget.reserve_tokens + int(tokens / factor))
+    return replace(budget, reserve_tokens=budget.reserve_tokens + tokens)
 
 
 def _budget_json(budget: Budget) -> dict[str, Any]:

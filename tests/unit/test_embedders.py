@@ -142,19 +142,6 @@ def test_batches_hold_everything_once_and_are_bounded(lengths):
         assert len(batch) * max(lengths[place] for place in batch) <= BATCH_PIECES_MAX
 
 
-async def test_pieces_have_vectors_of_their_own(minilm):
-    texts = ["The bank of the river", "", "The bank lends money"]
-    river, nothing, money = await minilm.embed_tokens(texts)
-    assert river.vectors.shape == (5, 384)
-    assert river.vectors.dtype == np.float32
-    assert nothing == ((), nothing.vectors)
-    assert nothing.vectors.shape == (0, 384)
-    assert [texts[0][p.start : p.end] for p in river.pieces] == texts[0].split()
-    assert np.linalg.norm(river.vectors, axis=1) == pytest.approx(1.0, abs=1e-5)
-    assert river.pieces[1].id == money.pieces[1].id
-    assert cosine(river.vectors[1], money.vectors[1]) < 0.9, "the same word, another meaning"
-
-
 # -- how they behave --------------------------------------------------------------------------
 
 

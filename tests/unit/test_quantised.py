@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.embedding.quantised import distances, dots, pack, signs, unpack
+from firnline.embedding.quantised import dots, pack, signs, unpack
 from firnline.errors import InputError
 
 NUMBERS = st.floats(-(2.0**60), 2.0**60, width=32)
@@ -67,15 +67,6 @@ def test_signs_are_as_numpy_packs_them(vector):
     assert signs(vector) == np.packbits(np.array(vector) >= 0).tobytes()
 
 
-@given(PAIRS)
-def test_distances_count_the_signs_that_differ(pair):
-    first, second = pair
-    differing = sum((a >= 0) != (b >= 0) for a, b in zip(first, second, strict=True))
-    codes = [signs(second), signs(first)]
-    assert distances(signs(first), codes) == [differing, 0]
-    assert distances(signs(first), codes, np) == [differing, 0]
-
-
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
 def test_what_is_not_finite_is_refused(bad):
     with pytest.raises(InputError, match="finite"):
@@ -86,4 +77,4 @@ def test_nothing_is_not_much():
     assert pack([]) == bytes(4)
     assert pack([0.0, 0.0]) == bytes(6)
     assert signs([]) == b""
-    assert dots([], []) == dots([], [], np) == distances(b"", []) == distances(b"", [], np) == []
+    assert dots([], []) == dots([], [], np) == []

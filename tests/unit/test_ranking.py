@@ -41,8 +41,8 @@ def _pool(*texts, name=None, at=NOW, first=0):
     return {seq: entry(seq, message) for seq, message in enumerate(said, first)}
 
 
-def _seqs(question, pool, matches=None, near=None, late=None, now=None):
-    return [item.seq for item in rank(ask(question, now), pool, matches or {}, near, late)]
+def _seqs(question, pool, matches=None, near=None, now=None):
+    return [item.seq for item in rank(ask(question, now), pool, matches or {}, near)]
 
 
 def _talk(*turns, at=NOW):
@@ -64,7 +64,7 @@ def _talk(*turns, at=NOW):
 def test_no_text_is_an_error_and_every_entry_has_a_rank(question, texts, scores):
     pool = _pool(*texts)
     asked = ask(question, NOW)
-    ranked = rank(asked, pool, scores, scores, scores)
+    ranked = rank(asked, pool, scores, scores)
     assert {item.seq for item in ranked} == set(pool)
     assert len(ranked) == len(pool)
     assert all(one.score >= other.score for one, other in pairwise(ranked))
@@ -298,19 +298,20 @@ def test_meaning():
     assert set(_seqs("x", pool, near={2: 0.9, 5: 0.5})[:3]) == {1, 2, 3}
 
 
-def test_late():
-    pool = _pool(*ROUND)
-    assert _seqs("x", pool, late={2: 0.9, 5: 0.2})[0] == 2
-    assert _seqs("x", pool, near={3: 0.4, 4: 0.4}, late={2: 0.9, 5: 0.2})[0] == 2
+def test_conversations_can_be_compared_whether_they_have_near_entries_or_not():
+    pool = _pool("A violin.", "Nothing else.")
+    (best, _), (other, _) = (
+        rank(ask("violin"), pool, {}, near, 0.3) for near in ({0: 0.3, 1: 0.3}, {})
+    )
+    assert best == other, "as near as the last of the nearest, or further away: no difference"
+    assert rank(ask("violin"), pool, {}, {0: 0.8}, 0.3)[0].score > best.score
 
 
 def test_every_feature_has_a_weight_and_only_questions_count_against_an_entry():
-    near = {0: 0.5}
-    found = features(ask("violin"), _pool("A violin."), near, near)
-    assert set(found) == set(weights.LATE)
-    assert set(found) - {"late", "late_near"} == set(weights.MEANING)
-    assert set(found) - {"meaning", "meaning_near"} == set(weights.LATE_ALONE)
-    for table in (weights.LEXICAL, weights.MEANING, weights.LATE, weights.LATE_ALONE):
+    found = features(ask("violin"), _pool("A violin."), {0: 0.5})
+    assert set(found) == set(weights.MEANING)
+    assert set(found) - {"meaning", "meaning_near"} == set(weights.LEXICAL)
+    for table in (weights.LEXICAL, weights.MEANING):
         assert all(weight >= 0 for name, weight in table.items() if name != "asks")
         assert table["asks"] < 0
 

@@ -2,8 +2,6 @@
 
 import hashlib
 import random
-import sys
-import time
 import zlib
 from array import array
 from pathlib import Path
@@ -19,8 +17,6 @@ from firnline.testing.drafts import START
 from firnline.topics import (
     LIKENESS,
     Rules,
-    State,
-    assign,
     calibrated,
     is_followup,
     matches,
@@ -186,23 +182,3 @@ def test_a_caller_can_calibrate_a_model_of_its_own():
     (match,) = matches([0.8, 0.6], "mine", [old], Rules(likeness={"mine": 0.8}))
     assert (match.topic, match.raw) == (0, pytest.approx(0.8))
     assert match.similarity == pytest.approx(0.7)
-
-
-@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer makes everything slow")
-def test_matching_twenty_topics_takes_less_than_two_milliseconds():
-    vectors = [[value / 127 for value in vector] for vector in minilm()]
-    topics = [
-        Topic(
-            id=n, title="", created_at=START, last_active_at=START, last_seq=n, model=MINILM,
-            vectors=1, vector=pack(vectors[9 * n]),
-        )
-        for n in range(20)
-    ]  # fmt: skip
-    state = State.of(topics)
-    entry = Entry(50, Message.user(TEXTS[1], created_at=START), 1, 1, "", "o200k_base")
-    times = []
-    for _ in range(30):
-        start = time.perf_counter()
-        assign(state, entry, vectors[1], model=MINILM)
-        times.append(time.perf_counter() - start)
-    assert min(times) < 0.002

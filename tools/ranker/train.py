@@ -11,8 +11,7 @@ printed. Those written to ``weights.py`` (``--write``) are learned on all of the
 listwise one: the logarithm of the share that the softmax of the scores gives to the evidence. It
 is convex, so the same file gives the same weights.
 
-``vectors.npz`` holds ``keys`` (SHA-256 of the text, hex), ``vectors`` (one row each, of length 1)
-and, for late interaction, ``tokens`` (rows of length 1) and ``offsets`` (where each text's begin).
+``vectors.npz`` holds ``keys`` (SHA-256 of the text, hex) and ``vectors`` (rows of length 1).
 A turn's text is ``speaker: text``, a question's is itself. Needs numpy besides Firnline.
 """
 
@@ -53,8 +52,6 @@ FEATURES: Final = tuple(weights.LEXICAL)
 MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "LEXICAL": FEATURES,
     "MEANING": (*FEATURES, "meaning", "meaning_near"),
-    "LATE": (*FEATURES, "meaning", "meaning_near", "late", "late_near"),
-    "LATE_ALONE": (*FEATURES, "late", "late_near"),
 }
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
@@ -145,8 +142,6 @@ class Vectors:
         with np.load(path) as data:
             self.rows = {key: row for row, key in enumerate(data["keys"].tolist())}
             self.vectors = data["vectors"].astype(np.float32)
-            self.tokens = data["tokens"].astype(np.float32) if "tokens" in data else None
-            self.offsets = data.get("offsets", None)
 
     def row(self, text: str) -> int:
         """Where a text is."""
@@ -158,22 +153,6 @@ class Vectors:
         cosines = self.vectors[rows] @ self.vectors[self.row(question)]
         best = np.argsort(-cosines)[:NEAR_MAX]
         return {entries[place].seq: float(cosines[place]) for place in best}
-
-    def late(self, question: str, entries: Sequence[Entry]) -> dict[int, float]:
-        """For each entry, how near its tokens come to the question's: the mean of the best."""
-        asked = self._tokens(question)
-        if not len(asked):
-            return {}
-        scores = {}
-        for entry in entries:
-            there = self._tokens(f"{entry.message.name}: {entry.message.text}")
-            if len(there):
-                scores[entry.seq] = float((asked @ there.T).max(axis=1).mean())
-        return scores
-
-    def _tokens(self, text: str) -> Any:
-        row = self.row(text)
-        return self.tokens[self.offsets[row] : self.offsets[row + 1]]
 
 
 # -- cases --------------------------------------------------------------------------------------
@@ -210,10 +189,7 @@ def features_of(
     steps = range(-REACH, REACH + 1)
     wanted = {seq + step for seq in (*matches, *near, *dated) for step in steps}
     pool = {entry.seq: entry for entry in entries if entry.seq in wanted}
-    late = {}
-    if vectors and vectors.tokens is not None:
-        late = vectors.late(question, list(pool.values()))
-    return features(asked, pool, near, late), pool
+    return features(asked, pool, near), pool
 
 
 # -- learning -----------------------------------------------------------------------------------

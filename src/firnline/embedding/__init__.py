@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final, NamedTuple
 
-from firnline.embedding.minilm import MiniLM, TokenVectors
+from firnline.embedding.minilm import MiniLM
 from firnline.embedding.multilingual import Multilingual
 from firnline.embedding.words import WordEmbedder
 from firnline.errors import FirnlineError, InputError
@@ -20,7 +20,6 @@ from firnline.protocols import Embedder
 __all__ = [
     "MiniLM",
     "Multilingual",
-    "TokenVectors",
     "WordEmbedder",
     "default_embedder",
     "open_embedder",

@@ -6,21 +6,16 @@ Needs the extra ``firnline[recall]``, from the first text on; to make one costs 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final
 
 from firnline.embedding.lane import TEXT_CHARS_MAX, Lane, lane
-from firnline.embedding.wordpiece import END, START, Piece, wordpiece
+from firnline.embedding.wordpiece import END, START, wordpiece
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from firnline.embedding.session import Session
-
-T = TypeVar("T")
 
 NAME: Final = "all-MiniLM-L6-v2-int8"
 PIECES_MAX: Final = 256
@@ -30,13 +25,6 @@ BATCH_PIECES_MAX: Final = 512
 """Pieces of a batch, padding included; larger ones are slower, and others wait for them longer."""
 WINDOW_TEXTS: Final = 256
 """Texts that are cut into pieces at once, and sorted by length among each other."""
-
-
-class TokenVectors(NamedTuple):
-    """A text's pieces and a vector of length one for each, the rows of a float32 matrix."""
-
-    pieces: tuple[Piece, ...]
-    vectors: NDArray[np.float32]
 
 
 class MiniLM:
@@ -62,32 +50,21 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 384 numbers for each text; they are 32-bit floats."""
-        found = await self._each(texts, lambda session, batch: session.texts(batch))
-        return [vector for _, vector in found]
-
-    async def embed_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
-        """For each text the vectors of its pieces, in order; of an empty text there are none."""
-        found = await self._each(texts, lambda session, batch: session.pieces(batch))
-        return [TokenVectors(pieces, vectors) for pieces, vectors in found]
+        self._lane = running = self._lane or lane(NAME, self._load, self._weights, self._threads)
+        given = list(texts)
+        found: list[array[float]] = []
+        for first in range(0, len(given), WINDOW_TEXTS):
+            cut = await running.run(_cut, given[first : first + WINDOW_TEXTS])
+            made: dict[int, array[float]] = {}
+            for places in batches([len(ids) for ids in cut]):
+                batch = [cut[place] for place in places]
+                made.update(zip(places, await running.run(_vectors, batch), strict=True))
+            found += (made[place] for place in range(len(cut)))
+        return found
 
     async def close(self) -> None:
         """Let go of the weights, if nobody else uses them; a later call loads them again."""
         self._lane = None
-
-    async def _each(
-        self, texts: Sequence[str], work: Callable[[Session, list[list[int]]], list[T]]
-    ) -> list[tuple[tuple[Piece, ...], T]]:
-        """The pieces of each text and what `work` makes of them, a batch at a time."""
-        self._lane = running = self._lane or lane(NAME, self._load, self._weights, self._threads)
-        given, found = list(texts), list[tuple[tuple[Piece, ...], T]]()
-        for first in range(0, len(given), WINDOW_TEXTS):
-            cut = await running.run(_cut, given[first : first + WINDOW_TEXTS])
-            made: dict[int, T] = {}
-            for places in batches([len(pieces) + 2 for pieces in cut]):
-                batch = [[START, *(piece.id for piece in cut[i]), END] for i in places]
-                made.update(zip(places, await running.run(work, batch), strict=True))
-            found += ((pieces, made[i]) for i, pieces in enumerate(cut))
-        return found
 
     def _load(self) -> Session:
         from firnline.embedding.session import Session  # noqa: PLC0415 - an extra, and slow
@@ -108,6 +85,11 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _cut(_: Session, texts: Sequence[str]) -> list[tuple[Piece, ...]]:
+def _cut(_: Session, texts: Sequence[str]) -> list[list[int]]:
     pieces = wordpiece().pieces
-    return [tuple(islice(pieces(text[:TEXT_CHARS_MAX]), PIECES_MAX - 2)) for text in texts]
+    starts = (islice(pieces(text[:TEXT_CHARS_MAX]), PIECES_MAX - 2) for text in texts)
+    return [[START, *(piece.id for piece in start), END] for start in starts]
+
+
+def _vectors(session: Session, batch: list[list[int]]) -> list[array[float]]:
+    return session.texts(batch)

@@ -68,13 +68,3 @@ def signs(vector: Sequence[float]) -> bytes:
     size = -(-len(vector) // 8)
     bits = "".join("1" if number >= 0 else "0" for number in vector).ljust(size * 8, "0")
     return int(bits or "0", 2).to_bytes(size, "big")
-
-
-def distances(code: bytes, codes: Sequence[bytes], numpy: ModuleType | None = None) -> list[int]:
-    """In how many numbers the signs differ, for each of the sign codes."""
-    if numpy is None or not codes:
-        asked = int.from_bytes(code, "big")
-        return [(asked ^ int.from_bytes(other, "big")).bit_count() for other in codes]
-    rows = numpy.frombuffer(b"".join(codes), dtype=numpy.uint8).reshape(len(codes), -1)
-    differing = rows ^ numpy.frombuffer(code, dtype=numpy.uint8)
-    return list(map(int, numpy.bitwise_count(differing).sum(axis=1)))

@@ -66,11 +66,6 @@ class Session:
         sums = np.einsum("bsd,bs->bd", hidden, mask.astype(np.float32))
         return [array("f", row.tobytes()) for row in _unit(sums)]
 
-    def pieces(self, batch: Sequence[Sequence[int]]) -> list[NDArray[np.float32]]:
-        """A vector of length one for each piece of each text, without the marks."""
-        hidden, _ = self._run(batch)
-        return [_unit(rows[1 : len(ids) - 1]) for rows, ids in zip(hidden, batch, strict=True)]
-
     def _run(self, batch: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         ids = np.zeros((len(batch), max(map(len, batch))), dtype=np.int64)
         mask = np.zeros_like(ids)

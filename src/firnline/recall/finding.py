@@ -108,10 +108,12 @@ class Finder:
         asked = ask(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
         found = await self._candidates(tenant, asked, question, scope, breadth)
+        nearest = [cosine for there in found.values() for cosine in there.near.values()]
+        floor = min(nearest, default=None)
         hits: list[Hit] = []
         for conversation, there in found.items():
             key = Key(tenant, conversation)
-            ranked = await self._ranked(key, asked, there, scope, reach)
+            ranked = await self._ranked(key, asked, there, scope, reach, floor)
             hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
         # What an earlier search returned only repeats what it found: it comes after all else.
         hits.sort(key=lambda h: (is_recalled(h.message), -h.score, h.conversation, h.seq))
@@ -184,13 +186,19 @@ class Finder:
     # -- weighing -----------------------------------------------------------------------------
 
     async def _ranked(
-        self, key: Key, asked: Asked, found: _Found, scope: Scope, reach: int
+        self,
+        key: Key,
+        asked: Asked,
+        found: _Found,
+        scope: Scope,
+        reach: int,
+        floor: float | None,
     ) -> list[Hit]:
         """The entries found in one conversation and their neighbours, weighed."""
         steps = range(-reach, reach + 1)
         wanted = sorted({seq + step for seq in found.seqs for step in steps})
         pool = {entry.seq: entry for entry in await self._store.at(key, wanted)}
-        given = (asked, pool, found.words, found.near)
+        given = (asked, pool, found.words, found.near, floor)
         many = len(pool) > limits.RECALL_INLINE
         ranked = await asyncio.to_thread(rank, *given) if many else rank(*given)
         allowed = await self._allowed(key, pool, scope)

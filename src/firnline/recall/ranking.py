@@ -10,7 +10,6 @@ date          it was said on a day that the question names, or in the days after
 asks          it is itself a question
 time, number  it has one, and the question asks for one
 meaning       the cosine of the sentence vectors; `meaning_near` that of the entries beside it
-late          the same of token vectors, if there are any
 
 A match need not be exact: a word of the same beginning or of the same concept counts in part.
 Distance counts in entries or in words, whichever is more, so a long message shadows its neighbours
@@ -84,17 +83,18 @@ def rank(
     pool: Mapping[int, Entry],
     matches: Mapping[int, float],
     near: Mapping[int, float] | None = None,
-    late: Mapping[int, float] | None = None,
+    floor: float | None = None,
 ) -> list[Ranked]:
     """Every entry of the pool, best first.
 
     The pool holds entries of one conversation: what was found, and its neighbours. `matches` are
     scores of the search index (more is better); they decide between equals, and after them the
-    newest comes first. `near` are cosines of sentence vectors and `late` scores of token vectors,
-    each by sequence number, for what was found so or for more of the pool.
+    newest comes first. `near` are the cosines of the nearest entries, by sequence number. Where
+    several conversations are searched, `floor` is the least cosine found in any of them, so that
+    scores can be compared whether a conversation has some of the nearest entries or none.
     """
-    found = features(asked, pool, near, late)
-    table = weights.of(meaning=bool(near), late=bool(late))
+    found = features(asked, pool, near, floor)
+    table = weights.of(meaning="meaning" in found)
     ranked = [_weighed(seq, found, table) for seq in pool]
     ranked.sort(key=lambda item: (-item.score, -matches.get(item.seq, 0.0), -item.seq))
     return ranked
@@ -104,7 +104,7 @@ def features(
     asked: Asked,
     pool: Mapping[int, Entry],
     near: Mapping[int, float] | None = None,
-    late: Mapping[int, float] | None = None,
+    floor: float | None = None,
 ) -> dict[str, Mapping[int, float]]:
     """The features of every entry of the pool, by name and sequence number; what is absent is 0."""
     turns = _turns(pool)
@@ -112,10 +112,8 @@ def features(
         **_lexical(asked, turns),
         **_circumstances(asked, turns),
     }
-    if near:
-        found |= _vectors("meaning", near, turns)
-    if late:
-        found |= _vectors("late", late, turns)
+    if near or floor is not None:
+        found |= _meanings(near or {}, floor, turns)
     return found
 
 
@@ -382,19 +380,19 @@ def _fit(days: Days, day: date) -> float:
 # -- scores from elsewhere --------------------------------------------------------------------
 
 
-def _vectors(
-    name: str, scores: Mapping[int, float], turns: Sequence[_Turn]
+def _meanings(
+    cosines: Mapping[int, float], floor: float | None, turns: Sequence[_Turn]
 ) -> dict[str, dict[int, float]]:
-    """An entry's own score and the mean of those beside it.
+    """An entry's own cosine and the mean of those beside it.
 
     Only the nearest are known. All others are further away than these, so they are taken to be as
     far as the last of them: more would be unfair to the nearest, less would favour the unknown.
     """
-    least = min(scores.values())
-    own = {turn.seq: scores.get(turn.seq, least) for turn in turns}
+    least = min(cosines.values()) if floor is None else floor
+    own = {turn.seq: cosines.get(turn.seq, least) for turn in turns}
     beside = dict.fromkeys(own, least)
     for before, turn in _beside(turns, 1):
         half = _faded(before, turn) / _FADE / 2
         beside[turn.seq] += half * (own[before.seq] - least)
         beside[before.seq] += half * (own[turn.seq] - least)
-    return {name: own, f"{name}_near": beside}
+    return {"meaning": own, "meaning_near": beside}
