@@ -1,5 +1,7 @@
 """What all tests share, and the list of requirements that a run ends with."""
 
+from collections import defaultdict
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -42,19 +44,20 @@ def _backend(item: pytest.Item) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    ids = {mark.args[0] for mark in item.iter_markers("requirement")}
-    if ids and (report.when == "call" or not report.passed):
-        results = item.config.stash.setdefault(_RESULTS, {})
-        for name in ids:
-            results.setdefault(name, []).append((_backend(item), report.passed))
+    # On the report, which is all that comes back from the process in which a test ran.
+    for mark in item.iter_markers("requirement"):
+        report.user_properties.append(("requirement", (mark.args[0], _backend(item))))
     return report
 
 
-_RESULTS = pytest.StashKey[dict[str, list[tuple[str, bool]]]]()
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    results = config.stash.get(_RESULTS, {})
+def pytest_terminal_summary(terminalreporter):
+    results = defaultdict(set)
+    for report in chain.from_iterable(terminalreporter.stats.values()):
+        if isinstance(report, pytest.TestReport) and (report.when == "call" or not report.passed):
+            for kind, value in report.user_properties:
+                if kind == "requirement":
+                    name, backend = value
+                    results[name].add((backend, report.passed))
     if results:
         terminalreporter.section("requirements")
     for name, runs in sorted(results.items()):

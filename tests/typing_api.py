@@ -25,7 +25,8 @@ async def asynchronous(reply: ChatCompletionMessage) -> list[str]:
 def synchronous() -> int:
     with sync.Memory.open("memory:") as memory:
         seq: int = memory.append("c", Message.system("x")).seq
-        return seq + count_tokens([Message.user("x")], model="gpt-4o")
+        entries: int = memory.branch("c", seq, "d").entries
+        return seq + entries + count_tokens([Message.user("x")], model="gpt-4o")
 
 
 def stores() -> list[Store]:

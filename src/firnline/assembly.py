@@ -14,7 +14,14 @@ from datetime import date
 from typing import Any, Final
 
 from firnline.budget import RECALL_TOKENS, Budget
-from firnline.context import Context, LeftOut, Piece, Section
+from firnline.context import (
+    NO_ROOM_FOR_DIGESTS,
+    NO_ROOM_FOR_ENTRIES,
+    Context,
+    LeftOut,
+    Piece,
+    Section,
+)
 from firnline.errors import BudgetError
 from firnline.log import Digest, Entry, Hit
 from firnline.message import Message
@@ -43,7 +50,8 @@ class Material:
     """All that can go into a context, besides what the view holds.
 
     `question` is the newest message of the user, wherever it lies. `recalled` are entries that
-    fit the question, best first, for which `recall_tokens` are kept.
+    fit the question, best first, for which `recall_tokens` are kept. `log_tokens` are those of the
+    whole log.
     """
 
     conversation: str
@@ -57,6 +65,7 @@ class Material:
     recall_tokens: int = 0
     tools_tokens: int = 0
     debts: tuple[str, ...] = ()
+    log_tokens: int = 0
 
 
 def assemble(view: View, plan: Plan, budget: Budget, material: Material, sizes: Sizes) -> Context:
@@ -112,6 +121,7 @@ class _Assembly:
             crowded=len(self.degraded) > len(self.material.debts),
             reason=self.plan.reason,
             hits=hits,
+            log_tokens=self.material.log_tokens,
         )
 
     # -- what must be in ----------------------------------------------------------------------
@@ -211,7 +221,7 @@ class _Assembly:
                 piece = self._digest_piece(digest, residue=False)
             if piece.tokens > room:
                 self._leave_out(f"digest {digest.version} and those before it", "no room")
-                self.degraded.append("not all digests fit")
+                self.degraded.append(NO_ROOM_FOR_DIGESTS)
                 break
             room -= piece.tokens
             chosen.append(piece)
@@ -237,7 +247,7 @@ class _Assembly:
         why = self.plan.reason if planned else "they are in no digest yet, no room"
         self._leave_out(f"entries {first} to {last}", why)
         if not planned:
-            self.degraded.append(f"entries {first} to {last} are in no digest and do not fit")
+            self.degraded.append(f"entries {first} to {last} {NO_ROOM_FOR_ENTRIES}")
 
     def _gap(self, first: int, last: int) -> Piece:
         return self.sizes.piece(Message.user(GAP_NOTE.format(first, last)))

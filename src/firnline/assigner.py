@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from firnline import limits, topics
-from firnline.errors import ConflictError, InputError, ModelError, ModelTimeout
+from firnline.errors import ConflictError, InputError, ModelError, ModelTimeout, outline
 from firnline.log import Digest, Entry, Key, Topic, runs
 from firnline.plan import View
 from firnline.protocols import Assigned, Clock, Embedder, Store
@@ -68,7 +68,8 @@ class Assigner:
         try:
             return await self.catch_up(key)
         except (ModelError, ConflictError) as error:
-            logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, error)
+            why = outline(error)
+            logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, why)
             return await self._store.topics(key)
 
     async def _assign(self, key: Key, known: Assigned, page: Sequence[Entry]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final, Self, TypeAlias
+from dataclasses import asdict, dataclass
+from typing import Any, Final, Self, TypeAlias
 
 from firnline.errors import InputError
 from firnline.tokens import model_named
@@ -45,6 +45,10 @@ class Budget:
         if reserve_tokens is None:
             reserve_tokens = min(_RESERVE_MAX, window // _RESERVE_SHARE)
         return cls(window, reserve_tokens, model=model)
+
+    def to_json(self) -> dict[str, Any]:
+        """The budget's fields, of which it can be made again."""
+        return asdict(self)
 
     @property
     def limit(self) -> int:

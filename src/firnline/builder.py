@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,10 +21,20 @@ from firnline import limits
 from firnline.assembly import Material, assemble
 from firnline.assigner import Assigner
 from firnline.budget import Budget
-from firnline.context import Context, LeftOut, Piece, Prompt, Section, prompt_of, repeated
+from firnline.context import (
+    MORE_TO_FOLD,
+    Context,
+    LeftOut,
+    Piece,
+    Prompt,
+    Section,
+    prompt_of,
+    repeated,
+)
 from firnline.digest import items
 from firnline.engine import Engine
-from firnline.errors import ConflictError, InputError, ModelError, StoreCorrupt
+from firnline.errors import ConflictError, InputError, ModelError, StoreCorrupt, outline
+from firnline.events import milliseconds_since, of_fold
 from firnline.log import Digest, Entry, Head, Hit, Key
 from firnline.message import Message
 from firnline.plan import Plan, Strategy, View, check
@@ -120,7 +131,7 @@ class Builder:
                 await self._owe(key, scene, request.budget)
                 break
             if round_ == limits.FOLD_ROUNDS_MAX:
-                debts.append("there is more to fold than one context waits for")
+                debts.append(MORE_TO_FOLD)
                 await self._owe(key, scene, request.budget)
                 break
             try:
@@ -228,6 +239,7 @@ class Builder:
             data=known.data,
             question=question,
             tools_tokens=int(sizes.count.tools(request.tools)) if request.tools else 0,
+            log_tokens=head.tokens if head else 0,
         )
         view = replace(
             view,
@@ -297,18 +309,20 @@ class Builder:
     async def _fold(self, key: Key, scene: _Scene) -> None:
         """Carry out the plan's first fold."""
         base, name = scene.view.version, scene.strategy.name
+        started = time.perf_counter()
         try:
             digest = await self._engine.fold(key, scene.plan.folds[0], base, name)
         except ModelError as error:
-            if error.context.get("asked", True):
-                logger.error("%s: the model failed: %s", key.conversation, error)  # noqa: TRY400
-                self._tell("fold_failed", key, error=type(error).__name__)
-            else:
-                logger.info("%s: not folded now: %s", key.conversation, error)
-                self._tell("fold_held_back", key)
+            asked = error.context.get("asked", True)
+            what = "the model failed" if asked else "not folded now"
+            level = logging.ERROR if asked else logging.INFO
+            logger.log(level, "%s: %s: %s", key.conversation, what, outline(error))
+            about = {"strategy": name, "error": error.code}
+            event = "fold_failed" if asked else "fold_held_back"
+            self._tell(event, key, {**about, "milliseconds": milliseconds_since(started)})
             raise
         await self._topics.folded(key, digest)
-        self._tell("fold", key, milliseconds=digest.milliseconds, calls=digest.calls)
+        self._tell("fold", key, of_fold(digest))
 
     async def note(self, key: Key, strategy: Strategy, budget: Budget | None = None) -> None:
         """Keep with the conversation how it is planned, for a worker that knows only the store."""
@@ -316,7 +330,7 @@ class Builder:
         stored = dict((head.strategy if head else None) or {})
         noted = {**stored, "planned": strategy.to_json()}
         if budget is not None:
-            noted["budget"] = _budget_json(budget)
+            noted["budget"] = budget.to_json()
         if head is not None and noted != stored:
             await self._store.describe(key, strategy=noted)
 
@@ -370,7 +384,7 @@ class Builder:
     # -- what is told about it ----------------------------------------------------------------
 
     def _told(self, key: Key, context: Context) -> Context:
-        """The context with its stability; logged and observed."""
+        """The context with its stability; its accounting is logged."""
         prompt = prompt_of(context)
         last = self._prompts.pop(key, None)
         self._prompts[key] = prompt
@@ -378,13 +392,10 @@ class Builder:
             self._prompts.popitem(last=False)
         if last is not None:
             context = replace(context, stability=repeated(last, prompt))
-        accounting = context.accounting
-        logger.info("%s: %s", key.conversation, accounting)
-        numbers = {name: getattr(accounting, name) for name in accounting.__slots__}
-        self._tell("context", key, **numbers, degraded=len(context.degraded))
+        logger.info("%s: %s", key.conversation, context.accounting)
         return context
 
-    def _tell(self, name: str, key: Key, **values: float | str) -> None:
+    def _tell(self, name: str, key: Key, values: Mapping[str, float | str]) -> None:
         if self._observer is not None:
             self._observer(Event(name, key.tenant, key.conversation, values))
 
@@ -430,15 +441,6 @@ def _kept_for_recall(plan: Plan, view: View, request: Request) -> int:
 def _less(budget: Budget, tokens: int) -> Budget:
     """The budget without tokens that are kept for something else."""
     return replace(budget, reserve_tokens=budget.reserve_tokens + tokens)
-
-
-def _budget_json(budget: Budget) -> dict[str, Any]:
-    return {
-        "window_tokens": budget.window_tokens,
-        "reserve_tokens": budget.reserve_tokens,
-        "recall_tokens": budget.recall_tokens,
-        "model": budget.model,
-    }
 
 
 def _stored_budget(head: Head) -> Budget | None:

@@ -10,13 +10,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from firnline.budget import Budget
 from firnline.log import Entry, Hit
 from firnline.message import Message, encode
 from firnline.plan import is_question
 from firnline.wire import dump_anthropic, dump_openai
+
+NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
+NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
+MORE_TO_FOLD: Final = "there is more to fold than one context waits for"
 
 SectionName: TypeAlias = Literal[
     "system", "pinned", "task", "important", "digests", "recent", "retrieved", "recalled"
@@ -99,7 +103,8 @@ class Context:
     is true if a larger window would have helped.
     `stability` is the share of the last prompt that this one repeats from its start, which a
     provider's cache need not read again; None for the first one. `hits` are the entries in its
-    recalled section, best first, with what their scores are made of.
+    recalled section, best first, with what their scores are made of. `log_tokens` are those of the
+    whole conversation, which need not be sent.
     """
 
     conversation: str
@@ -114,6 +119,7 @@ class Context:
     stability: float | None = None
     reason: str = ""
     hits: tuple[Hit, ...] = ()
+    log_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -214,6 +220,15 @@ class Context:
 
 
 _LATE = ("retrieved", "recalled")
+
+
+def kind_of(why: str) -> Literal["digests", "entries", "backlog", "model"]:
+    """What kind of reason one of a context's `degraded` is; ``model``: one was not to be had."""
+    if why == NO_ROOM_FOR_DIGESTS:
+        return "digests"
+    if why == MORE_TO_FOLD:
+        return "backlog"
+    return "entries" if why.endswith(NO_ROOM_FOR_ENTRIES) else "model"
 
 
 def _described(section: Section) -> str:

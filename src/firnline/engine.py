@@ -154,7 +154,7 @@ class Engine:
             begun = await self._store.begin_digest(lease, draft)
             tokens = int(self._count.message(Message.user(render_digest(begun))))
             done = replace(begun, status="completed", tokens=tokens)
-            return await self._store.finish_digest(lease, done)
+            return _log_status(await self._store.finish_digest(lease, done))
 
     async def undo(self, key: Key, topic: int | None = None) -> Digest:
         """Take the newest digest out of force; what was in force before it is so again."""
@@ -162,7 +162,7 @@ class Engine:
             newest = await self._store.newest_digest(key, topic)
             if newest is None:
                 raise InputError(f"{key.conversation} has no digest that could be undone")
-            return await self._store.undo_digest(lease, newest.version)
+            return _log_status(await self._store.undo_digest(lease, newest.version))
 
     async def set_damaged_aside(self, key: Key) -> int:
         """Mark digests that cannot be read as failed; returns how many there were."""
@@ -180,6 +180,7 @@ class Engine:
     async def _carry_out(self, lease: Lease, draft: Digest, work: Work) -> Digest:
         """Begin the digest, make it while the lease is kept alive, and commit it."""
         begun = await self._store.begin_digest(lease, draft)
+        _log_status(begun)
         started = time.perf_counter()
         try:
             made = await renewing(
@@ -202,10 +203,8 @@ class Engine:
             self._breaker.failed()
         why = f"{type(error).__name__}: {error}"[: limits.ERROR_CHARS_MAX]
         with suppress(FirnlineError):
-            await asyncio.shield(
-                self._store.finish_digest(lease, replace(begun, status="failed", error=why))
-            )
-        logger.debug("Memory %d status updated to failed", begun.version)
+            failed = replace(begun, status="failed", error=why)
+            _log_status(await asyncio.shield(self._store.finish_digest(lease, failed)))
 
 
 def _beside(force: Iterable[Digest], fold: Fold) -> tuple[int, ...]:
@@ -227,4 +226,9 @@ def _log_made(key: Key, digest: Digest, fold: Fold) -> None:
     if fold.slides and digest.first_seq:
         before = digest.first_seq - 1
         logger.info("Sliding window: dropping seq 0-%d for %s", before, key.conversation)
-    logger.debug("Memory %d status updated to completed", digest.version)
+    _log_status(digest)
+
+
+def _log_status(digest: Digest) -> Digest:
+    logger.debug("Memory %d status updated to %s", digest.version, digest.status)
+    return digest

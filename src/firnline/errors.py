@@ -25,7 +25,10 @@ A class's docstring is its default message. ``context`` holds the facts for logs
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import re
+from typing import Any, ClassVar, Final
+
+_CODE: Final = re.compile(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
 
 
 class FirnlineError(Exception):
@@ -138,3 +141,22 @@ class StoreCorrupt(StoreError):
     """What is stored is damaged; it is not served. Run `firnline doctor`."""
 
     status = 500
+
+
+def outline(error: BaseException) -> str:
+    """The error for a log: in our own words, never in somebody else's.
+
+    What a model's endpoint, a tool or a library says may repeat a message, so of their errors there
+    is only the kind, with the status and the code.
+    """
+    if isinstance(error, FirnlineError) and not isinstance(error, ModelError):
+        return str(error)
+    known = getattr(error, "context", {})
+    facts = [f"{name} {known[name]}" for name in ("status", "code") if _is_code(known.get(name))]
+    if known.get("asked") is False:
+        facts.append(f"not asked for another {known.get('retry_after', 0):.0f} s")
+    return f"{type(error).__name__} ({', '.join(facts)})" if facts else type(error).__name__
+
+
+def _is_code(value: object) -> bool:
+    return value is not None and _CODE.fullmatch(str(value)) is not None

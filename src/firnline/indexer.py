@@ -8,6 +8,7 @@ entry, while search goes on.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import math
 from collections.abc import Collection, Sequence
@@ -15,7 +16,7 @@ from typing import Final
 
 from firnline import limits
 from firnline.embedding.quantised import pack
-from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly
+from firnline.errors import FirnlineError, ModelRefused, StoreReadOnly, outline
 from firnline.log import Entry, Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
@@ -54,7 +55,8 @@ class Indexer:
             return
         self._poked.set()
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._run())
+            own = contextvars.Context()  # whoever has poked it first, this is nobody's request
+            self._task = asyncio.get_running_loop().create_task(self._run(), context=own)
 
     async def stop(self) -> None:
         """Stop; what was not embedded is taken up by whoever opens the store next."""
@@ -125,7 +127,8 @@ class Indexer:
                     logger.exception("a mistake in what embeds")
                 failures += 1
                 wait = backoff.delay(failures)
-                logger.warning("entries are not embedded: %s; again in %.0f s", error, wait)
+                why = outline(error)
+                logger.warning("entries are not embedded: %s; again in %.0f s", why, wait)
                 await asyncio.sleep(wait)
                 self._poked.set()
 

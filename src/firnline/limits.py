@@ -17,6 +17,8 @@ JSON_DEPTH_MAX: Final = 64
 """Nesting of objects and arrays in a message or in metadata."""
 INTEGER_DIGITS_MAX: Final = 4_000
 """Digits of an integer in JSON; CPython refuses to print longer ones."""
+CARD_BYTES_MAX: Final = 4 * 1024 * 1024
+"""Bytes of one card's body."""
 
 # What a query may ask for.
 PAGE_MAX: Final = 1_000
@@ -169,3 +171,19 @@ RECALL_DATED_MAX: Final = 100
 """Messages of a date that a model may ask for at once."""
 RECALL_NEWEST_MAX: Final = 50
 """Newest messages that a model may ask for at once."""
+
+# Agents, over MCP.
+QUOTED_TOKENS_MAX: Final = 20_000
+"""Tokens of messages that one result may quote."""
+QUOTED_MAX: Final = 100
+"""Messages, topics, digests or facts that one result may have."""
+LISTED_MAX: Final = 200
+"""Conversations that one result may list."""
+AGENT_BUDGET_MAX: Final = 200_000
+"""Tokens of a context that an agent may ask for."""
+AGENT_APPENDS_MAX: Final = 100
+"""Messages that an agent may append at once."""
+AGENT_CONVERSATIONS: Final = 100
+"""Conversations that one question about a date looks into; the next one goes on behind them."""
+RESOURCE_TOKENS: Final = 8_000
+"""Tokens of messages in one resource."""

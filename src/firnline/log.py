@@ -306,6 +306,22 @@ class Topic:
     vector: bytes = b""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A small named value that an edge keeps beside the log: a key, a draft of an answer, a job.
+
+    It is known by tenant, kind and name; the tenant is empty for what belongs to none. A card of a
+    `conversation` is erased with it. `updated_at` is when it was written, by the store's clock.
+    """
+
+    tenant: str
+    kind: str
+    name: str
+    body: bytes = b""
+    conversation: str | None = None
+    updated_at: datetime | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Archived:
     """What archiving moved: entries, and their bytes before and after."""

@@ -10,7 +10,7 @@ verify   Store.records → proof.Audit
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import datetime
@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 
-from firnline import digest, limits, transfer
+from firnline import branching, digest, limits, transfer
 from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.builder import Builder, Request
 from firnline.context import Context
@@ -38,6 +38,7 @@ from firnline.errors import (
     StoreCorrupt,
     UnknownConversation,
 )
+from firnline.events import Events, of_append, of_context, of_erase, of_fold, of_recall
 from firnline.lineage import Difference, Lineage, State, difference, lineage_of, state_of
 from firnline.log import (
     Appended,
@@ -61,15 +62,7 @@ from firnline.models.guard import Spend
 from firnline.options import MemoryOptions
 from firnline.plan import Strategy, call_ids, ends_round, is_question, result_ids
 from firnline.proof import Audit, Problem, Verification
-from firnline.protocols import (
-    ChatModel,
-    Clock,
-    Event,
-    Finding,
-    Progress,
-    Retriever,
-    Store,
-)
+from firnline.protocols import ChatModel, Clock, Finding, Progress, Retriever, Store
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
@@ -85,7 +78,7 @@ from firnline.tools import Toolbox, joined
 from firnline.topics import Match, TopicStats, tagged
 from firnline.topics import feedback as voted
 from firnline.transfer import Manifest
-from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, turn_event
+from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, of_turn
 from firnline.turn import run as run_turn
 from firnline.turn import stream as stream_turn
 from firnline.view import in_force, span_of
@@ -120,8 +113,7 @@ class Memory:
         self._model = model = self._meant(options.get("model"))
         named = options.get("tokens_of") or (model.name if model else DEFAULT_MODEL)
         self._count = count = counter(named)
-        self._observer = options.get("observer")
-        self._events: Counter[str] = Counter()
+        self._events = Events(self._tenant, options.get("observer"))
         self._engine = Engine(
             store,
             summarizer=options.get("summarizer")
@@ -152,7 +144,7 @@ class Memory:
             strategies=options.get("strategies", ()),
             background=self._background,
             clock=clock,
-            observer=self._observe,
+            observer=self._events,
             poke=self._poke,
             recall=self._recaller.for_context,
             topics=self._recaller.topics,
@@ -218,8 +210,8 @@ class Memory:
 
     @property
     def events(self) -> Mapping[str, int]:
-        """How often what happened: contexts, folds, failed folds, turns, fallbacks."""
-        return dict(self._events)
+        """How often what happened: appends, recalls, contexts, folds, failed folds, turns..."""
+        return dict(self._events.counts)
 
     def _key(self, conversation: str) -> Key:
         return Key(self._tenant, clean_name(conversation, "conversation"))
@@ -250,10 +242,12 @@ class Memory:
         if idempotency_key is not None:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
-        drafts = await self._drafts(given)
-        appended = await self._store.append(
-            key, drafts, expected_seq=expected_seq, idempotency=idempotency
-        )
+        with self._events.timed("append", conversation) as told:
+            drafts = await self._drafts(given)
+            appended = await self._store.append(
+                key, drafts, expected_seq=expected_seq, idempotency=idempotency
+            )
+            told.done(of_append, appended)
         if self._works:
             self._recaller.poke()
         if ends_round(given[-1]):
@@ -283,11 +277,6 @@ class Memory:
         if self._works:
             self._worker.start()
             self._worker.poke()
-
-    def _observe(self, event: Event) -> None:
-        self._events[event.name] += 1
-        if self._observer is not None:
-            self._observer(event)
 
     async def _drafts(self, messages: Sequence[Message]) -> list[Draft]:
         """Messages with their time, their bytes and their tokens."""
@@ -320,6 +309,23 @@ class Memory:
         return await self._store.describe(
             self._key(conversation), project=project, metadata=cleaned
         )
+
+    async def branch(self, conversation: str, seq: int, name: str) -> Head:
+        """A new conversation `name` that begins with the entries 0 to `seq`, word for word.
+
+        With their times, token counts and pins; with project, strategy and metadata, to which is
+        added ``branch``: of which conversation, at which entry; and with the digests made of these
+        entries alone. It is a copy: what becomes of one does not touch the other, not even erasing.
+        The same call again changes nothing, and finishes what a crash left half done;
+        `ConflictError` if `name` is another conversation.
+        """
+        key = self._key(name)
+        head = await branching.branch(self._store, self._key(conversation), seq, key)
+        self._by_rounds.pop(key, None)
+        await self._after_round(key)
+        if self._works:
+            self._recaller.poke()
+        return await self._store.head(key) or head
 
     async def save_project(self, project: Project) -> None:
         """Create a project, or replace what is known of it."""
@@ -358,7 +364,6 @@ class Memory:
         will be sent along, `task` is the task at hand (else the project's), `retriever` finds
         documents for the room that is left. What cannot fit raises `BudgetError`.
         """
-        key = self._key(conversation)
         request = Request(
             budget=as_budget(budget),
             question=question,
@@ -367,7 +372,16 @@ class Memory:
             task=task,
             retriever=retriever,
         )
-        return await self._builder.build(key, request)
+        return await self._built(conversation, request)
+
+    async def _built(
+        self, conversation: str, request: Request, strategy: Strategy | None = None
+    ) -> Context:
+        key = self._key(conversation)
+        with self._events.timed("context", conversation) as told:
+            context = await self._builder.build(key, request, strategy)
+            told.done(of_context, context)
+        return context
 
     async def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
         """Plan this conversation's contexts so from now on; nothing stored is lost by it."""
@@ -398,12 +412,14 @@ class Memory:
         user's message stays.
         """
         dialogue = self._dialogue(conversation, model, message, options)
-        question = await self._asked(conversation, message, idempotency_key)
-        if idempotency_key and (answer := await self._answer_to(conversation, question)):
-            return await answered(dialogue, question, answer)
-        done = await run_turn(dialogue, question)
-        await self._recaller.credit(self._key(conversation), done)
-        self._observe(turn_event(self._tenant, conversation, done))
+        with self._events.timed("turn", conversation) as told:
+            question = await self._asked(conversation, message, idempotency_key)
+            if idempotency_key and (answer := await self._answer_to(conversation, question)):
+                done = await answered(dialogue, question, answer)
+            else:
+                done = await run_turn(dialogue, question)
+                await self._recaller.credit(self._key(conversation), done)
+            told.done(of_turn, done)
         return done
 
     async def stream(
@@ -417,16 +433,19 @@ class Memory:
     ) -> AsyncIterator[str | Turn]:
         """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`."""
         dialogue = self._dialogue(conversation, model, message, options)
-        question = await self._asked(conversation, message, idempotency_key)
-        if idempotency_key and (answer := await self._answer_to(conversation, question)):
-            yield answer.message.text
-            yield await answered(dialogue, question, answer)
-            return
-        async for item in stream_turn(dialogue, question):
-            if isinstance(item, Turn):
-                await self._recaller.credit(self._key(conversation), item)
-                self._observe(turn_event(self._tenant, conversation, item))
-            yield item
+        with self._events.timed("turn", conversation) as told:
+            question = await self._asked(conversation, message, idempotency_key)
+            if idempotency_key and (answer := await self._answer_to(conversation, question)):
+                yield answer.message.text
+                done = await answered(dialogue, question, answer)
+                told.done(of_turn, done)
+                yield done
+                return
+            async for item in stream_turn(dialogue, question):
+                if isinstance(item, Turn):
+                    await self._recaller.credit(self._key(conversation), item)
+                    told.done(of_turn, item)
+                yield item
 
     async def _answer_to(self, conversation: str, question: Entry) -> Entry | None:
         """The answer that a turn stored for this question, if it did so in an earlier try."""
@@ -464,7 +483,7 @@ class Memory:
             text=message if isinstance(message, str) else load_openai(message)[0].text,
             options=options,
             larger=self._meant(options.get("larger")),
-            observe=lambda name: self._observe(Event(name, self._tenant, conversation, {})),
+            timed=lambda name: self._events.timed(name, conversation),
         )
 
     def _meant(self, model: ModelLike | None) -> ChatModel | None:
@@ -573,6 +592,8 @@ class Memory:
         made = await self._engine.rebuild(key, only_offline=only_offline)
         for topic in (await self._store.topics(key)).topics:
             made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
+        for version in made:
+            self._events.timed("fold", conversation).done(of_fold, version)
         return made
 
     async def work(self, *, once: bool = False, all_tenants: bool = False) -> int:
@@ -615,14 +636,20 @@ class Memory:
         return await self._store.tokens_between(self._key(conversation), first_seq, last_seq)
 
     async def dated(
-        self, conversation: str, since: datetime, until: datetime, *, limit: int = 100
+        self,
+        conversation: str,
+        since: datetime,
+        until: datetime,
+        *,
+        first_seq: int = 0,
+        limit: int = 100,
     ) -> list[Entry]:
-        """The entries said in [since, until)."""
+        """The entries said in [since, until), by number, from `first_seq` on."""
         if since.utcoffset() is None or until.utcoffset() is None:
             raise InputError("since and until need a time zone, for example datetime.UTC")
         if not 1 <= limit <= limits.PAGE_MAX:
             raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
-        return await self._store.dated(self._key(conversation), since, until, limit)
+        return await self._store.dated(self._key(conversation), since, until, limit, first_seq)
 
     async def head(self, conversation: str) -> Head | None:
         """Where the conversation stands, or None if there is none."""
@@ -668,9 +695,12 @@ class Memory:
             raise InputError(f"tokens: {tokens} is less than 0")
         if conversation is not None:
             clean_name(conversation, "conversation")
-        return await self._recaller.recall(
-            conversation, query, limit=limit, tokens=tokens, **filters
-        )
+        with self._events.timed("recall", conversation) as told:
+            hits = await self._recaller.recall(
+                conversation, query, limit=limit, tokens=tokens, **filters
+            )
+            told.done(of_recall, hits)
+        return hits
 
     async def standalone(self, conversation: str, question: str) -> str:
         """The question with what it leaves to the conversation: what "it" or "there" stands for.
@@ -702,8 +732,7 @@ class Memory:
         most, keep = rules.max_messages_per_topic, rules.recent_message_keep
         strategy = own if own.by_topic else by_topics(max_messages=most, keep=keep)
         request = Request(budget=as_budget(budget))
-        key = self._key(conversation)
-        return await self._builder.build(key, request, strategy=summary_as_system(strategy))
+        return await self._built(conversation, request, summary_as_system(strategy))
 
     async def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
         """Every message of a topic, the active one unless given, archived or not, in order."""
@@ -814,7 +843,9 @@ class Memory:
     async def erase(self, conversation: str) -> Erased:
         """Destroy a conversation and everything derived from it; no byte is left on disk."""
         key = self._key(conversation)
-        erased = await self._store.erase(key)
+        with self._events.timed("erase", conversation) as told:
+            erased = await self._store.erase(key)
+            told.done(of_erase, erased)
         self._builder.forget(key)
         self._recaller.forget(key)
         digest.forget()

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
 from firnline.log import (
     Appended,
     Archived,
+    Card,
     Digest,
     Draft,
     Entry,
@@ -63,6 +64,21 @@ class Finding(NamedTuple):
     what: str
     state: Literal["ok", "warning", "broken"]
     detail: str
+
+
+class Pending(NamedTuple):
+    """How much is owed and under way, in all conversations of all tenants.
+
+    `owed` conversations are to be digested, the first of them since `oldest`. `making` digests are
+    in the making: `leased` of them under a lease that still runs, `stuck` for too long.
+    """
+
+    owed: int = 0
+    oldest: datetime | None = None
+    making: int = 0
+    leased: int = 0
+    stuck: int = 0
+    cards: int = 0
 
 
 # -- models and what is asked of them ---------------------------------------------------------
@@ -182,7 +198,10 @@ class Embedder(Protocol):
 
 
 class Event(NamedTuple):
-    """Something that happened, for metrics: ``context``, ``fold``, ``fold_failed``, ``turn``..."""
+    """Something that happened: ``append``, ``context``, ``fold``, ``fold_failed``, ``turn``...
+
+    Names and numbers, never a word of a message. See docs/observability.md for the list.
+    """
 
     name: str
     tenant: str
@@ -191,7 +210,7 @@ class Event(NamedTuple):
 
 
 Observer: TypeAlias = Callable[[Event], None]
-"""Is told of events as they happen; must be quick."""
+"""Is told of events as they happen; must be quick. What it raises is logged and harms nothing."""
 
 
 # -- the store --------------------------------------------------------------------------------
@@ -258,8 +277,10 @@ class Store(Protocol):
         """The entries at these sequence numbers, in order; those that do not exist are left out."""
         ...
 
-    async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
-        """Entries whose messages were said in [since, until), by sequence number."""
+    async def dated(
+        self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
+    ) -> list[Entry]:
+        """Entries from `first_seq` on whose messages were said in [since, until), by number."""
         ...
 
     async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
@@ -451,12 +472,64 @@ class Store(Protocol):
         """The conversations of a tenant, or of all, whose digesting is due, longest due first."""
         ...
 
+    async def pending(self, now: datetime, *, stuck_before: datetime, cards: str) -> Pending:
+        """What there is to do at `now`, for whoever watches the store; cheap enough for that.
+
+        Stuck is what was begun before `stuck_before`; `cards` is the kind of card that is counted.
+        """
+        ...
+
     async def settle(self, key: Key, last_seq: int) -> bool:
         """Nothing is owed any more, unless there are entries behind `last_seq`; then False."""
         ...
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """Write digests as they are into a conversation that has none: import and migration."""
+
+    # -- cards: what edges keep beside the log ------------------------------------------------
+
+    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+        """Write cards in one transaction, all or none; returns how many were written.
+
+        A card of the same tenant, kind and name is replaced, or with `absent` left as it is. A card
+        of a conversation that its tenant does not have is not written, so that nothing of an erased
+        one comes back. Each gets the store's time, whatever its `updated_at` says. Kinds and names
+        are names as conversations have; a body has up to `limits.CARD_BYTES_MAX` bytes.
+        """
+        ...
+
+    async def cards(
+        self,
+        kind: str,
+        *,
+        tenant: str | None = None,
+        names: Sequence[str] | None = None,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Card]:
+        """Cards of a kind, by tenant and name, at most `limit`.
+
+        Of these names, if any are given, that begin with `prefix` and come behind `after`. Without
+        a tenant, those of all, for work on the server's own behalf, never on a caller's; then
+        `after` is an `InputError`, for a name alone is not a place to go on from.
+        """
+        ...
+
+    async def drop_cards(
+        self,
+        kind: str,
+        tenant: str,
+        *,
+        names: Sequence[str] | None = None,
+        prefix: str | None = None,
+    ) -> int:
+        """Drop a tenant's cards of a kind by names or by prefix; returns how many there were.
+
+        ``prefix=""`` drops them all; `InputError` if neither is given. Bytes of what was dropped or
+        replaced can be left in the store's files until they are used again; `erase` leaves none.
+        """
+        ...
 
     # -- keeping ------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from firnline import limits, topics
 from firnline.assigner import Assigner
 from firnline.embedding import default_embedder, open_embedder
 from firnline.embedding.words import WordEmbedder
-from firnline.errors import FirnlineError, InputError, ModelError
+from firnline.errors import FirnlineError, InputError, ModelError, outline
 from firnline.log import Entry, Head, Hit, Key, Scope, Topic
 from firnline.protocols import ChatModel, Clock, Embedder, Progress, Store
 from firnline.recall.finding import Finder, names_of
@@ -193,7 +193,7 @@ class Recaller:
             for topic in sorted(set(found.values())):
                 await self.topics.change(key, topic, topics.used)
         except FirnlineError as error:
-            logger.warning("%s: what was used is not noted: %s", key.conversation, error)
+            logger.warning("%s: what was used is not noted: %s", key.conversation, outline(error))
 
     # -- questions ----------------------------------------------------------------------------
 
@@ -208,7 +208,7 @@ class Recaller:
             messages = topics.standalone_messages(question, entries)
             answer = (await model.complete(messages, max_tokens=200)).message.text
         except ModelError as error:
-            logger.warning("rewritten by rules, the model failed: %s", error)
+            logger.warning("rewritten by rules, the model failed: %s", outline(error))
             answer = ""
         return topics.checked(answer, question, entries, title)
 
@@ -236,7 +236,7 @@ class Recaller:
         try:
             return await self.topics.active(key)
         except FirnlineError as error:
-            logger.warning("%s: no topic for the question: %s", key.conversation, error)
+            logger.warning("%s: no topic for the question: %s", key.conversation, outline(error))
             return None
 
 

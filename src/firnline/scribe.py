@@ -17,7 +17,7 @@ from firnline.digest import OFFLINE, check, items, offline_extractor, offline_su
 from firnline.digest.marks import is_put_in
 from firnline.digest.prose import count_words
 from firnline.digest.receipt import continued, receipt
-from firnline.errors import FirnlineError, ModelError
+from firnline.errors import FirnlineError, ModelError, outline
 from firnline.log import Digest, Entry, Key
 from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
@@ -194,7 +194,7 @@ class Scribe:
             written = await _wrapped(self._extractor, brief)
         except ModelError as error:
             name = key.conversation
-            logger.warning("important data of %s is extracted by rules: %s", name, error)
+            logger.warning("important data of %s is extracted by rules: %s", name, outline(error))
             return await self._by_rules(brief)
         self._record(key, written)
         return written
@@ -218,8 +218,8 @@ class Scribe:
                 spent_tokens=first.spent_tokens + second.spent_tokens,
             )
         if _is_wrong(best.text, brief, problems):
-            why = check.complaint(problems)
-            logger.warning("%s: %s; summarised offline", key.conversation, why)
+            codes = ", ".join(sorted({problem.code for problem in problems})) or "too short"
+            logger.warning("%s: %s; summarised offline", key.conversation, codes)
             offline = await self._offline(brief)
             best = replace(best, text=offline.text, made_by=offline.made_by)
         return self._cut(best, brief)
@@ -235,7 +235,7 @@ class Scribe:
         except ModelError as error:
             if not error.retryable or not error.context.get("asked", True):
                 raise
-            logger.info("%s: asked once more after: %s", key.conversation, error)
+            logger.info("%s: asked once more after: %s", key.conversation, outline(error))
             return await self._asked(key, brief)
 
     async def _again(
@@ -246,7 +246,7 @@ class Scribe:
         try:
             return await self._asked(key, told)
         except ModelError as error:
-            logger.warning("%s: not asked again: %s", key.conversation, error)
+            logger.warning("%s: not asked again: %s", key.conversation, outline(error))
             return None
 
     def _count_call(self, key: Key) -> None:

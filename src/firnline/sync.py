@@ -184,6 +184,10 @@ class Memory:
         """Say which project a conversation belongs to, or what else to remember about it."""
         return self._run(self._memory.describe(conversation, project=project, metadata=metadata))
 
+    def branch(self, conversation: str, seq: int, name: str) -> Head:
+        """A new conversation `name` that begins with the entries 0 to `seq`, word for word."""
+        return self._run(self._memory.branch(conversation, seq, name))
+
     def save_project(self, project: Project) -> None:
         """Create a project, or replace what is known of it."""
         self._run(self._memory.save_project(project))
@@ -345,10 +349,18 @@ class Memory:
         return self._run(self._memory.tokens_between(conversation, first_seq, last_seq))
 
     def dated(
-        self, conversation: str, since: datetime, until: datetime, *, limit: int = 100
+        self,
+        conversation: str,
+        since: datetime,
+        until: datetime,
+        *,
+        first_seq: int = 0,
+        limit: int = 100,
     ) -> list[Entry]:
-        """The entries said in [since, until)."""
-        return self._run(self._memory.dated(conversation, since, until, limit=limit))
+        """The entries said in [since, until), by number, from `first_seq` on."""
+        return self._run(
+            self._memory.dated(conversation, since, until, first_seq=first_seq, limit=limit)
+        )
 
     def head(self, conversation: str) -> Head | None:
         """Where the conversation stands, or None if there is none."""

@@ -62,17 +62,12 @@ async def export(
     """Write the tenant's conversations to `path`, which appears only when it is complete."""
     _refuse_own_file(store, path)
     half_done = path.with_name(path.name + ".partial")
-    digest = hashlib.sha256()
     counts = Manifest()
     try:
         with half_done.open("wb") as file:
-            async for lines, more in _lines(store, tenant, keys):
-                await asyncio.to_thread(_write, file, digest, lines)
-                counts = _sum(counts, more)
-                if progress is not None:
-                    progress(counts.entries, 0)
-            manifest = replace(counts, sha256=digest.hexdigest())
-            file.write(_line({"manifest": _manifest_fields(manifest)}))
+            async for lines, counts in pieces(store, tenant, keys):
+                await asyncio.to_thread(file.write, lines)
+                _tell(progress, counts.entries, 0)
             file.flush()
             os.fsync(file.fileno())
         half_done.replace(path)
@@ -80,7 +75,20 @@ async def export(
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
     finally:
         half_done.unlink(missing_ok=True)
-    return manifest
+    return counts
+
+
+async def pieces(
+    store: Store, tenant: str, keys: Sequence[Key] | None
+) -> AsyncIterator[tuple[bytes, Manifest]]:
+    """An export in pieces, each with what there is so far; the last one is the manifest."""
+    counts, digest = Manifest(), hashlib.sha256()
+    async for lines, more in _lines(store, tenant, keys):
+        await asyncio.to_thread(digest.update, lines)
+        counts = _sum(counts, more)
+        yield lines, counts
+    manifest = replace(counts, sha256=digest.hexdigest())
+    yield _line({"manifest": _manifest_fields(manifest)}), manifest
 
 
 def _refuse_own_file(store: Store, path: Path) -> None:
@@ -168,11 +176,6 @@ def _entry_lines(page: Sequence[Record]) -> tuple[bytes, Manifest]:
 
 def _line(fields: dict[str, Any]) -> bytes:
     return encode_json(clean_fields(fields, "line")).encode() + b"\n"
-
-
-def _write(file: BinaryIO, digest: Any, lines: bytes) -> None:
-    digest.update(lines)
-    file.write(lines)
 
 
 def _manifest_fields(manifest: Manifest) -> dict[str, Any]:

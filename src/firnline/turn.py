@@ -16,11 +16,12 @@ from typing import Final, Protocol, TypedDict
 from firnline import limits
 from firnline.budget import Budget, BudgetLike
 from firnline.context import Context
-from firnline.errors import BudgetError, ModelError
+from firnline.errors import BudgetError, ModelError, outline
+from firnline.events import Timed, Values
 from firnline.log import Appended, Entry
 from firnline.message import Message
 from firnline.models.given import ModelLike
-from firnline.protocols import ChatModel, Completion, Event, Retriever
+from firnline.protocols import ChatModel, Completion, Retriever
 from firnline.tools import Tool, answer
 
 logger: Final = logging.getLogger("firnline.turn")
@@ -93,7 +94,7 @@ class Dialogue:
     text: str
     options: TurnOptions
     larger: ChatModel | None
-    observe: Callable[[str], None]
+    timed: Callable[[str], Timed]
 
 
 def as_system(system: str | Message | None) -> tuple[Message, ...]:
@@ -103,15 +104,28 @@ def as_system(system: str | Message | None) -> tuple[Message, ...]:
     return (Message.system(system) if isinstance(system, str) else system,)
 
 
-def turn_event(tenant: str, conversation: str, turn: Turn) -> Event:
-    """A turn as the observer is told of it."""
-    values = {
+def of_turn(turn: Turn) -> Values:
+    """A turn as the observer is told of it; no call was made for one that was answered before."""
+    return {
         "calls": turn.calls,
+        "tool_results": len(turn.tool_results),
         "prompt_tokens": turn.prompt_tokens,
         "completion_tokens": turn.completion_tokens,
         "degraded": int(bool(turn.degraded)),
+        "replayed": int(not turn.calls and not turn.degraded),
     }
-    return Event("turn", tenant, conversation, values)
+
+
+def of_completion(completion: Completion) -> Values:
+    """What a model's answer is told by."""
+    return {
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+    }
+
+
+def _of_model(model: ChatModel) -> Values:
+    return {"model": model.name}
 
 
 async def run(dialogue: Dialogue, question: Entry) -> Turn:
@@ -143,7 +157,7 @@ async def stream(
         apology = dialogue.options.get("apology")
         if apology is None or tally.context is None:
             raise
-        logger.error("the model failed: %s", error)  # noqa: TRY400 - the reason is enough
+        logger.error("the model failed: %s", outline(error))  # noqa: TRY400 - that is enough
         stored = await dialogue.append(Message.assistant(apology, metadata={"degraded": True}))
         if not whole:
             yield apology
@@ -222,7 +236,7 @@ async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel
     except BudgetError:
         if larger is None:
             raise
-    dialogue.observe("fallback")
+    dialogue.timed("fallback").done(_of_model, larger)
     return larger, await dialogue.build(Budget.of(larger.name), **request)
 
 
@@ -232,11 +246,22 @@ async def _ask(
     messages = context.to_openai(merge=True)
     schemas = [tool.to_openai() for tool in tools]
     most = dialogue.options.get("max_tokens")
-    if whole:
-        yield await model.complete(messages, tools=schemas, max_tokens=most)
-        return
-    async for item in model.stream(messages, tools=schemas, max_tokens=most):
-        yield item
+
+    def described(completion: Completion) -> Values:
+        compacted = int(context.accounting.digests > 0)
+        about = {**_of_model(model), "stream": int(not whole), "compacted": compacted}
+        return {**about, **of_completion(completion)}
+
+    with dialogue.timed("chat") as told:
+        if whole:
+            completion = await model.complete(messages, tools=schemas, max_tokens=most)
+            told.done(described, completion)
+            yield completion
+            return
+        async for item in model.stream(messages, tools=schemas, max_tokens=most):
+            if isinstance(item, Completion):
+                told.done(described, item)
+            yield item
 
 
 async def _tool_round(

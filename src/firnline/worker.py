@@ -7,6 +7,7 @@ and a lease there decides who does it. One that dies is replaced when its lease 
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -14,7 +15,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
-from firnline.errors import ConflictError, FirnlineError
+from firnline.errors import ConflictError, FirnlineError, outline
 from firnline.log import Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Clock, Store
@@ -58,7 +59,9 @@ class Worker:
     def start(self) -> None:
         """Work in the background of this event loop until `stop`."""
         if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self.run())
+            # In a context of its own: what it does is nobody's request, whoever has poked it first.
+            own = contextvars.Context()
+            self._task = asyncio.get_running_loop().create_task(self.run(), context=own)
 
     async def stop(self) -> None:
         """Stop; what is being digested is given up and stays owed."""
@@ -116,7 +119,8 @@ class Worker:
             attempt = self._failures[key] = self._failures.get(key, 0) + 1
             told = getattr(error, "context", {}).get("retry_after", 0.0)
             wait = max(self._backoff.delay(attempt), told)
-            logger.warning("%s is not digested: %s; again in %.0f s", key, error, wait)
+            why = outline(error)
+            logger.warning("%s is not digested: %s; again in %.0f s", key, why, wait)
             await self._postpone(key, wait)
             return 0
         self._failures.pop(key, None)

@@ -144,6 +144,21 @@ def test_erase_asks_first(run):
     assert run("show", "c")[0] == 3
 
 
+def test_a_branch_begins_as_another_did(run):
+    for text in ("one", "two", "three"):
+        run("append", "c", text)
+    code, out, _ = run("branch", "c", "1", "d")
+    assert (code, out) == (0, "d: 2 entries; begins as c up to entry 1 did\n")
+    assert run("show", "d")[1] == "".join(run("show", "c")[1].splitlines(keepends=True)[:2])
+    _, out, _ = run("branch", "c", "1", "d", "--json")
+    head = json.loads(out)
+    assert (head["entries"], head["metadata"]) == (2, {"branch": {"of": "c", "at": 1}})
+    code, _, err = run("branch", "c", "2", "d")
+    assert (code, "choose another name" in err) == (4, True)
+    assert run("branch", "c", "3", "e")[0] == 2
+    assert run("branch", "nothing", "0", "e")[0] == 3
+
+
 @pytest.mark.promise("round-trip")
 def test_export_import_and_backup(run):
     run("append", "c", "x")

@@ -41,6 +41,8 @@ def test_the_flow_without_await(url, tmp_path):
         assert memory.archive("c", keep=0).entries == 2
         assert memory.restore("c") == 2
         assert memory.describe("c", project="p").project == "p"
+        assert memory.branch("c", 0, "d").metadata == {"branch": {"of": "c", "at": 0}}
+        assert memory.erase("d").entries == 1
         assert memory.tokens_between("c", 0, 1) == memory.head("c").tokens
         assert len(memory.newest("c", tokens=1000)) == 2
         assert memory.check()

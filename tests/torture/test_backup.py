@@ -7,11 +7,13 @@ import pytest
 from torture_kit import TORTURE, Ledger, assert_healthy, memory_at, said, soon
 
 from firnline.errors import StoreError
+from firnline.log import Card
 
 WRITERS = 8
 PAGES_MIN = 40_000 if TORTURE else 6_000
 BACKUPS = 10 if TORTURE else 3
 PAGE = 4096
+CARD = Card(tenant="default", kind="key", name="a", body=b"kept", conversation="big")
 
 
 @pytest.mark.promise("backup-whole")
@@ -20,6 +22,7 @@ async def test_a_backup_under_load(database, tmp_path):
     ledger = Ledger()
     async with memory_at(database) as memory, memory_at(database) as other:
         await grow(memory)
+        await memory.store.put_cards([CARD])
         done = asyncio.Event()
         copies = []
         async with asyncio.TaskGroup() as group:
@@ -37,6 +40,7 @@ async def test_a_backup_under_load(database, tmp_path):
         async with memory_at(copy) as memory:
             await before.check(memory)
             assert (await memory.verify("big")).ok
+            assert [card.body for card in await memory.store.cards(CARD.kind)] == [CARD.body]
             await assert_healthy(memory)
     assert not list(tmp_path.glob("*.partial"))
 

@@ -7,6 +7,7 @@ from cells import cells, leaf_pages
 from torture_kit import TORTURE, memory_at, soon
 
 from firnline.errors import StoreCorrupt, StoreError
+from firnline.log import Card
 from firnline.message import Message, ToolCall
 
 LIVE = 6
@@ -166,3 +167,88 @@ async def test_no_flipped_byte_of_a_page_is_served(intact, tmp_path, rng, table)
             found = await copies.flip(at, 1 << rng.randrange(8))
             wrong.extend(f"byte {at - offset} of the page at {offset}: {w}" for w in found.wrong)
     assert not wrong, f"{len(wrong)} problems:\n" + "\n".join(wrong[:WRONG_SHOWN])
+
+
+@pytest.fixture
+async def carded(database):
+    """A closed database with cards: of a conversation and of none, of a tenant and of none."""
+    about = [("", "key", None), ("default", "key", None), ("default", "draft", "glacier")]
+    cards = [
+        Card(tenant=tenant, kind=kind, name=f"{i}{kind}", body=b"firn %d" % i, conversation=of)
+        for i, (tenant, kind, of) in enumerate(about * 2)
+    ]
+    async with memory_at(database) as memory:
+        await memory.append("glacier", messages()[0])
+        assert await memory.store.put_cards(cards) == len(cards)
+        truth = {kind: await memory.store.cards(kind) for kind in ("key", "draft")}
+    return database, truth
+
+
+async def cards_of(path, truth):
+    """Whether the damage is noticed by the thorough check, and what is served that is not true."""
+    noticed, wrong = False, []
+    try:
+        async with memory_at(path, read_only=True) as memory:
+            for kind, cards in truth.items():
+                try:
+                    found = await soon(memory.store.cards(kind))
+                    wrong += [f"{card} was served" for card in found if card not in cards]
+                except StoreCorrupt:
+                    noticed = True
+            checked = await memory.check(thorough=True)
+            noticed |= any(finding.state == "broken" for finding in checked)
+    except StoreCorrupt:
+        noticed = True
+    return noticed, wrong
+
+
+@pytest.mark.promise("byte-exact")
+@pytest.mark.promise("tamper-evident")
+async def test_every_flipped_byte_of_a_card_is_found(carded, tmp_path, rng):
+    path, truth = carded
+    assert await cards_of(path, truth) == (False, [])
+    ((offset, size),) = leaf_pages(path, "card")
+    data, copy, wrong = path.read_bytes(), tmp_path / "damaged.db", []
+    start = offset + int.from_bytes(data[offset + 5 : offset + 7], "big")  # where its rows begin
+    for at in range(start, offset + size):
+        for mask in {1, *masks(rng)}:  # by the lowest bit, a text becomes other bytes
+            copy.write_bytes(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
+            noticed, served = await cards_of(copy, truth)
+            if served or not noticed:
+                wrong.append(f"byte {at - offset} ^ {mask:#04x}: {served or 'not noticed'}")
+    assert not wrong, f"{len(wrong)} flips:\n" + "\n".join(wrong[:WRONG_SHOWN])
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE card SET body = 'firm'",
+        "UPDATE card SET kind = 'key' WHERE kind = 'draft'",
+        "UPDATE card SET tenant = 'evil' WHERE tenant = 'default'",
+        "UPDATE card SET name = name || 'x'",
+        "UPDATE card SET updated_at = updated_at + 1",
+        "UPDATE card SET updated_at = 1 << 62",
+        "UPDATE card SET conversation = 99 WHERE kind = 'draft'",
+        "UPDATE card SET conversation = NULL WHERE kind = 'draft'",
+        "UPDATE card SET conversation = 1 WHERE kind = 'key'",
+        "UPDATE card SET checksum = x''",
+        "UPDATE conversation SET name = 'valley'",
+        "UPDATE card SET body = (SELECT body FROM card WHERE name = '0key') WHERE name = '1key'",
+    ],
+)
+async def test_a_changed_card_is_not_served(carded, change):
+    path, truth = carded
+    async with memory_at(path) as memory:
+        await memory.store._write(lambda con: con.execute(change.replace("'firm'", "x'00'")).get)
+        raised = []
+        for kind in truth:
+            try:
+                await memory.store.cards(kind)
+            except StoreCorrupt as error:
+                raised.append(error)
+        assert raised
+        (about,) = [item for item in await memory.check(thorough=True) if item.what == "cards"]
+        assert about.state == "broken"
+        (quick,) = [item for item in await memory.check() if item.what == "cards"]
+        assert (quick.state, quick.detail) == ("ok", "6")

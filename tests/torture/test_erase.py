@@ -16,7 +16,7 @@ from faulty_disk import DISK_FULL, FaultyDisk
 from torture_kit import SCRIPTS, TORTURE, Script, assert_healthy, memory_at, said, soon
 
 from firnline.errors import ConflictError, StoreError, UnknownConversation
-from firnline.log import Digest, Key
+from firnline.log import Card, Digest, Key
 from firnline.memory import DEFAULT_TENANT
 from firnline.message import Message, Part, ToolCall
 
@@ -66,6 +66,19 @@ class Talk:
         await store.describe(key, strategy={self.word(): self.word()})
         await store.pin(key, 0)
         await store.owe(key, NOW)
+        await store.put_cards([self.card(f"{self.word()} replaced")])
+        await store.put_cards([self.card(self.word()) for _ in range(2)])
+        # Longer than a page, so that it goes on in others.
+        await store.put_cards([self.card(f"{'filler ' * 2000}{self.word()}")])
+
+    def card(self, text):
+        return Card(
+            tenant=DEFAULT_TENANT,
+            kind="draft",
+            name=f"{self.name}/{self.rng.randrange(2)}",
+            body=text.encode(),
+            conversation=self.name,
+        )
 
     async def digest(self, store):
         lease = await store.lease(Key(DEFAULT_TENANT, self.name), self.word(), 60)
@@ -133,6 +146,8 @@ async def test_nothing_is_left(database, tmp_path, rng, temporary_files):
         assert {key.conversation for key in owed} == {talk.name for talk in kept}
         pins = await memory.store._read(lambda con: con.execute("SELECT count(*) FROM pin").get)
         assert pins == len(kept), "one of each"
+        cards = await memory.store.cards("draft", tenant=DEFAULT_TENANT, limit=10 * len(talks))
+        assert {card.conversation for card in cards} == {talk.name for talk in kept}
         await assert_healthy(memory)
         backup = tmp_path / "backup" / "copy.db"
         backup.parent.mkdir()

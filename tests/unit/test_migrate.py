@@ -10,9 +10,11 @@ import apsw
 import pytest
 
 from firnline.errors import StoreError, StoreReadOnly, StoreTooNew
+from firnline.log import Card, genesis
 from firnline.store import SqliteStore
 from firnline.store.sqlite import migrate
 from firnline.store.sqlite.connection import PRAGMAS, Place, connect
+from firnline.testing.drafts import KEY
 
 pytestmark = pytest.mark.promise("typed-failure")
 
@@ -33,6 +35,33 @@ def test_all_migrations_together_are_the_schema(tmp_path):
     schema = resources.files("firnline").joinpath("store/sqlite/schema.sql").read_text()
     at_once.execute(schema)
     assert _schema(stepwise) == _schema(at_once)
+
+
+async def test_a_store_of_an_older_firnline_is_brought_up_to_date(tmp_path):
+    """With all that is in it; what came later is empty, and can be used."""
+    path = tmp_path / "x.db"
+    older = {number: sql for number, sql in migrate.shipped().items() if number <= 2}
+    with closing(connect(Place(path), writer=True)) as connection:
+        assert migrate.migrate(connection, older) == 2
+        start = genesis(KEY)
+        connection.execute(
+            "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at)"
+            " VALUES (?, ?, ?, ?, 0, 0)",
+            (*KEY, start, start),
+        )
+    reader = SqliteStore(path, read_only=True)
+    await reader.open()
+    assert not [finding for finding in await reader.check() if finding.state == "broken"]
+    await reader.close()
+    store = SqliteStore(path)
+    await store.open()
+    card = Card(tenant=KEY.tenant, kind="draft", name="a", conversation=KEY.conversation)
+    assert await store.cards("draft") == []
+    assert await store.put_cards([card]) == 1
+    assert [head.conversation for head in await store.conversations(KEY.tenant)] == ["ticket-42"]
+    await store.close()
+    with closing(apsw.Connection(str(path))) as look:
+        assert look.execute("PRAGMA user_version").get == max(migrate.shipped())
 
 
 def test_each_is_applied_once_and_in_one_transaction(tmp_path):

@@ -1,4 +1,4 @@
-"""The commands of the log: add to it, show it, verify it."""
+"""The commands of the log: add to it, show it, branch it, verify it."""
 
 from __future__ import annotations
 
@@ -81,6 +81,16 @@ def _conversations(options: argparse.Namespace) -> None:
         print("No conversations yet. Try: firnline append hello 'My first message'")
 
 
+def _branch(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        head = memory.branch(options.conversation, options.seq, options.name)
+    if options.json:
+        print_json(head_json(head))
+    else:
+        whence = f"{options.conversation} up to entry {options.seq}"
+        print(plain(f"{head.conversation}: {head.entries:,} entries; begins as {whence} did"))
+
+
 def _verify(options: argparse.Namespace) -> int:
     damaged = 0
     if options.anchor and len(options.conversations) != 1:
@@ -123,6 +133,11 @@ def add(command: Command) -> None:
 
     conversations = command("conversations", _conversations, "List the conversations.")
     conversations.add_argument("--project", help="only those of this project")
+
+    branch = command("branch", _branch, "Begin a new conversation as another one began.")
+    branch.add_argument("conversation")
+    branch.add_argument("seq", type=int, help="the last entry that both have")
+    branch.add_argument("name", help="what the new conversation is called")
 
     verify = command("verify", _verify, "Derive every hash again.", "conversations")
     verify.add_argument("conversations", nargs="*", help="which ones; without any, all")

@@ -30,13 +30,15 @@ def open_memory(options: argparse.Namespace, *, create: bool = False) -> Memory:
 def with_memory(
     options: argparse.Namespace,
     work: Callable[[asynchronous.Memory], Awaitable[T]],
+    *,
+    create: bool = False,
     **more: Unpack[MemoryOptions],
 ) -> T:
-    """What `work` returns for the memory that is meant.
+    """What `work` returns for the memory that is meant; see `open_memory` for `create`.
 
     For what may take long: Ctrl-C cancels it, so that it can give its lease back.
     """
-    _check_store(options)
+    _check_store(options, create=create)
     model = _writer(options)
 
     async def run() -> T:

@@ -11,7 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from firnline import __version__
-from firnline.cli import bench, contexts, digests, keeping, log, recalling, working
+from firnline.cli import (
+    bench,
+    contexts,
+    digests,
+    keeping,
+    log,
+    mcp,
+    recalling,
+    serving,
+    working,
+)
 from firnline.cli.grammar import shared_options
 from firnline.errors import (
     BudgetError,
@@ -122,6 +132,6 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run, words=words)
         return added
 
-    for topic in (log, contexts, recalling, digests, working, keeping, bench):
+    for topic in (log, contexts, recalling, digests, working, serving, mcp, keeping, bench):
         topic.add(command)
     return parser

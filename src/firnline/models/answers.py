@@ -128,6 +128,21 @@ class Pieces:
         """The text that has arrived so far."""
         return "".join(self._texts.get("content", ()))
 
+    def fields(self) -> dict[str, Any]:
+        """The fields of the message so far."""
+        texts: dict[str, Any] = {key: "".join(texts) for key, texts in self._texts.items()}
+        return {**texts, "tool_calls": self._calls} if self._calls else texts
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the answer ended; empty while it has not."""
+        return self._finish_reason
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What the answer cost, by the provider's own count."""
+        return self._usage if isinstance(self._usage, dict) else {}
+
     def take(self, data: str) -> str:
         """Take one event's data; returns the text it adds. `ModelError` if it is an error."""
         if data.strip() == "[DONE]":
@@ -146,11 +161,8 @@ class Pieces:
         """The whole answer; `ModelError` if the stream ended before the answer did."""
         if not self.done and not self._finish_reason:
             raise ModelError("the model's answer broke off", code="cut", partial=self.text)
-        fields: dict[str, Any] = {key: "".join(texts) for key, texts in self._texts.items()}
         finish_reason = self._finish_reason or "stop"
-        return _complete(
-            {**fields, "tool_calls": self._calls}, finish_reason, self._model, self._usage
-        )
+        return _complete(self.fields(), finish_reason, self._model, self._usage)
 
     def _add(self, delta: Mapping[str, Any]) -> str:
         for key, value in delta.items():

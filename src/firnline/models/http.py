@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from firnline.errors import ModelError
 from firnline.models.answers import Pieces, read_completion
 from firnline.models.endpoint import Body, Endpoint, Passing
+from firnline.models.events import events
 from firnline.models.structured import RUNGS, climb_down
 from firnline.protocols import Completion
 
@@ -67,9 +68,9 @@ class HttpModel(Endpoint):
         try:
             # Some endpoints do not stream, or not their errors: then the body is one event.
             is_json = response.headers.get("content-type", "").startswith("application/json")
-            read = _whole_body if is_json else _events
-            async with aclosing(read(self._pieces(response, deadline))) as events:
-                async for data in events:
+            read = _whole_body if is_json else events
+            async with aclosing(read(self._pieces(response, deadline))) as arriving:
+                async for data in arriving:
                     if text := pieces.take(data):
                         yield text
                     if pieces.done:
@@ -112,20 +113,3 @@ class HttpModel(Endpoint):
 
 async def _whole_body(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
     yield b"".join([piece async for piece in pieces]).decode(errors="replace")
-
-
-async def _events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
-    """The data of server-sent events. Lines end with LF or CRLF only: JSON may hold the others."""
-    rest, data = b"", list[str]()
-    async with aclosing(pieces):
-        async for piece in pieces:
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                name, _, value = line.rstrip(b"\r").decode(errors="replace").partition(":")
-                if name == "data":
-                    data.append(value.removeprefix(" "))
-                elif data and not name and not value:
-                    yield "\n".join(data)
-                    data = []
-    if data:
-        yield "\n".join(data)

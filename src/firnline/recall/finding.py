@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from firnline import limits
-from firnline.errors import FirnlineError
+from firnline.errors import FirnlineError, outline
 from firnline.log import Entry, Hit, Key, Scope
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
@@ -155,8 +155,7 @@ class Finder:
                 (vector,) = await self._embedder.embed([question[: limits.PASSAGE_CHARS]])
         except (FirnlineError, TimeoutError) as error:
             self._breaker.failed()
-            why = str(error) or f"no answer in {limits.EMBED_SECONDS:g} s"
-            logger.warning("search by words alone, the embedder failed: %s", why)
+            logger.warning("search by words alone, the embedder failed: %s", outline(error))
             return None
         self._breaker.succeeded()
         return vector

@@ -16,6 +16,7 @@ from firnline.errors import ConflictError, InputError, StoreError, UnknownConver
 from firnline.log import (
     Appended,
     Archived,
+    Card,
     Digest,
     Draft,
     Entry,
@@ -33,7 +34,8 @@ from firnline.log import (
     genesis,
 )
 from firnline.message import decode, utc_now
-from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Progress, Vector
+from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
+from firnline.store.cards import Asked, asked, check_card, dropped
 from firnline.store.digests import (
     abandoned,
     check_finish,
@@ -77,6 +79,7 @@ class RamStore:
         self._clock = clock
         self._conversations: dict[Key, _Conversation] = {}
         self._projects: dict[str, dict[str, Project]] = {}
+        self._cards: dict[tuple[str, str, str], Card] = {}  # by kind, tenant and name
         self._fence = 0
         self._open = False
 
@@ -183,9 +186,11 @@ class RamStore:
         there = sorted({seq for seq in seqs if found and 0 <= seq < len(found.records)})
         return [self._span(key, found, seq, seq)[0] for seq in there] if found else []
 
-    async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
+    async def dated(
+        self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
+    ) -> list[Entry]:
         """See `Store.dated`."""
-        entries = await self.read(key)
+        entries = await self.read(key, max(first_seq, 0))
         within = [
             entry
             for entry in entries
@@ -472,6 +477,25 @@ class RamStore:
         longest_first = sorted(due, key=lambda item: item[0])
         return [key for at, key in longest_first if at <= now][: max(limit, 0)]
 
+    async def pending(self, now: datetime, *, stuck_before: datetime, cards: str) -> Pending:
+        """See `Store.pending`."""
+        known = self._conversations.values()
+        owed = [found.owed_at for found in known if found.owed_at is not None]
+        making = [
+            (item.created_at, found.lease_until)
+            for found in known
+            for item, _ in found.digests.values()
+            if item.status == "processing"
+        ]
+        return Pending(
+            owed=len(owed),
+            oldest=min(owed, default=None),
+            making=len(making),
+            leased=sum(until is not None and until > now for _, until in making),
+            stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
+            cards=sum(kind == cards for kind, _, _ in self._cards),
+        )
+
     async def settle(self, key: Key, last_seq: int) -> bool:
         """See `Store.settle`."""
         found = self._find(key)
@@ -480,6 +504,57 @@ class RamStore:
         if found:
             found.owed_at = None
         return True
+
+    # -- cards --------------------------------------------------------------------------------
+
+    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+        """See `Store.put_cards`."""
+        for card in cards:
+            check_card(card)
+        written, now = 0, self._clock()
+        for card in cards:
+            key, at = Key(card.tenant, card.conversation or ""), (card.kind, card.tenant, card.name)
+            there = self._find(key) is not None or card.conversation is None
+            if there and not (absent and at in self._cards):
+                self._cards[at] = replace(card, updated_at=now)
+                written += 1
+        return written
+
+    async def cards(
+        self,
+        kind: str,
+        *,
+        tenant: str | None = None,
+        names: Sequence[str] | None = None,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Card]:
+        """See `Store.cards`."""
+        wanted = asked(kind, tenant, names, prefix, after)
+        return [self._cards[at] for at in self._asked(wanted)[: max(limit, 0)]]
+
+    def _asked(self, wanted: Asked) -> list[tuple[str, str, str]]:
+        """Where the cards are that are meant, in their order."""
+        if not self._open:
+            raise StoreError("the store is not open")
+        found = [at for at, card in self._cards.items() if wanted.has(card)]
+        return sorted(found, key=lambda at: (at[1].encode(), at[2].encode()))
+
+    async def drop_cards(
+        self,
+        kind: str,
+        tenant: str,
+        *,
+        names: Sequence[str] | None = None,
+        prefix: str | None = None,
+    ) -> int:
+        """See `Store.drop_cards`."""
+        unwanted = dropped(kind, tenant, names, prefix)
+        gone = self._asked(unwanted)
+        for at in gone:
+            del self._cards[at]
+        return len(gone)
 
     # -- keeping ------------------------------------------------------------------------------
 
@@ -508,6 +583,8 @@ class RamStore:
         found = self._must_find(key)
         head = _head(key, found)
         del self._conversations[key]
+        kept = self._cards.items()
+        self._cards = {at: c for at, c in kept if (c.tenant, c.conversation) != key}
         about = head.tokens, head.hash, self._clock()
         return Erased(key.conversation, head.entries, len(found.digests), 0, *about)
 

@@ -7,6 +7,7 @@ store or a model, so it can be changed at any time and tested without either.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any, Final
 
 from firnline.errors import InputError
@@ -33,13 +34,33 @@ STRATEGIES: Final[Mapping[str, Callable[..., Strategy]]] = {
     made.__name__: made for made in (layered, progressive, project, topics, window, rolling)
 }
 """The strategies by name."""
+_NUMBER_MAX: Final = 1_000_000_000
 
 
 def strategy(name: str, parameters: Mapping[str, Any] | None = None) -> Strategy:
     """The strategy called `name` with these parameters, as it is stored with a conversation."""
     if name not in STRATEGIES:
         raise InputError(f"strategy: {name!r} is none of {', '.join(STRATEGIES)}")
+    made, given = STRATEGIES[name], dict(parameters or {})
+    for known in signature(made).parameters.values():
+        value = given.get(known.name, known.default)
+        if not _fits(value, known.default):
+            raise InputError(f"strategy {name}: {known.name} is to be like {known.default!r}")
     try:
-        return STRATEGIES[name](**dict(parameters or {}))
+        return made(**given)
     except TypeError as error:
         raise InputError(f"strategy {name}: {error}") from error
+
+
+def _fits(value: object, default: object) -> bool:
+    """Whether a value can stand for the default: what does not would fail later, in a plan."""
+    if isinstance(default, tuple):
+        if not isinstance(value, list | tuple) or len(value) != len(default):
+            return False
+        return all(_fits(item, like) for item, like in zip(value, default, strict=True))
+    if isinstance(default, bool) or isinstance(value, bool):
+        return isinstance(default, bool) and isinstance(value, bool)
+    if isinstance(default, int | float):
+        whole = isinstance(default, int)
+        return isinstance(value, int if whole else int | float) and 0 <= value <= _NUMBER_MAX
+    return isinstance(value, type(default))

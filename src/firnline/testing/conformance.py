@@ -19,6 +19,7 @@ from firnline.proof import Audit
 from firnline.protocols import Clock, Store
 from firnline.testing.digesting import DigestingConformance, reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
+from firnline.testing.keeping import KeepingConformance
 from firnline.testing.viewing import ViewingConformance
 from firnline.text import Json
 
@@ -50,7 +51,7 @@ QUERIES: Final = (
 HERE: Final = Scope(conversation=KEY.conversation)
 
 
-class StoreConformance(DigestingConformance, ViewingConformance):
+class StoreConformance(DigestingConformance, ViewingConformance, KeepingConformance):
     """Subclass it and give `make_store`; pytest then runs every test against your store."""
 
     def make_store(self, folder: Path, clock: Clock) -> Store:
@@ -257,15 +258,19 @@ class StoreConformance(DigestingConformance, ViewingConformance):
         await store.append(KEY, [draft(str(m), minute=m) for m in minutes])
         await store.append(OTHER, [draft("other", minute=5)])
 
-        async def found(since: int, until: int, limit: int = 10) -> list[str]:
+        async def found(since: int, until: int, limit: int = 10, first: int = 0) -> list[str]:
             start, end = START + timedelta(minutes=since), START + timedelta(minutes=until)
-            return [entry.message.text for entry in await store.dated(KEY, start, end, limit)]
+            entries = await store.dated(KEY, start, end, limit, first)
+            return [entry.message.text for entry in entries]
 
         for _ in range(2):
             assert await found(1, 7) == ["5", "1", "1"]
             assert await found(1, 8) == ["5", "1", "1", "7"]
             assert await found(9, 9) == []
             assert await found(0, 99, limit=2) == ["5", "1"]
+            assert await found(0, 99, limit=2, first=2) == ["9", "1"]
+            assert await found(1, 7, first=2) == ["1"]
+            assert await found(0, 99, first=5) == []
             await store.archive(KEY, 1, 3)
 
     # -- tenants ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from firnline.errors import FirnlineError
-from firnline.log import Digest, Idempotency, Key, Lease
+from firnline.log import Card, Digest, Idempotency, Key, Lease
 from firnline.message import Message
 from firnline.proof import Audit
 from firnline.protocols import Clock, Store
@@ -33,6 +33,15 @@ _MESSAGES = st.builds(
     metadata=st.dictionaries(st.text("ab", max_size=2), st.integers(), max_size=2),
 )
 _SEQS = st.integers(-1, 25)
+_CARD_NAMES = st.sampled_from(["", "a", "ab", "b", "é"])
+_CARDS = st.builds(
+    Card,
+    tenant=st.sampled_from(["", "a", "b"]),
+    kind=st.sampled_from("kl"),
+    name=_CARD_NAMES,
+    body=st.binary(max_size=3),
+    conversation=st.sampled_from([None, "x", "y", "z"]),
+)
 
 
 def store_machine(make_store: MakeStore) -> type[RuleBasedStateMachine]:
@@ -145,7 +154,9 @@ class _StoreMachine(RuleBasedStateMachine):
 
     @rule(minute=st.integers(0, 3), limit=st.integers(0, 5))
     def owed(self, minute: int, limit: int) -> None:
-        self._both(lambda s: s.owed(START + timedelta(minutes=minute), limit))
+        now = START + timedelta(minutes=minute)
+        self._both(lambda s: s.owed(now, limit))
+        self._both(lambda s: s.pending(now, stuck_before=now, cards="k"))
 
     @rule(key=_KEYS)
     def erase(self, key: Key) -> None:
@@ -209,6 +220,28 @@ class _StoreMachine(RuleBasedStateMachine):
             leases = data.draw(st.sampled_from(self._leases))
             self._both(lambda s: s.release(leases[s]))
 
+    @rule(cards=st.lists(_CARDS, max_size=4), absent=st.booleans())
+    def put_cards(self, cards: list[Card], absent: bool) -> None:
+        self._both(lambda s: s.put_cards(cards, absent=absent))
+
+    @rule(
+        tenant=st.sampled_from([None, "", "a", "b"]),
+        names=st.one_of(st.none(), st.lists(_CARD_NAMES, max_size=3)),
+        prefix=_CARD_NAMES,
+        after=_CARD_NAMES,
+        limit=st.integers(0, 5),
+    )
+    def cards(self, tenant: str | None, names: list[str] | None, **given: Any) -> None:
+        self._both(lambda s: s.cards("k", tenant=tenant, names=names, **given))
+
+    @rule(
+        tenant=st.sampled_from(["", "a", "b"]),
+        names=st.one_of(st.none(), st.lists(_CARD_NAMES, max_size=3)),
+        prefix=st.one_of(st.none(), _CARD_NAMES),
+    )
+    def drop_cards(self, tenant: str, names: list[str] | None, prefix: str | None) -> None:
+        self._both(lambda s: s.drop_cards("k", tenant, names=names, prefix=prefix))
+
     @rule()
     def reopen(self) -> None:
         if not isinstance(self._store, RamStore):
@@ -220,7 +253,9 @@ class _StoreMachine(RuleBasedStateMachine):
                 leases[self._store] = leases.pop(before)
 
     @invariant()
-    def heads_pins_digests_and_chains_agree(self) -> None:
+    def heads_pins_digests_cards_and_chains_agree(self) -> None:
+        for kind in "kl":
+            self._both(lambda s, k=kind: s.cards(k))  # type: ignore[misc]
         for tenant in "ab":
             heads = self._both(lambda s, t=tenant: s.conversations(t))  # type: ignore[misc]
             for head in heads:

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 import apsw
 
+from firnline.errors import StoreCorrupt
 from firnline.log import Key
-from firnline.message import microseconds
+from firnline.message import from_microseconds, microseconds
+from firnline.protocols import Pending
+from firnline.store.digests import decode_digest
 from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
+
+_WATCHED_MAX: Final = 10_000
 
 
 def owe(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool) -> None:
@@ -29,6 +36,41 @@ def owed(connection: apsw.Connection, now: datetime, limit: int, tenant: str | N
         (microseconds(now), max(limit, 0), tenant),
     )
     return [Key(*row) for row in rows]
+
+
+def pending(
+    connection: apsw.Connection, now: datetime, stuck_before: datetime, cards: str
+) -> Pending:
+    """What is owed and under way: counted in indexes that hold only that."""
+    owed, oldest = one(
+        connection,
+        "SELECT count(*), min(owed_at) FROM conversation INDEXED BY conversation_owed"
+        " WHERE owed_at IS NOT NULL",
+    )
+    until = "SELECT lease_until FROM conversation WHERE id = digest.id >> 32"
+    rows = connection.execute(
+        f"SELECT CAST(body AS BLOB), ({until}) FROM digest INDEXED BY digest_processing"  # noqa: S608
+        " WHERE status = 'processing' LIMIT ?",
+        (_WATCHED_MAX,),
+    )
+    making = [(_begun(body), lease) for body, lease in rows]
+    (kept,) = one(connection, "SELECT count(*) FROM card WHERE kind = ?", (cards,))
+    return Pending(
+        owed=owed,
+        oldest=None if oldest is None else from_microseconds(oldest),
+        making=len(making),
+        leased=sum(lease is not None and lease > microseconds(now) for _, lease in making),
+        stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
+        cards=kept,
+    )
+
+
+def _begun(body: bytes) -> datetime | None:
+    """When a digest was begun; unknown if it cannot be read, which is not told here."""
+    try:
+        return decode_digest(body).created_at
+    except StoreCorrupt:
+        return None
 
 
 def settle(connection: apsw.Connection, key: Key, last_seq: int) -> bool:

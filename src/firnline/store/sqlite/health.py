@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from firnline.protocols import Finding
-from firnline.store.sqlite import erase, migrate
+from firnline.store.sqlite import cards, erase, migrate
 from firnline.store.sqlite.connection import PRAGMAS, Place, one
 
 _ROOM_MIN = 64 * 1024 * 1024
@@ -35,6 +35,7 @@ def check(connection: apsw.Connection, place: Place, *, thorough: bool) -> list[
         _settings(connection, place),
         _pages(connection, thorough=thorough),
         _index(connection),
+        _cards(connection, thorough=thorough),
         _erasures(connection),
         _room(place.path),
         _write_ahead_log(place.path),
@@ -69,6 +70,16 @@ def _index(connection: apsw.Connection) -> Finding:
         detail = f"{indexed:,} by word and {dated:,} by date of {entries:,}; use --rebuild-index"
         return Finding("search index", "broken", detail)
     return Finding("search index", "ok", f"{indexed:,} entries, {waiting:,} waiting")
+
+
+def _cards(connection: apsw.Connection, *, thorough: bool) -> Finding:
+    if not one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'card'"):
+        return Finding("cards", "ok", "none; the schema is older")
+    (count,) = one(connection, "SELECT count(*) FROM card")
+    damaged = list(cards.damaged(connection)) if thorough else []
+    if damaged:
+        return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
+    return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")
 
 
 def _erasures(connection: apsw.Connection) -> Finding:

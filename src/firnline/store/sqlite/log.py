@@ -388,12 +388,18 @@ def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
 
 
 def dated(
-    connection: apsw.Connection, found: Found, since: datetime, until: datetime, limit: int
+    connection: apsw.Connection,
+    found: Found,
+    since: datetime,
+    until: datetime,
+    limit: int,
+    first_seq: int = 0,
 ) -> list[Entry]:
     """The entries said in [since, until), as far as the views of the log have come."""
     rows = connection.execute(
-        "SELECT seq FROM said WHERE conversation = ? AND at >= ? AND at < ? ORDER BY seq LIMIT ?",
-        (found.id, microseconds(since), microseconds(until), max(limit, 0)),
+        "SELECT seq FROM said WHERE conversation = ? AND at >= ? AND at < ? AND seq >= ? "
+        "ORDER BY seq LIMIT ?",
+        (found.id, microseconds(since), microseconds(until), first_seq, max(limit, 0)),
     )
     return at(connection, found, [seq for (seq,) in rows])
 

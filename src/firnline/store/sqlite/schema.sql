@@ -160,3 +160,19 @@ CREATE TABLE vector (
     body     BLOB NOT NULL,
     PRIMARY KEY (embedder, id, part)
 ) STRICT, WITHOUT ROWID;
+
+-- Cards: small named values that edges keep beside the log, such as API keys or drafts of answers.
+-- `tenant` is empty for what belongs to none; `checksum` is of the row's other columns.
+CREATE TABLE card (
+    kind         TEXT NOT NULL,
+    tenant       TEXT NOT NULL,
+    name         TEXT NOT NULL,
+    conversation INTEGER,
+    updated_at   INTEGER NOT NULL,
+    checksum     BLOB NOT NULL,
+    body         BLOB NOT NULL,
+    PRIMARY KEY (kind, tenant, name)
+) STRICT, WITHOUT ROWID;
+
+-- What an erased conversation takes along.
+CREATE INDEX card_conversation ON card (conversation) WHERE conversation IS NOT NULL;

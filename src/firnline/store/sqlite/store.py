@@ -25,6 +25,7 @@ from firnline.errors import (
 from firnline.log import (
     Appended,
     Archived,
+    Card,
     Digest,
     Draft,
     Entry,
@@ -40,7 +41,8 @@ from firnline.log import (
     Topic,
 )
 from firnline.message import microseconds, utc_now
-from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Progress, Vector
+from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
+from firnline.store.cards import asked, check_card, dropped
 from firnline.store.digests import check_seconds
 from firnline.store.sqlite import (
     archive,
@@ -57,6 +59,7 @@ from firnline.store.sqlite import (
     projects,
     search,
 )
+from firnline.store.sqlite import cards as cards_
 from firnline.store.sqlite.connection import Place, check_filesystem, check_library
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
@@ -225,12 +228,15 @@ class SqliteStore:
 
         return await self._read(_with_found(key, work, []))
 
-    async def dated(self, key: Key, since: datetime, until: datetime, limit: int) -> list[Entry]:
+    async def dated(
+        self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
+    ) -> list[Entry]:
         """See `Store.dated`."""
         if not self._place.read_only:
             await self._catch_up(*key)
+        asked = since, until, limit, first_seq
         return await self._read(
-            _with_found(key, lambda con, found: log.dated(con, found, since, until, limit), [])
+            _with_found(key, lambda con, found: log.dated(con, found, *asked), [])
         )
 
     async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
@@ -440,9 +446,50 @@ class SqliteStore:
         """See `Store.owed`."""
         return await self._read(lambda con: debt.owed(con, now, limit, tenant))
 
+    async def pending(self, now: datetime, *, stuck_before: datetime, cards: str) -> Pending:
+        """See `Store.pending`."""
+        return await self._read(lambda con: debt.pending(con, now, stuck_before, cards))
+
     async def settle(self, key: Key, last_seq: int) -> bool:
         """See `Store.settle`."""
         return await self._change(lambda con: debt.settle(con, key, last_seq))
+
+    # -- cards --------------------------------------------------------------------------------
+
+    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+        """See `Store.put_cards`."""
+        for card in cards:
+            check_card(card)
+        now = microseconds(self._clock())
+        return await self._write(
+            lambda con: cards_.put(con, self._heads, cards, now, absent=absent)
+        )
+
+    async def cards(
+        self,
+        kind: str,
+        *,
+        tenant: str | None = None,
+        names: Sequence[str] | None = None,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Card]:
+        """See `Store.cards`."""
+        wanted = asked(kind, tenant, names, prefix, after)
+        return await self._read(lambda con: cards_.chosen(con, wanted, limit))
+
+    async def drop_cards(
+        self,
+        kind: str,
+        tenant: str,
+        *,
+        names: Sequence[str] | None = None,
+        prefix: str | None = None,
+    ) -> int:
+        """See `Store.drop_cards`."""
+        unwanted = dropped(kind, tenant, names, prefix)
+        return await self._write(lambda con: cards_.drop(con, unwanted))
 
     # -- keeping ------------------------------------------------------------------------------
 

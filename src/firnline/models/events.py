@@ -1,0 +1,23 @@
+"""Server-sent events, as they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+
+async def events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
+    """The data of server-sent events. Lines end with LF or CRLF only: JSON may hold the others."""
+    rest, data = b"", list[str]()
+    async with aclosing(pieces):
+        async for piece in pieces:
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                name, _, value = line.rstrip(b"\r").decode(errors="replace").partition(":")
+                if name == "data":
+                    data.append(value.removeprefix(" "))
+                elif data and not name and not value:
+                    yield "\n".join(data)
+                    data = []
+    if data:
+        yield "\n".join(data)

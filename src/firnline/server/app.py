@@ -1,0 +1,143 @@
+"""The application: its parts, its routes, its beginning and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from fastapi import FastAPI
+from pydantic import SecretStr
+from starlette.middleware import Middleware
+
+from firnline import __version__
+from firnline.errors import StoreUnavailable
+from firnline.keys import Keys
+from firnline.models import open_model
+from firnline.options import MemoryOptions
+from firnline.protocols import ChatModel
+from firnline.server import health, problems, rest
+from firnline.server.drafts import Drafts
+from firnline.server.gate import Gate
+from firnline.server.pace import Pace
+from firnline.server.parts import Parts
+from firnline.server.proxy import chat, relay
+from firnline.server.proxy.upstream import Upstream
+from firnline.server.settings import Settings
+from firnline.server.streams import Streams
+from firnline.server.tenants import Tenants
+from firnline.store import open_store
+from firnline.strategies import strategy as strategy_named
+
+logger: Final = logging.getLogger("firnline.server")
+
+_AGAIN_SECONDS: Final = 1.0
+_DESCRIPTION: Final = """The conversation memory that can prove it lost nothing.
+
+Every message is kept, every summary is reversible, every context fits its budget. Errors are
+problems of RFC 9457; lists are paged with `cursor`; a write with an `Idempotency-Key` may be
+repeated safely.
+"""
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The server's application; nothing is opened before it starts."""
+    parts = parts_for(settings)
+    app = FastAPI(
+        title="Firnline",
+        version=__version__,
+        description=_DESCRIPTION,
+        lifespan=_life,
+        middleware=[Middleware(Gate, parts=parts)],
+        docs_url=None,
+        redoc_url=None,
+        separate_input_output_schemas=False,
+    )
+    app.state.parts = parts
+    problems.install(app)
+    for each in (health, rest, chat, relay):
+        app.include_router(each.router)
+    return app
+
+
+def parts_for(settings: Settings) -> Parts:
+    """The parts of a server with these settings."""
+    store = open_store(settings.store)
+    secret = settings.secret.get_secret_value().encode() if settings.secret else None
+    tenants = Tenants(store, _options(settings), _model(settings))
+    return Parts(
+        settings=settings,
+        tenants=tenants,
+        keys=Keys(store, secret=secret),
+        requests=Pace(settings.requests_per_minute),
+        tokens=Pace(settings.tokens_per_minute),
+        streams=Streams(settings.streams_max),
+        drafts=Drafts(store, tenants.memory),
+        upstream=_upstream(settings.upstream, settings.upstream_key),
+        anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
+    )
+
+
+def _upstream(
+    url: str | None, key: SecretStr | None, key_header: str = "authorization"
+) -> Upstream | None:
+    if url is None:
+        return None
+    return Upstream(url, key.get_secret_value() if key else None, key_header=key_header)
+
+
+def _options(settings: Settings) -> MemoryOptions:
+    """How the memories of all tenants are opened."""
+    options: MemoryOptions = {
+        "embedder": None if settings.embedder == "none" else settings.embedder,
+        "background": settings.background,
+        "worker": settings.worker,
+    }
+    if settings.strategy is not None:
+        options["strategy"] = strategy_named(settings.strategy)
+    return options
+
+
+def _model(settings: Settings) -> ChatModel | None:
+    if settings.model is None:
+        return None
+    key = settings.model_key.get_secret_value() if settings.model_key else None
+    return open_model(settings.model, url=settings.model_url, api_key=key)
+
+
+@asynccontextmanager
+async def _life(app: FastAPI) -> AsyncIterator[None]:
+    parts: Parts = app.state.parts
+    opening = asyncio.create_task(_open(parts))
+    try:
+        # A store that is only away for a moment does not keep the server from starting.
+        await asyncio.wait([opening], timeout=_AGAIN_SECONDS)
+        if opening.done():
+            opening.result()
+        yield
+    finally:
+        parts.ready = False
+        opening.cancel()
+        await asyncio.wait([opening])
+        await parts.streams.close(parts.settings.drain_seconds)
+        await parts.drafts.stop()
+        await parts.jobs.close()
+        for upstream in filter(None, [parts.upstream, parts.anthropic]):
+            await upstream.close()
+        await parts.tenants.close()
+
+
+async def _open(parts: Parts) -> None:
+    while True:
+        try:
+            await parts.tenants.start()
+            await parts.drafts.start()
+        except StoreUnavailable as error:
+            logger.warning("the store cannot be reached yet: %s", error)
+            await asyncio.sleep(_AGAIN_SECONDS)
+        else:
+            parts.ready = True
+            parts.opened.set()
+            return

@@ -1,0 +1,195 @@
+"""Answers in the making, kept durable ahead of what the client sees of them.
+
+The log takes whole messages only. So the text of an answer that is being streamed is kept in cards
+beside it, part by part, and each part is on disk before the client gets it. When the answer is in
+the log, the cards go. If the process dies, whoever finds the cards puts what they hold into the
+log, marked as interrupted: what a client saw is never lost, and nothing stays unfinished.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import groupby
+from typing import Any, Final
+
+from firnline.errors import ConflictError, FirnlineError
+from firnline.log import Card
+from firnline.memory import Memory
+from firnline.message import Message, utc_now
+from firnline.protocols import Store
+
+logger: Final = logging.getLogger("firnline.server")
+
+INTERRUPTED: Final = "interrupted"
+"""In the metadata of an answer that did not come to its end: why."""
+_KIND: Final = "draft"
+_BEAT_SECONDS: Final = 15.0
+_STALE: Final = timedelta(seconds=60)
+_SEEN_MAX: Final = 10_000
+_REACH: Final = 50
+
+
+@dataclass(slots=True)
+class Draft:
+    """The text of one answer so far; a `Keeper`. `question` is the entry it answers."""
+
+    memory: Memory
+    conversation: str
+    question: int
+    owner: str
+    ended: Callable[[Draft], object]
+    id: str = field(default_factory=lambda: secrets.token_hex(12))
+    text: str = ""
+    parts: int = 0
+
+    async def begin(self) -> None:
+        """Say that an answer is in the making, and by whom; again now and then: still alive."""
+        header = {"owner": self.owner, "question": self.question}
+        await self.memory.store.put_cards([self._card(0, json.dumps(header).encode())])
+
+    async def add(self, text: str) -> None:
+        """Keep more of the text; it is durable when this returns."""
+        self.parts += 1
+        self.text += text
+        await self.memory.store.put_cards([self._card(self.parts, text.encode())])
+
+    async def end(self) -> None:
+        """The answer is in the log."""
+        self.ended(self)
+        await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
+
+    async def cut(self, why: str) -> None:
+        """The answer broke off; what there is goes into the log."""
+        self.ended(self)  # if storing fails, it is found and stored later
+        if self.text:
+            await self.memory.append(self.conversation, interrupted(self.text, why))
+        await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
+
+    def _card(self, part: int, body: bytes) -> Card:
+        return Card(
+            tenant=self.memory.tenant,
+            kind=_KIND,
+            name=f"{self.id}/{part:06d}",
+            body=body,
+            conversation=self.conversation,
+        )
+
+
+class Drafts:
+    """The drafts of this process; it also looks after those that others left behind."""
+
+    def __init__(self, store: Store, memory_of: Callable[[str], Awaitable[Memory]]) -> None:
+        self._store, self._memory_of = store, memory_of
+        self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
+        self._live: dict[str, Draft] = {}
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Finish what a process that is gone has left, and go on looking for such."""
+        await self.recover()
+        self._task = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        """Stop looking."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    @property
+    def live(self) -> int:
+        """How many answers are in the making here."""
+        return len(self._live)
+
+    async def begin(self, memory: Memory, conversation: str, question: int) -> Draft:
+        """A new draft, noted in the store."""
+        draft = Draft(memory, conversation, question, self._owner, self._ended)
+        await draft.begin()
+        self._live[draft.id] = draft
+        return draft
+
+    def _ended(self, draft: Draft) -> None:
+        self._live.pop(draft.id, None)
+
+    async def recover(self) -> int:
+        """Put what dead processes left into the log; returns how many answers those were."""
+        found = await self._store.cards(_KIND, limit=_SEEN_MAX)
+        recovered = 0
+        for (tenant, draft_id), group in groupby(found, lambda card: (card.tenant, _id(card))):
+            cards = list(group)
+            if draft_id not in self._live and self._is_left(cards):
+                await self._finish(tenant, draft_id, cards)
+                recovered += 1
+        return recovered
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(_BEAT_SECONDS)
+            try:
+                for draft in list(self._live.values()):
+                    await draft.begin()
+                await self.recover()
+            except FirnlineError as error:
+                logger.warning("cannot look after answers in the making: %s", error)
+
+    def _is_left(self, cards: Sequence[Card]) -> bool:
+        newest = max(card.updated_at for card in cards if card.updated_at)
+        owner = str(_header(cards).get("owner", ""))
+        return utc_now() - newest > _STALE or self._is_dead(owner)
+
+    def _is_dead(self, owner: str) -> bool:
+        """Whether a process of this machine is no more; of other machines nobody can tell."""
+        host, _, rest = owner.rpartition(":")[0].rpartition(":")
+        if host != self._owner.split(":")[0] or not rest.isdecimal():
+            return False
+        if int(rest) == os.getpid():
+            return owner != self._owner
+        try:
+            os.kill(int(rest), 0)
+        except ProcessLookupError:
+            return True
+        except PermissionError:
+            return False
+        return False
+
+    async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> None:
+        text = b"".join(card.body for card in cards if not card.name.endswith("/000000")).decode()
+        conversation, question = cards[0].conversation, _header(cards).get("question", -1)
+        if text and conversation is not None:
+            memory = await self._memory_of(tenant)
+            if not await _is_answered(memory, conversation, question, text):
+                message = interrupted(text, "the server stopped")
+                try:
+                    await memory.append(conversation, message, idempotency_key=f"draft:{draft_id}")
+                except ConflictError:
+                    logger.info("an interrupted answer was stored by somebody else")
+        await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
+
+
+def interrupted(text: str, why: str) -> Message:
+    """What there is of an answer that broke off."""
+    return Message.assistant(text, metadata={INTERRUPTED: why})
+
+
+async def _is_answered(memory: Memory, conversation: str, question: int, text: str) -> bool:
+    """Whether the whole answer is in the log: the process died between that and dropping cards."""
+    later = await memory.read(conversation, first_seq=question + 1, limit=_REACH)
+    said = (entry.message for entry in later if entry.message.role == "assistant")
+    return any(message.text.startswith(text) for message in said)
+
+
+def _id(card: Card) -> str:
+    return card.name.partition("/")[0]
+
+
+def _header(cards: Sequence[Card]) -> dict[str, Any]:
+    body = next((card.body for card in cards if card.name.endswith("/000000")), b"{}")
+    header = json.loads(body)
+    return header if isinstance(header, dict) else {}

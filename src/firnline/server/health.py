@@ -1,0 +1,36 @@
+"""Whether the process lives, and whether it should get requests. Neither depends on a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+
+from firnline.errors import FirnlineError
+from firnline.log import Key
+from firnline.server.gate import parts_of
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/livez")
+async def livez() -> dict[str, str]:
+    """The process answers."""
+    return {"status": "ok"}
+
+
+@router.get("/readyz")
+async def readyz(request: Request, response: Response) -> dict[str, Any]:
+    """The store can be read, and the server is neither starting nor stopping."""
+    parts = parts_of(request)
+    store = "ok"
+    if not parts.ready:
+        store = "not open"
+    else:
+        try:
+            await parts.tenants.store.head(Key("", "readyz"))
+        except FirnlineError as error:
+            store = error.code
+    ok = store == "ok" and not parts.draining
+    response.status_code = 200 if ok else 503
+    return {"status": "ok" if ok else "not ready", "store": store, "draining": parts.draining}

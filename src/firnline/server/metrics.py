@@ -1,0 +1,304 @@
+"""What Prometheus reads: counted from `Memory`'s events and the server's requests.
+
+No label names a tenant, a conversation or anything else a client can choose: what clients can
+choose is cut off after `LABELS_MAX` values. What only the store knows is read when somebody looks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import platform
+import time
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    ProcessCollector,
+    generate_latest,
+)
+
+from firnline import __version__
+from firnline.errors import StoreError, outline
+from firnline.lineage import STUCK_AFTER
+from firnline.message import utc_now
+from firnline.protocols import Clock, Event, Pending, Store
+
+logger: Final = logging.getLogger("firnline.server")
+
+CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+LABELS_MAX: Final = 100
+"""Different values of one label; all others are told as ``other``."""
+OTHER: Final = "other"
+
+_FRESH_SECONDS: Final = 5.0
+_WAIT_SECONDS: Final = 2.0
+_DRAFT: Final = "draft"
+_MILLI: Final = 1e-3
+_BUCKETS: Final = (
+    *(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0),
+)
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_SECTIONS: Final = (
+    *("reserve", "tools", "system", "pinned", "task", "important", "digests"),
+    *("history", "recalled", "retrieved", "framing", "free"),
+)
+_KINDS: Final = ("digests", "entries", "backlog", "model")
+_GONE: Final = frozenset({"CancelledError", "GeneratorExit"})
+_OPERATIONS: Final = frozenset({"append", "recall", "context", "fold", "turn", "chat", "erase"})
+
+
+class Few:
+    """Values of a label, as long as there are few of them."""
+
+    def __init__(self, most: int = LABELS_MAX) -> None:
+        self._most = most
+        self._known: set[str] = set()
+
+    def __call__(self, value: object) -> str:
+        """The value itself, or ``other``."""
+        text = str(value) or "none"
+        if text not in self._known and len(self._known) >= self._most:
+            return OTHER
+        self._known.add(text)
+        return text
+
+
+class Metrics:
+    """The server's metrics, in a registry of their own."""
+
+    def __init__(self, *, clock: Clock = utc_now) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        Info("firnline_build", "What is running.", registry=self.registry).info(
+            {"version": __version__, "python": platform.python_version()}
+        )
+        self._clock = clock
+        self._routes, self._strategies, self._makers = Few(), Few(), Few()
+        self._requests = _Requests(self.registry)
+        self._events = _Events(self.registry)
+        self._watched = _Watched(self.registry)
+        self._looking = asyncio.Lock()
+        self._looked = float("-inf")
+
+    # -- requests -----------------------------------------------------------------------------
+
+    def begun(self) -> None:
+        """A request has come in."""
+        self._requests.open.inc()
+
+    def ended(self, route: str, method: str, status: int, seconds: float, *, cut: bool) -> None:
+        """It was answered to its end, or (`cut`) its client did not wait for that."""
+        self._requests.open.dec()
+        named = self._routes(route), method if method in _METHODS else OTHER
+        self._requests.total.labels(*named, str(status)).inc()
+        self._requests.seconds.labels(*named).observe(seconds)
+        if cut:
+            self._requests.cut.labels(named[0]).inc()
+
+    # -- events -------------------------------------------------------------------------------
+
+    def observe(self, event: Event) -> None:
+        """Count what has happened in a memory: an `Observer`."""
+        name, _, failed = event.name.partition("_")
+        values = event.values
+        if name in _OPERATIONS and "milliseconds" in values:
+            outcome = _outcome(failed, values)
+            took = _number(values, "milliseconds") * _MILLI
+            self._events.seconds.labels(name, outcome).observe(took)
+        if name == "fold":
+            self._fold(failed, values)
+        elif not failed and values.get("replayed"):
+            self._events.replays.labels(name).inc()
+        elif not failed:
+            self._count(name, values)
+
+    def _count(self, name: str, values: Mapping[str, float | str]) -> None:
+        if name == "context":
+            self._context(values)
+        elif name == "fallback":
+            self._events.fallbacks.inc()
+        for counter, value in self._events.sums.get(name, ()):
+            counter.inc(_number(values, value))
+
+    def _context(self, values: Mapping[str, float | str]) -> None:
+        for section in _SECTIONS:
+            self._events.sections.labels(section).inc(_number(values, section))
+        self._events.prompts.labels("sent").inc(_number(values, "tokens"))
+        self._events.prompts.labels("whole").inc(_number(values, "whole"))
+        self._events.degraded_any.inc(bool(values.get("degraded")))
+        for kind in _KINDS:
+            self._events.degraded.labels(kind).inc(bool(values.get(f"degraded_{kind}")))
+
+    def _fold(self, failed: str, values: Mapping[str, float | str]) -> None:
+        events = self._events
+        strategy = self._strategies(values.get("strategy", ""))
+        maker = self._makers(values.get("made_by", "")) if not failed else "none"
+        events.folds.labels(strategy, failed or "completed", maker).inc()
+        if failed:
+            return
+        events.folded.inc(_number(values, "entries"))
+        events.calls.inc(_number(values, "calls"))
+        events.spent.inc(_number(values, "spent_tokens"))
+        took = _number(values, "milliseconds") * _MILLI
+        if took > events.longest_seconds:
+            events.longest_seconds = took
+            events.longest.set(took)
+
+    # -- what the store knows -----------------------------------------------------------------
+
+    def watch(self, *, streams: Callable[[], float], drafts: Callable[[], float]) -> None:
+        """Ask these for what goes on in this process whenever somebody looks."""
+        self._watched.streams.set_function(streams)
+        self._watched.drafts.set_function(drafts)
+
+    async def refresh(self, store: Store) -> None:
+        """Read what only the store knows, unless that was done a moment ago.
+
+        A store that does not answer leaves the numbers as they were, with ``firnline_store_up`` 0.
+        """
+        async with self._looking:
+            if time.monotonic() - self._looked < _FRESH_SECONDS:
+                return
+            now = self._clock()
+            try:
+                async with asyncio.timeout(_WAIT_SECONDS):
+                    found = await store.pending(now, stuck_before=now - STUCK_AFTER, cards=_DRAFT)
+            except (StoreError, TimeoutError) as error:
+                logger.warning("the store does not say what is pending: %s", outline(error))
+                self._watched.up.set(0)
+            else:
+                late = 0.0 if found.oldest is None else (now - found.oldest).total_seconds()
+                self._watched.take(found, max(late, 0.0))
+            self._looked = time.monotonic()
+
+    def render(self) -> bytes:
+        """All of it, in Prometheus' text format; see `CONTENT_TYPE`."""
+        return generate_latest(self.registry)
+
+
+def _outcome(failed: str, values: Mapping[str, float | str]) -> str:
+    if not failed:
+        return "ok"
+    return "cancelled" if values.get("error") in _GONE else failed
+
+
+def _number(values: Mapping[str, float | str], name: str) -> float:
+    value = values.get(name, 0)
+    return value if isinstance(value, int | float) and value >= 0 else 0.0
+
+
+# -- the list ---------------------------------------------------------------------------------
+
+
+class _Requests:
+    """What is known of HTTP requests."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.total = Counter(
+            "firnline_http_requests",
+            "Requests, by route, method and status.",
+            ["route", "method", "status"],
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "firnline_http_request_duration_seconds",
+            "From a request's arrival to the last byte of its answer.",
+            ["route", "method"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.open = Gauge(
+            "firnline_http_requests_in_progress", "Requests being answered.", registry=registry
+        )
+        self.cut = Counter(
+            "firnline_http_responses_cut",
+            "Answers that did not come to their end.",
+            ["route"],
+            registry=registry,
+        )
+
+
+class _Events:
+    """What is known of what memories do."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def counter(name: str, text: str, *labels: str) -> Counter:
+            return Counter(f"firnline_{name}", text, labels, registry=registry)
+
+        self.seconds = Histogram(
+            "firnline_operation_duration_seconds",
+            "How long what a memory does takes, by how it ended.",
+            ["operation", "outcome"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.entries = counter("appended_entries", "Entries stored.")
+        self.tokens = counter("appended_tokens", "Their tokens.")
+        self.replays = counter("replays", "Repeats answered from the log.", "operation")
+        self.hits = counter("recalled_entries", "Entries found by recall.")
+        self.sections = counter(
+            "context_tokens", "Where the windows of contexts went; all add up.", "section"
+        )
+        self.prompts = counter(
+            "prompt_tokens", "Tokens in contexts, and in the whole histories instead.", "kind"
+        )
+        self.degraded_any = counter("contexts_degraded", "Contexts with less than was wanted.")
+        self.degraded = counter(
+            "contexts_degraded_by_kind", "The same by reason; there may be several.", "kind"
+        )
+        self.folds = counter("folds", "Compactions.", "strategy", "outcome", "made_by")
+        self.folded = counter("folded_entries", "Entries in the spans of new digests.")
+        self.calls = counter("fold_model_calls", "Calls of models for digests.")
+        self.spent = counter("fold_model_tokens", "Tokens spent on digests.")
+        self.longest = Gauge(
+            "firnline_fold_duration_max_seconds",
+            "The longest that a digest took since the start.",
+            registry=registry,
+        )
+        self.longest_seconds = 0.0
+        self.fallbacks = counter("fallbacks", "Turns that needed the larger model.")
+        self.apologies = counter("turns_degraded", "Turns answered without the model.")
+        self.model_tokens = counter("model_tokens", "Tokens of turns, as told by models.", "kind")
+        self.erased = counter("erased_entries", "Entries destroyed by erase.")
+        prompt, answer = map(self.model_tokens.labels, ("prompt", "completion"))
+        self.sums: dict[str, list[tuple[Counter, str]]] = {
+            "append": [(self.entries, "entries"), (self.tokens, "tokens")],
+            "recall": [(self.hits, "hits")],
+            "turn": [(self.apologies, "degraded")],
+            "chat": [(prompt, "prompt_tokens"), (answer, "completion_tokens")],
+            "erase": [(self.erased, "entries")],
+        }
+
+
+class _Watched:
+    """What is read when somebody looks."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        def gauge(name: str, text: str) -> Gauge:
+            return Gauge(f"firnline_{name}", text, registry=registry)
+
+        self.up = gauge("store_up", "Whether the store answered when it was last asked.")
+        self.owed = gauge("debt_conversations", "Conversations that are to be digested.")
+        self.late = gauge("debt_oldest_age_seconds", "How long the longest of them has been due.")
+        self.making = gauge("digests_in_progress", "Digests in the making.")
+        self.leased = gauge("leases_held", "Those whose lease still runs.")
+        self.stuck = gauge("digests_stuck", "Those begun more than 5 minutes ago.")
+        self.cards = gauge("draft_cards", "Pieces of unfinished answers in the store.")
+        self.streams = gauge("streams_in_progress", "Answers being streamed by this process.")
+        self.drafts = gauge("drafts_in_progress", "Answers this process is keeping drafts of.")
+
+    def take(self, found: Pending, late: float) -> None:
+        self.up.set(1)
+        self.owed.set(found.owed)
+        self.late.set(late)
+        self.making.set(found.making)
+        self.leased.set(found.leased)
+        self.stuck.set(found.stuck)
+        self.cards.set(found.cards)

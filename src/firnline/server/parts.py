@@ -1,0 +1,34 @@
+"""What a running server is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+
+from firnline.keys import Keys
+from firnline.server.drafts import Drafts
+from firnline.server.jobs import Jobs
+from firnline.server.pace import Pace
+from firnline.server.proxy.upstream import Upstream
+from firnline.server.settings import Settings
+from firnline.server.streams import Streams
+from firnline.server.tenants import Tenants
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts that requests share. `ready` while requests are taken."""
+
+    settings: Settings
+    tenants: Tenants
+    keys: Keys
+    requests: Pace
+    tokens: Pace
+    streams: Streams
+    drafts: Drafts
+    upstream: Upstream | None = None
+    anthropic: Upstream | None = None
+    jobs: Jobs = field(default_factory=Jobs)
+    ready: bool = False
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    draining: bool = False

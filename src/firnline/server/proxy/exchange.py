@@ -1,0 +1,274 @@
+"""One exchange through the proxy: remember what is new, ask with what fits, remember the answer.
+
+Memory trouble never breaks a chat: what cannot be remembered is passed on as it came, and the
+answer says so.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from firnline import limits
+from firnline.budget import Budget
+from firnline.context import Context
+from firnline.errors import BudgetError, ConflictError, FirnlineError, InputError
+from firnline.log import Entry
+from firnline.memory import Memory
+from firnline.message import Message
+from firnline.server.drafts import Draft
+from firnline.server.gate import Caller
+from firnline.server.offline import OfflineModel
+from firnline.server.parts import Parts
+from firnline.server.proxy.identity import Named, fingerprint, is_spoken, longer
+from firnline.server.proxy.placing import Place, branch, place, remember
+from firnline.server.proxy.rounds import Asking, streamed, whole
+from firnline.server.proxy.upstream import OfflineReply, Reply
+from firnline.tokens import counter, model_named
+from firnline.wire import load_openai
+
+logger: Final = logging.getLogger("firnline.proxy")
+
+_RESERVE_MAX: Final = 4_096
+_RESERVE_SHARE: Final = 8
+_TOOL_SHARE: Final = 4
+_OK: Final = 200
+
+
+@dataclass(slots=True, kw_only=True)
+class Exchange:
+    """A request to a model, as the proxy takes it; `body` is in the OpenAI shape.
+
+    `where` is its place in the log, None if it could not be remembered; `degraded` says why.
+    """
+
+    parts: Parts
+    caller: Caller
+    memory: Memory
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+    where: Place | None = None
+    context: Context | None = None
+    degraded: str = ""
+    digest: int = 0
+    sent: Sequence[Message] = field(default_factory=tuple)
+
+    @property
+    def model(self) -> str:
+        """The model that the client asks for."""
+        return str(self.body.get("model") or "")
+
+    # -- before upstream is asked -------------------------------------------------------------
+
+    async def remember(self, name: Named | None, *, repeated: bool) -> None:
+        """Store what is new; the question is durable before anybody is asked."""
+        try:
+            self.sent = load_openai(self.body["messages"])
+            self.where = await place(self.memory, name, self.sent, repeated=repeated)
+        except Exception as error:  # noqa: BLE001 - a chat goes on, whatever is wrong here
+            self._degrade("not stored", error)
+
+    async def build(self) -> Asking:
+        """The request that goes upstream: as much of the conversation as fits.
+
+        `BudgetError` if not even the newest message does.
+        """
+        settings = self.parts.settings
+        where, messages = self.where, self.body["messages"]
+        tools: Any = ()
+        if where is not None and settings.recall_tools and self.parts.upstream is not None:
+            tools = self.memory.tools(where.conversation, tokens_max=self._tool_tokens)
+        if where is not None:
+            try:
+                messages = await self._context(where, tools)
+            except BudgetError:
+                raise
+            except Exception as error:  # noqa: BLE001 - as above
+                self._degrade("no context", error)
+        offered = [*(self.body.get("tools") or ()), *(tool.to_openai() for tool in tools)]
+        body = {**self.body, "messages": messages, **({"tools": offered} if offered else {})}
+        if body.get("stream"):
+            body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+        return Asking(
+            body=body,
+            send=self._send,
+            count=counter(self.model),
+            tools=tools,
+            room=2 * self._tool_tokens if tools else 0,
+            room_needed=self._tool_tokens,
+        )
+
+    @property
+    def _tool_tokens(self) -> int:
+        return min(limits.RECALL_TOKENS, self._budget().limit // (2 * _TOOL_SHARE))
+
+    def _budget(self, kept: int = 0) -> Budget:
+        """The model's window or the server's, less the answer, and less `kept`."""
+        window = min(
+            model_named(self.model).window_tokens,
+            self.parts.settings.window_tokens or limits.BATCH_BYTES_MAX,
+        )
+        asked = self.body.get("max_completion_tokens") or self.body.get("max_tokens")
+        usual = min(_RESERVE_MAX, window // _RESERVE_SHARE)
+        reserve = asked if isinstance(asked, int) and 0 < asked < window // 2 else usual
+        if form := self.body.get("response_format"):
+            reserve += int(counter(self.model).text(json.dumps(form)))
+        return Budget(window, min(reserve + kept, window - 1), model=self.model)
+
+    async def _context(self, where: Place, tools: Any) -> list[dict[str, Any]]:
+        system = [message for message in self.sent if not is_spoken(message)]
+        leading = system[: _leading(self.sent)]
+        asked = [message.text for message in self.sent if message.role == "user"]
+        self.context = await self.memory.context(
+            where.conversation,
+            self._budget(kept=2 * self._tool_tokens if tools else 0),
+            question=asked[-1] if asked and asked[-1].strip() else None,
+            system=_joined(leading),
+            tools=[*(self.body.get("tools") or ()), *(tool.to_openai() for tool in tools)],
+        )
+        if self.context.degraded:
+            self.degraded = self.degraded or "; ".join(self.context.degraded)
+        newest = await self.memory.in_force(where.conversation)
+        self.digest = max((digest.version for digest in newest), default=0)
+        self.parts.tokens.owe(self.caller.id, self.context.tokens)
+        return self.context.to_openai()
+
+    def _degrade(self, what: str, error: Exception) -> None:
+        if not isinstance(error, FirnlineError):
+            logger.error("a mistake in the proxy's memory", exc_info=error)
+        self.degraded = f"{what}: {error}" if isinstance(error, FirnlineError) else what
+        logger.warning("a chat goes on without its memory: %s", self.degraded)
+
+    async def _send(self, body: dict[str, Any]) -> Reply:
+        upstream = self.parts.upstream
+        if upstream is None:
+            conversation = self.where.conversation if self.where else ""
+            return OfflineReply(OfflineModel(self.memory, conversation), body)
+        content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+        return await upstream.send(
+            "POST",
+            "/chat/completions",
+            content=content,
+            headers=self.headers,
+            token=self.caller.token,
+        )
+
+    # -- the answer ---------------------------------------------------------------------------
+
+    async def store(self, message: Message) -> Entry | None:
+        """Put the answer into the log, and note where its history leads."""
+        if self.where is None:
+            return None
+        try:
+            return await self._stored(message)
+        except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
+            self._degrade("answer not stored", error)
+            return None
+
+    async def _stored(self, message: Message) -> Entry:
+        if self.where is None:
+            raise InputError("there is no place for the answer")
+        expected = None if self.where.named else self.where.next_seq
+        try:
+            stored = await self.memory.append(
+                self.where.conversation, message, expected_seq=expected
+            )
+        except ConflictError:
+            # Somebody asked the same at the same time, and was answered first.
+            self.where = await branch(self.memory, self.where)
+            stored = await self.memory.append(self.where.conversation, message)
+        if self.where.hashes:
+            name = longer(self.where.hashes[-1], fingerprint(message))
+            await remember(self.memory, self.where.conversation, [name], [stored[-1].seq])
+        return stored[-1]
+
+    async def whole(self, asking: Asking, reply: Reply) -> dict[str, Any]:
+        """The whole answer, stored before the client gets it."""
+        data = await whole(asking, reply)
+        await self.store(asking.message)
+        return data
+
+    async def events(
+        self, asking: Asking, reply: Reply, *, with_usage: bool
+    ) -> AsyncGenerator[tuple[str, str], None]:
+        """The answer's events; it is stored before its last ones are handed on."""
+        async with aclosing(streamed(asking, reply, with_usage=with_usage)) as arriving:
+            async for text, data in arriving:
+                if text or data:
+                    yield text, data
+                else:
+                    await self.store(asking.message)
+
+    async def keeper(self) -> _Lenient:
+        """Who keeps the answer's text while it comes."""
+        draft = None
+        if self.where is not None:
+            where = self.where
+            try:
+                draft = await self.parts.drafts.begin(
+                    self.memory, where.conversation, where.question
+                )
+            except FirnlineError as error:
+                self._degrade("draft not kept", error)
+        return _Lenient(draft)
+
+    def told(self) -> dict[str, str]:
+        """What the client is told of its memory, in headers."""
+        told = {"x-firnline-status": "degraded" if self.degraded else "ok"}
+        if self.degraded:
+            told["x-firnline-degraded"] = _ascii(self.degraded)
+        if self.where is not None:
+            told["x-firnline-conversation"] = quote(self.where.conversation, safe="~:@/ ")
+            told["x-firnline-source"] = _ascii(self.where.source)
+            told["x-firnline-digest"] = str(self.digest)
+        if self.context is not None:
+            told["x-firnline-tokens"] = str(self.context.tokens)
+        return told
+
+
+class _Lenient:
+    """A draft whose trouble does not end the chat; without one, nothing is kept."""
+
+    def __init__(self, draft: Draft | None) -> None:
+        self._draft = draft
+
+    async def add(self, text: str) -> None:
+        await self._try("add", text)
+
+    async def end(self) -> None:
+        await self._try("end")
+
+    async def cut(self, why: str) -> None:
+        await self._try("cut", why)
+
+    async def _try(self, verb: str, *arguments: str) -> None:
+        if self._draft is None:
+            return
+        try:
+            await getattr(self._draft, verb)(*arguments)
+        except FirnlineError as error:
+            logger.error("an answer in the making cannot be kept: %s", error)  # noqa: TRY400
+            self._draft = None
+
+
+def _leading(sent: Sequence[Message]) -> int:
+    """How many messages of the application come before all others."""
+    spoken = [at for at, message in enumerate(sent) if is_spoken(message)]
+    return spoken[0] if spoken else len(sent)
+
+
+def _joined(system: Sequence[Message]) -> Message | None:
+    """What the application says first, as one message."""
+    if len(system) <= 1:
+        return system[0] if system else None
+    text = "\n\n".join(message.text for message in system)
+    return replace(system[0], content=text)
+
+
+def _ascii(text: str) -> str:
+    return " ".join(text.split()).encode("ascii", "replace").decode()[:200]

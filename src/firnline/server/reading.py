@@ -1,0 +1,102 @@
+"""What the routes share: bodies read strictly, cursors, entity tags."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+
+from firnline.errors import InputError, UnknownConversation
+from firnline.log import Head
+from firnline.memory import Memory
+from firnline.message import encode_json
+from firnline.server.problems import WrongType
+from firnline.wire import load_json
+
+
+class _StrictRequest(Request):
+    _read: Any
+
+    async def read(self) -> None:
+        """Take the body by our own rules: no NaN, no bottomless nesting, storable text."""
+        body = await self.body()
+        if body and not _is_json(self.headers.get("content-type", "")):
+            raise WrongType
+        self._read = load_json(body) if body else None
+
+    async def json(self) -> Any:
+        """What was read."""
+        return self._read
+
+
+class StrictRoute(APIRoute):
+    """A route whose JSON body is read by `load_json`."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's own, with a strict request."""
+        handle = super().get_route_handler()
+        takes_body = self.body_field is not None
+
+        async def strict(request: Request) -> Response:
+            given = _StrictRequest(request.scope, request.receive)
+            if takes_body:
+                await given.read()  # here, because what is raised inside loses its words
+            return await handle(given)
+
+        return strict
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    return kind == "application/json" or (
+        kind.startswith("application/") and kind.endswith("+json")
+    )
+
+
+def cursor_of(position: str | int) -> str:
+    """A position in a list, as something a client hands back unread."""
+    return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
+
+
+def position_of(cursor: str | None, kind: type[str | int]) -> Any:
+    """The position that a cursor stands for; None for the start. `InputError` if it is not ours."""
+    if cursor is None:
+        return None
+    try:
+        position = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error, RecursionError):
+        position = None
+    if type(position) is not kind:
+        raise InputError("cursor: not one that this list gave out")
+    return position
+
+
+def sent(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """The body as JSON."""
+    data = encode_json(body).encode()
+    return Response(data, status, headers, media_type=JSONResponse.media_type)
+
+
+def tagged(request: Request, body: Any) -> Response:
+    """The body with its entity tag; 304 if the client has it already."""
+    data = encode_json(body).encode()
+    tag = f'W/"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
+    known = [given.strip() for given in request.headers.get("if-none-match", "").split(",")]
+    if tag in known or "*" in known:
+        return Response(status_code=304, headers={"etag": tag})
+    return Response(data, media_type=JSONResponse.media_type, headers={"etag": tag})
+
+
+async def head_of(memory: Memory, conversation: str) -> Head:
+    """The conversation's head; one that does not exist, or is another tenant's, is a 404."""
+    head = await memory.head(conversation)
+    if head is None:
+        raise UnknownConversation(f"there is no conversation {conversation!r}")
+    return head

@@ -1,0 +1,53 @@
+"""REST: everything that `Memory` does, below ``/api/v1``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Security
+from fastapi.security import HTTPBearer
+
+from firnline.server.rest import (
+    contexts,
+    conversations,
+    digests,
+    me,
+    messages,
+    numbers,
+    projects,
+    searching,
+    topics,
+    transferring,
+    turns,
+)
+from firnline.server.rest.documenting import ALWAYS, operation_id
+from firnline.server.rest.naming import PREFIX
+
+_BEARER: Final = HTTPBearer(
+    auto_error=False,
+    scheme_name="key",
+    description="An API key: `firnline keys create`. On this machine alone, none is needed.",
+)
+
+# The gate has checked the key already; this only tells readers of the document about it.
+router = APIRouter(
+    prefix=PREFIX,
+    dependencies=[Security(_BEARER)],
+    responses=ALWAYS,
+    generate_unique_id_function=operation_id,
+)
+for _subject in (
+    me.routes,
+    projects.routes,
+    conversations.routes,
+    messages.routes,
+    turns.routes,
+    contexts.routes,
+    searching.routes,
+    topics.routes,
+    digests.routes,
+    numbers.routes,
+    transferring.routes,
+    transferring.raw_routes,
+):
+    router.include_router(_subject)

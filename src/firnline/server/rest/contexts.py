@@ -1,0 +1,50 @@
+"""Contexts: what a model should see, what it takes, and why."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from firnline.budget import Budget, as_budget
+from firnline.server.gate import Reading, charge, parts_of
+from firnline.server.parts import Parts
+from firnline.server.reading import head_of, sent
+from firnline.server.rest import asking, shapes, showing
+from firnline.server.rest.documenting import MISSING, problems, router
+from firnline.server.rest.naming import Conversation
+from firnline.tokens import DEFAULT_MODEL
+
+routes = router("contexts")
+
+
+@routes.post(
+    "/conversations/{conversation}/context",
+    response_model=shapes.Context,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def build_context(
+    request: Request, memory: Reading, conversation: Conversation, ask: asking.ContextAsk
+) -> Response:
+    """The messages to send, never more tokens than the budget, with where each of them went.
+
+    Digests that are due are made first, or owed if that is done in the background. 422 if what must
+    be in it does not fit: `floor` says what it takes, `blockers` what is in the way.
+    """
+    await head_of(memory, conversation)
+    context = await memory.context(
+        conversation,
+        budget_of(parts_of(request), ask.budget),
+        ask.question,
+        system=ask.system,
+        tools=ask.tools,
+        task=ask.task,
+    )
+    charge(request, context.tokens)
+    return sent(showing.context(context, ask.format))
+
+
+def budget_of(parts: Parts, asked: asking.BudgetLike | None) -> Budget:
+    """The budget that is meant; the window of the server's model if nothing is."""
+    if isinstance(asked, asking.BudgetAsk):
+        return Budget(**asked.model_dump())
+    model = parts.tenants.model
+    return as_budget(asked or (model.name if model else DEFAULT_MODEL))

@@ -1,0 +1,208 @@
+"""Conversations: where they stand, what they belong to, and their end."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Query, Request, Response
+
+from firnline.lineage import state_of
+from firnline.log import Head, Key
+from firnline.memory import Memory
+from firnline.server.gate import Reading, Ruling, Writing, caller_of, parts_of
+from firnline.server.problems import NotFound
+from firnline.server.reading import head_of, position_of, sent, tagged
+from firnline.server.rest import shapes, showing
+from firnline.server.rest.asking import (
+    ArchiveAsk,
+    BranchAsk,
+    ConversationAsk,
+    Cursor,
+    Limit,
+    Name,
+    VerifyAsk,
+)
+from firnline.server.rest.documenting import FOUND, LOCATION, MISSING, problems, router
+from firnline.server.rest.messages import AtSeq
+from firnline.server.rest.naming import Conversation, conversation_path
+from firnline.strategies import strategy as strategy_named
+
+routes = router("conversations")
+
+_KEPT: Final = 1_000
+
+
+@routes.get("/conversations", response_model=shapes.HeadPage, responses=FOUND)
+async def list_conversations(
+    request: Request,
+    memory: Reading,
+    project: Annotated[Name | None, Query(description="Only those of this project.")] = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """The conversations by name."""
+    after = position_of(cursor, str) or ""
+    found = await memory.conversations(project=project, after=after, limit=limit)
+    following = found[-1].conversation if len(found) == limit else None
+    return tagged(request, showing.page([showing.head(head) for head in found], following))
+
+
+@routes.get(
+    "/conversations/{conversation}",
+    response_model=shapes.Conversation,
+    responses={**FOUND, **MISSING},
+)
+async def get_conversation(
+    request: Request, memory: Reading, conversation: Conversation
+) -> Response:
+    """All about a conversation: head, strategy, state, digests in force, pins."""
+    head = await head_of(memory, conversation)
+    return tagged(request, await _described(memory, head))
+
+
+async def _described(memory: Memory, head: Head) -> dict[str, Any]:
+    name = head.conversation
+    force = await memory.in_force(name)
+    pinned = await memory.store.pinned(Key(memory.tenant, name))
+    return {
+        **showing.head(head),
+        "strategy": showing.strategy(await memory.strategy(name), head),
+        "state": showing.plain(state_of(force)),
+        "digests": len(await memory.digests(name)),
+        "in_force": [digest.version for digest in force],
+        "pinned": [entry.seq for entry in pinned],
+    }
+
+
+@routes.patch(
+    "/conversations/{conversation}",
+    response_model=shapes.Conversation,
+    responses={**MISSING, **problems(415)},
+)
+async def change_conversation(
+    memory: Writing, conversation: Conversation, ask: ConversationAsk
+) -> Response:
+    """Say what project it belongs to, how its contexts are planned, what to keep with it."""
+    await head_of(memory, conversation)
+    named = ask.strategy
+    chosen = strategy_named(named.name, named.parameters) if named else None
+    if ask.project is not None or ask.metadata is not None:
+        await memory.describe(conversation, project=ask.project, metadata=ask.metadata)
+    if chosen is not None:
+        await memory.set_strategy(conversation, chosen)
+    return sent(await _described(memory, await head_of(memory, conversation)))
+
+
+@routes.delete("/conversations/{conversation}", response_model=shapes.Erased, responses=MISSING)
+async def erase_conversation(
+    request: Request, memory: Ruling, conversation: Conversation
+) -> Response:
+    """Destroy a conversation and all that is derived from it: no byte is left on disk.
+
+    The answer is the certificate. Exports that this server still kept for the tenant are gone, too.
+    """
+    await head_of(memory, conversation)
+    await parts_of(request).jobs.forget(caller_of(request).tenant)
+    return sent(showing.plain(await memory.erase(conversation)))
+
+
+@routes.post(
+    "/conversations/{conversation}/verify",
+    response_model=shapes.Verified,
+    responses={**MISSING, **problems(415)},
+)
+async def verify_conversation(
+    memory: Reading, conversation: Conversation, ask: VerifyAsk | None = None
+) -> Response:
+    """Derive every hash again; `ok` is false if anything is not as it was acknowledged."""
+    result = await memory.verify(conversation, anchor=ask.anchor if ask else None)
+    listed = [str(problem) for problem in result.problems]
+    return sent({**showing.plain(result), "ok": result.ok, "problems": listed})
+
+
+@routes.post(
+    "/conversations/{conversation}/archive",
+    response_model=shapes.Archived,
+    responses={**MISSING, **problems(415)},
+)
+async def archive_conversation(
+    memory: Writing, conversation: Conversation, ask: ArchiveAsk | None = None
+) -> Response:
+    """Compress old entries; reading, searching and verifying go on as before."""
+    done = await memory.archive(conversation, keep=ask.keep if ask else _KEPT)
+    return sent(showing.plain(done))
+
+
+@routes.post(
+    "/conversations/{conversation}/restore", response_model=shapes.Restored, responses=MISSING
+)
+async def restore_conversation(memory: Writing, conversation: Conversation) -> Response:
+    """Take archived entries back."""
+    await head_of(memory, conversation)
+    return sent({"entries": await memory.restore(conversation)})
+
+
+@routes.post(
+    "/conversations/{conversation}/branch",
+    status_code=201,
+    response_model=shapes.Head,
+    responses={
+        200: {"description": "It was there already.", "model": shapes.Head, "headers": LOCATION},
+        201: {"description": "Made.", "headers": LOCATION},
+        **MISSING,
+        **problems(409, 415),
+    },
+)
+async def branch_conversation(
+    memory: Writing, conversation: Conversation, ask: BranchAsk
+) -> Response:
+    """A new conversation that begins with the entries up to `seq`, word for word.
+
+    It is a copy: what becomes of one does not touch the other, not even erasing.
+    """
+    await _there(memory, conversation, ask.seq)
+    before = await memory.head(ask.name)
+    made = await memory.branch(conversation, ask.seq, ask.name)
+    headers = {"location": conversation_path(ask.name)}
+    return sent(showing.head(made), 201 if before is None else 200, headers)
+
+
+# -- pins -------------------------------------------------------------------------------------
+
+
+@routes.get(
+    "/conversations/{conversation}/pins",
+    response_model=shapes.EntryPage,
+    responses={**FOUND, **MISSING},
+)
+async def list_pins(request: Request, memory: Reading, conversation: Conversation) -> Response:
+    """The entries that every context shows."""
+    await head_of(memory, conversation)
+    found = await memory.store.pinned(Key(memory.tenant, conversation))
+    return tagged(request, showing.page([showing.entry(entry) for entry in found], None))
+
+
+@routes.put(
+    "/conversations/{conversation}/pins/{seq}", response_model=shapes.Pinned, responses=MISSING
+)
+async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
+    """Show this entry in every context from now on, word for word."""
+    await _there(memory, conversation, seq)
+    await memory.pin(conversation, seq)
+    return sent({"conversation": conversation, "seq": seq, "pinned": True})
+
+
+@routes.delete(
+    "/conversations/{conversation}/pins/{seq}", response_model=shapes.Pinned, responses=MISSING
+)
+async def unpin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
+    """Treat the entry like any other again."""
+    await _there(memory, conversation, seq)
+    await memory.unpin(conversation, seq)
+    return sent({"conversation": conversation, "seq": seq, "pinned": False})
+
+
+async def _there(memory: Memory, conversation: str, seq: int) -> None:
+    head = await head_of(memory, conversation)
+    if seq > head.seq:
+        raise NotFound(f"there is no entry {seq}")

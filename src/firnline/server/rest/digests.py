@@ -1,0 +1,226 @@
+"""Digests: their versions, what they cover, and how they are made, changed and taken back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from fastapi import Path, Query, Request, Response
+
+from firnline import limits
+from firnline.log import Digest, Key
+from firnline.memory import Memory
+from firnline.server.gate import Reading, Writing
+from firnline.server.problems import NotFound
+from firnline.server.reading import head_of, position_of, sent, tagged
+from firnline.server.rest import asking, shapes, showing, walking
+from firnline.server.rest.documenting import FOUND, MISSING, problems, router
+from firnline.server.rest.naming import Conversation
+
+routes = router("digests")
+
+AtVersion = Annotated[asking.Version, Path(description="The digest's version.")]
+
+
+@routes.get(
+    "/conversations/{conversation}/digests",
+    response_model=shapes.DigestPage,
+    responses={**FOUND, **MISSING},
+)
+async def list_digests(
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    limit: asking.Limit = 100,
+    cursor: asking.Cursor = None,
+) -> Response:
+    """The versions from the first on, failed and undone ones too."""
+    await head_of(memory, conversation)
+    first = min(max(position_of(cursor, int) or 1, 1), asking.SEQ_MAX)
+    versions = list(range(first, first + limit + 1))  # they have no holes
+    found = await memory.store.digests(Key(memory.tenant, conversation), versions)
+    following = first + limit if len(found) > limit else None
+    return tagged(
+        request, showing.page(await _shown(memory, conversation, found[:limit]), following)
+    )
+
+
+@routes.get(
+    "/conversations/{conversation}/digests/in-force",
+    response_model=shapes.Digests,
+    responses={**FOUND, **MISSING},
+)
+async def list_digests_in_force(
+    request: Request, memory: Reading, conversation: Conversation
+) -> Response:
+    """The digests that contexts are made of now, oldest span first."""
+    await head_of(memory, conversation)
+    found = await memory.in_force(conversation)
+    force = [digest.version for digest in found]
+    return tagged(request, {"data": [showing.digest(digest, force) for digest in found]})
+
+
+@routes.get(
+    "/conversations/{conversation}/digests/{version}",
+    response_model=shapes.Digest,
+    responses={**FOUND, **MISSING},
+)
+async def get_digest(
+    request: Request, memory: Reading, conversation: Conversation, version: AtVersion
+) -> Response:
+    """One version with its important data, its evidence and its receipt."""
+    found = await _digest(memory, conversation, version)
+    return tagged(request, (await _shown(memory, conversation, [found]))[0])
+
+
+@routes.get(
+    "/conversations/{conversation}/digests/{version}/messages",
+    response_model=shapes.EntryPage,
+    responses={**FOUND, **MISSING},
+)
+async def expand_digest(
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    version: AtVersion,
+    limit: asking.Limit = 100,
+    cursor: asking.Cursor = None,
+) -> Response:
+    """The entries that a digest covers, word for word."""
+    found = await _digest(memory, conversation, version)
+    seqs: Sequence[int] = range(found.first_seq, found.last_seq + 1)
+    if found.topic is not None:
+        key = Key(memory.tenant, conversation)
+        members = await memory.store.members(key, found.topic, found.first_seq)
+        seqs = [seq for seq in members if seq <= found.last_seq]
+    return tagged(request, await walking.entries(memory, conversation, seqs, cursor, limit))
+
+
+@routes.get(
+    "/conversations/{conversation}/digests/{version}/diff",
+    response_model=shapes.Difference,
+    responses={**FOUND, **MISSING},
+)
+async def compare_digests(
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    version: AtVersion,
+    before: Annotated[asking.Version, Query(description="The version to compare it with.")],
+) -> Response:
+    """What changed from the version `before` to this one: text line by line, data by item."""
+    for one in (before, version):
+        await _digest(memory, conversation, one)
+    difference = await memory.diff(conversation, before, version)
+    return tagged(request, showing.plain(difference))
+
+
+@routes.get(
+    "/conversations/{conversation}/state",
+    response_model=shapes.State,
+    responses={**FOUND, **MISSING},
+)
+async def get_state(request: Request, memory: Reading, conversation: Conversation) -> Response:
+    """What the conversation's memory holds: important data, summary, how far it reaches."""
+    await head_of(memory, conversation)
+    return tagged(request, showing.plain(await memory.state(conversation)))
+
+
+# -- making and changing them -----------------------------------------------------------------
+
+
+@routes.post(
+    "/conversations/{conversation}/digests",
+    response_model=shapes.Made,
+    responses={**MISSING, **problems(409, 502, 504)},
+)
+async def digest_now(memory: Writing, conversation: Conversation) -> Response:
+    """Make the digests that are owed; 409 if somebody else is at it."""
+    await head_of(memory, conversation)
+    made = 0
+    for _ in range(limits.FOLD_ROUNDS_MAX):
+        more = await memory.digest(conversation)
+        made += more
+        if not more:
+            break
+    return sent({"digests": made, "more": bool(more)})
+
+
+@routes.post(
+    "/conversations/{conversation}/digests/undo",
+    response_model=shapes.Digest,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def undo_digest(
+    memory: Writing, conversation: Conversation, ask: asking.UndoAsk | None = None
+) -> Response:
+    """Take the newest digest out of force; it is kept, and those before it hold again."""
+    await head_of(memory, conversation)
+    undone = await memory.undo(conversation, topic=ask.topic if ask else None)
+    return sent((await _shown(memory, conversation, [undone]))[0])
+
+
+@routes.post(
+    "/conversations/{conversation}/digests/clear",
+    response_model=shapes.Made,
+    responses={**MISSING, **problems(409)},
+)
+async def clear_digests(memory: Writing, conversation: Conversation) -> Response:
+    """Undo every digest; the messages stay, and new digests are made from them."""
+    await head_of(memory, conversation)
+    return sent({"digests": await memory.clear(conversation), "more": False})
+
+
+@routes.post(
+    "/conversations/{conversation}/digests/rebuild",
+    response_model=shapes.Digests,
+    responses={**MISSING, **problems(409, 415, 502, 504)},
+)
+async def rebuild_digests(
+    memory: Writing, conversation: Conversation, ask: asking.RebuildAsk | None = None
+) -> Response:
+    """Make the digests in force anew from the log, for example with a better model."""
+    await head_of(memory, conversation)
+    made = await memory.rebuild(conversation, only_offline=bool(ask and ask.only_offline))
+    return sent({"data": await _shown(memory, conversation, made)})
+
+
+@routes.post(
+    "/conversations/{conversation}/important",
+    response_model=shapes.Digest,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def remember(
+    memory: Writing, conversation: Conversation, ask: asking.RememberAsk
+) -> Response:
+    """Add what the application knows to the important data; a new version, so it can be undone."""
+    await head_of(memory, conversation)
+    made = await memory.remember(conversation, ask.important_data, summary=ask.summary)
+    return sent((await _shown(memory, conversation, [made]))[0])
+
+
+@routes.post(
+    "/conversations/{conversation}/important/revert",
+    response_model=shapes.Digest,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def revert(memory: Writing, conversation: Conversation, ask: asking.RevertAsk) -> Response:
+    """Take back what an entry replaced in the important data: the old value holds again."""
+    await head_of(memory, conversation)
+    made = await memory.revert(conversation, ask.seq)
+    return sent((await _shown(memory, conversation, [made]))[0])
+
+
+async def _digest(memory: Memory, conversation: str, version: int) -> Digest:
+    await head_of(memory, conversation)
+    found = await memory.store.digests(Key(memory.tenant, conversation), [version])
+    if not found:
+        raise NotFound(f"there is no digest {version}")
+    return found[0]
+
+
+async def _shown(
+    memory: Memory, conversation: str, found: Sequence[Digest]
+) -> list[dict[str, Any]]:
+    force = [digest.version for digest in await memory.in_force(conversation)]
+    return [showing.digest(digest, force) for digest in found]

@@ -1,0 +1,48 @@
+"""Server-sent events: named pieces of JSON, and a sign of life while nothing happens."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from typing import Any, Final
+
+from fastapi.responses import StreamingResponse
+
+from firnline.message import encode_json
+
+MEDIA_TYPE: Final = "text/event-stream"
+_ALIVE_SECONDS: Final = 15.0
+_ALIVE: Final = b": alive\n\n"
+_HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
+
+
+def event(name: str, data: Any) -> bytes:
+    """One event; JSON has no line breaks of its own."""
+    return f"event: {name}\ndata: {encode_json(data)}\n\n".encode()
+
+
+def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
+    """The events as a response."""
+    return StreamingResponse(_alive(events), media_type=MEDIA_TYPE, headers=_HEADERS)
+
+
+async def _alive(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The events, with comments in long pauses, so that nobody on the way gives up."""
+    coming = asyncio.ensure_future(anext(events, None))
+    try:
+        while True:
+            await asyncio.wait([coming], timeout=_ALIVE_SECONDS)
+            if not coming.done():
+                yield _ALIVE
+                continue
+            arrived = coming.result()
+            if arrived is None:
+                return
+            yield arrived
+            coming = asyncio.ensure_future(anext(events, None))
+    finally:
+        coming.cancel()
+        with suppress(asyncio.CancelledError):
+            await coming
+        await events.aclose()  # type: ignore[attr-defined]

@@ -1,0 +1,158 @@
+"""More of what the routes answer: numbers, work, jobs, and who is asking."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field
+
+from firnline.server.rest.shapes import Instant, Problem
+
+# -- numbers ----------------------------------------------------------------------------------
+
+
+class Cost(BaseModel):
+    """The prompt of one answer."""
+
+    tokens: int
+    price: float = Field(description="In dollars.")
+
+
+class Stats(BaseModel):
+    """How large a conversation is, and what an answer costs in three ways."""
+
+    conversation: str
+    messages: int
+    oldest: Instant | None
+    newest: Instant | None
+    tokens: int
+    lean: Cost = Field(description="The newest messages alone.")
+    with_tools: Cost = Field(description="The same, and what the recall tools return.")
+    whole: Cost = Field(description="The whole history in every request.")
+
+
+class TenantStats(BaseModel):
+    """The same over all conversations: one answer in each of them."""
+
+    conversations: int
+    messages: int
+    archived: int
+    tokens: int
+    oldest: Instant | None = Field(description="When the first conversation began.")
+    newest: Instant | None = Field(description="When something was last stored.")
+    lean: Cost
+    with_tools: Cost
+    whole: Cost
+
+
+class Progress(BaseModel):
+    """How far digests reach into the log."""
+
+    entries: int
+    tokens: int
+    first_seq: int | None = Field(description="Where the newest digest in force begins.")
+    last_seq: int | None = Field(description="The last entry that is in a digest.")
+    open_entries: int = Field(description="Entries behind it, which contexts show word for word.")
+    open_tokens: int
+
+
+class Version(BaseModel):
+    """A digest as a link of the chain."""
+
+    version: int
+    base: int | None
+    first_seq: int
+    last_seq: int
+    status: str
+    strategy: str
+    made_by: str
+    milliseconds: int
+    created_at: Instant | None
+    error: str
+
+
+class Lineage(BaseModel):
+    """The version chain, what is stuck, how far it got and how long it took."""
+
+    conversation: str
+    chain: list[int] = Field(description="From the newest completed version back to the first.")
+    versions: list[Version]
+    stuck: list[int] = Field(description="Versions in the making for more than five minutes.")
+    window: Progress
+    owed: bool
+    mean_milliseconds: float
+    max_milliseconds: int
+
+
+class Stuck(BaseModel):
+    """A digest that has been in the making for too long."""
+
+    conversation: str
+    version: int
+    created_at: Instant | None
+
+
+class Work(BaseModel):
+    """The digesting of all conversations."""
+
+    conversations: int
+    digests: dict[str, int] = Field(
+        description="By status.", examples=[{"completed": 12, "failed": 1}]
+    )
+    entries: int
+    covered_entries: int = Field(description="Of them, in a digest that is in force.")
+    mean_milliseconds: float
+    max_milliseconds: int
+    stuck: list[Stuck]
+    due: list[str] = Field(description="Conversations that are to be digested now.")
+    waiting: list[str] = Field(description="Those that are tried again later.")
+    events: dict[str, int] = Field(
+        description="How often what happened in this process: contexts, folds, fallbacks, turns.",
+        examples=[{"append": 40, "context": 12, "fold": 2}],
+    )
+
+
+# -- jobs and callers -------------------------------------------------------------------------
+
+
+class Job(BaseModel):
+    """Work that goes on."""
+
+    id: str = Field(examples=["5f1c0a52b7d94e6f"])
+    url: str
+    kind: Literal["export", "import"]
+    state: Literal["running", "done", "failed"]
+    done: int = Field(description="Entries of an export, bytes of an import.")
+    total: int = Field(description="0 while it is not known.")
+    created_at: Instant
+    finished_at: Instant | None
+    file: str | None = Field(description="Where an export can be had.")
+    result: dict[str, Any] | None = Field(description="The manifest.")
+    error: Problem | None
+
+
+class Jobs(BaseModel):
+    """The tenant's jobs, the newest first."""
+
+    data: list[Job]
+
+
+class Limits(BaseModel):
+    """What one request or one minute may hold; 0 is no limit."""
+
+    body_bytes: int
+    import_bytes: int
+    message_bytes: int
+    messages_per_append: int
+    page: int
+    requests_per_minute: int
+    tokens_per_minute: int
+
+
+class Me(BaseModel):
+    """Who is asking."""
+
+    key: str = Field(description="The API key's id; `local` without one.")
+    tenant: str
+    scopes: list[str]
+    limits: Limits

@@ -1,0 +1,32 @@
+"""Who is asking, and what they may."""
+
+from __future__ import annotations
+
+from fastapi import Request, Response
+
+from firnline import limits
+from firnline.keys import SCOPES
+from firnline.server.gate import Reading, caller_of, parts_of
+from firnline.server.reading import tagged
+from firnline.server.rest import figures
+from firnline.server.rest.documenting import FOUND, router
+
+routes = router("me")
+
+
+@routes.get("/me", response_model=figures.Me, responses=FOUND)
+async def who_am_i(request: Request, _: Reading) -> Response:
+    """The tenant and the scopes of the key, and the server's limits."""
+    caller, settings = caller_of(request), parts_of(request).settings
+    allowed = {
+        "body_bytes": settings.body_bytes_max,
+        "import_bytes": settings.import_bytes_max,
+        "message_bytes": limits.MESSAGE_BYTES_MAX,
+        "messages_per_append": limits.BATCH_MESSAGES_MAX,
+        "page": limits.PAGE_MAX,
+        "requests_per_minute": settings.requests_per_minute,
+        "tokens_per_minute": settings.tokens_per_minute,
+    }
+    scopes = [scope for scope in SCOPES if scope in caller.scopes]
+    about = {"key": caller.id, "tenant": caller.tenant, "scopes": scopes, "limits": allowed}
+    return tagged(request, about)

@@ -1,0 +1,124 @@
+"""Messages: the whole history, word for word, and what is added to it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from fastapi import Path, Query, Request, Response
+
+from firnline.message import Message
+from firnline.server.gate import Reading, Writing, charge
+from firnline.server.problems import NotFound
+from firnline.server.reading import head_of, sent, tagged
+from firnline.server.rest import shapes, showing, walking
+from firnline.server.rest.asking import AppendAsk, Cursor, IdempotencyKey, Item, Limit, Said, Seq
+from firnline.server.rest.documenting import (
+    FOUND,
+    LOCATION,
+    MISSING,
+    REPLAYED,
+    Responses,
+    problems,
+    router,
+)
+from firnline.server.rest.naming import Conversation, conversation_path
+
+routes = router("messages")
+
+AtSeq = Annotated[Seq, Path(description="The entry's sequence number.")]
+
+
+@routes.get(
+    "/conversations/{conversation}/messages",
+    response_model=shapes.EntryPage,
+    responses={**FOUND, **MISSING},
+)
+async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the query
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    first_seq: Annotated[Seq, Query(description="From this entry on.")] = 0,
+    last_seq: Annotated[Seq | None, Query(description="Up to this entry.")] = None,
+    order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first.")] = "asc",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """The history, page by page: every message ever stored, however many digests there are.
+
+    A page may hold fewer than `limit` where messages are large; follow `next_cursor`.
+    """
+    head = await head_of(memory, conversation)
+    last = head.seq if last_seq is None else min(last_seq, head.seq)
+    seqs = range(first_seq, last + 1)
+    chosen = seqs if order == "asc" else seqs[::-1]
+    return tagged(request, await walking.entries(memory, conversation, chosen, cursor, limit))
+
+
+@routes.get(
+    "/conversations/{conversation}/messages/{seq}",
+    response_model=shapes.Entry,
+    responses={**FOUND, **MISSING},
+)
+async def get_message(
+    request: Request, memory: Reading, conversation: Conversation, seq: AtSeq
+) -> Response:
+    """One entry."""
+    await head_of(memory, conversation)
+    found = await memory.read(conversation, first_seq=seq, last_seq=seq)
+    if not found:
+        raise NotFound(f"there is no entry {seq}")
+    return tagged(request, showing.entry(found[0]))
+
+
+_STORED: Final[Responses] = {
+    200: {
+        "description": "Stored by an earlier request with this `Idempotency-Key`.",
+        "model": shapes.Appended,
+        "headers": {**LOCATION, **REPLAYED},
+    },
+    201: {"description": "Stored, and durable.", "headers": LOCATION},
+    **problems(409, 415),
+}
+
+
+@routes.post(
+    "/conversations/{conversation}/messages",
+    status_code=201,
+    response_model=shapes.Appended,
+    responses=_STORED,
+)
+async def append_messages(
+    request: Request,
+    memory: Writing,
+    conversation: Conversation,
+    ask: AppendAsk,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Add messages to the end of a conversation, which the first of them creates.
+
+    All of them are stored or none; they are on disk when the answer comes.
+    """
+    appended = await memory.append(
+        conversation,
+        [_message(item) for item in ask.messages],
+        expected_seq=ask.expected_seq,
+        idempotency_key=idempotency_key,
+    )
+    headers = {"location": f"{conversation_path(conversation)}/messages/{appended.seq}"}
+    if appended.replayed:
+        headers["idempotent-replayed"] = "true"
+    else:
+        charge(request, sum(entry.tokens for entry in appended))
+    stored = {
+        "data": [showing.entry(entry) for entry in appended],
+        "seq": appended.seq,
+        "replayed": appended.replayed,
+    }
+    return sent(stored, 200 if appended.replayed else 201, headers)
+
+
+def _message(item: Item) -> Message:
+    """The message that was given, with what it has beside it."""
+    if isinstance(item, Said):
+        return Message.from_openai(item.message, created_at=item.created_at, metadata=item.metadata)
+    return Message.from_openai(item)

@@ -1,0 +1,113 @@
+"""Projects: the dashboard of what goes on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from firnline import limits
+from firnline.log import Head, Project
+from firnline.memory import Memory
+from firnline.server.gate import Reading, Writing
+from firnline.server.problems import NotFound
+from firnline.server.reading import position_of, sent, tagged
+from firnline.server.rest import shapes, showing, walking
+from firnline.server.rest.asking import Cursor, Limit, ProjectAsk
+from firnline.server.rest.documenting import FOUND, LOCATION, MISSING, Responses, problems, router
+from firnline.server.rest.naming import ProjectName, project_path
+from firnline.server.rest.numbers import owed
+
+routes = router("projects")
+
+_NEWEST: Final = 20
+_ACTIVE: Final = "active"
+
+
+@routes.get("/projects", response_model=shapes.ProjectPage, responses=FOUND)
+async def list_projects(
+    request: Request, memory: Reading, limit: Limit = 100, cursor: Cursor = None
+) -> Response:
+    """The dashboard: every project with status, schedule, task, conversations, tokens and debt.
+
+    The active project in which something happened last comes with what is known in it.
+    """
+    after = position_of(cursor, str) or ""
+    found = [project for project in await memory.projects() if project.name > after]
+    debts = set(await owed(memory))
+    boards = [await _board(memory, project, debts) for project in found[:limit]]
+    active = max(filter(_is_active, boards), key=lambda board: board["last_activity"], default=None)
+    if active is not None:
+        active["context"] = await _situation(memory, active)
+    following = found[limit - 1].name if len(found) > limit else None
+    page = showing.page(boards, following)
+    return tagged(request, {**page, "active": active["name"] if active else None})
+
+
+def _is_active(board: dict[str, Any]) -> bool:
+    return bool(board["status"] == _ACTIVE and board["last_activity"])
+
+
+@routes.get(
+    "/projects/{project}", response_model=shapes.ProjectBoard, responses={**FOUND, **MISSING}
+)
+async def get_project(request: Request, memory: Reading, project: ProjectName) -> Response:
+    """One project with what is known in its newest conversation."""
+    for known in await memory.projects():
+        if known.name == project:
+            board = await _board(memory, known, set(await owed(memory)))
+            return tagged(request, {**board, "context": await _situation(memory, board)})
+    raise NotFound("there is no such project")
+
+
+_SAVED: Final[Responses] = {
+    200: {"description": "Replaced."},
+    201: {"description": "Created.", "model": shapes.Project, "headers": LOCATION},
+    **problems(415),
+}
+
+
+@routes.put("/projects/{project}", response_model=shapes.Project, responses=_SAVED)
+async def save_project(memory: Writing, project: ProjectName, ask: ProjectAsk) -> Response:
+    """Create a project, or replace what is known of it; its conversations stay with it."""
+    known = {one.name for one in await memory.projects()}
+    saved = replace(Project(project), **ask.model_dump())
+    await memory.save_project(saved)
+    if project in known:
+        return sent(showing.project(saved))
+    return sent(showing.project(saved), 201, {"location": project_path(project)})
+
+
+async def _board(memory: Memory, project: Project, debts: set[str]) -> dict[str, Any]:
+    """The project in numbers; all its conversations count, the newest are listed."""
+    count = entries = tokens = debt = 0
+    newest: list[Head] = []
+    async for head in walking.heads(memory, project.name):
+        count, entries, tokens = count + 1, entries + head.entries, tokens + head.tokens
+        debt += head.conversation in debts
+        newest.append(head)
+        if len(newest) >= limits.PAGE_MAX:
+            newest = _newest(newest)
+    listed = [showing.head(head) for head in _newest(newest)]
+    return {
+        **showing.project(project),
+        "conversations": count,
+        "entries": entries,
+        "tokens": tokens,
+        "owed": debt,
+        "last_activity": listed[0]["updated_at"] if listed else None,
+        "newest": listed,
+        "context": None,
+    }
+
+
+def _newest(heads: list[Head]) -> list[Head]:
+    return sorted(heads, key=lambda head: head.updated_at, reverse=True)[:_NEWEST]
+
+
+async def _situation(memory: Memory, board: dict[str, Any]) -> dict[str, Any] | None:
+    if not board["newest"]:
+        return None
+    name: str = board["newest"][0]["conversation"]
+    return {"conversation": name, "state": showing.plain(await memory.state(name))}

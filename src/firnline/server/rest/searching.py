@@ -1,0 +1,97 @@
+"""Search: old entries by words, meaning and date."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Query, Request, Response
+
+from firnline.memory import Memory
+from firnline.message import utc_now
+from firnline.recall.dates import interval
+from firnline.recaller import Filters
+from firnline.server.gate import Reading
+from firnline.server.reading import head_of, position_of, sent, tagged
+from firnline.server.rest import shapes, showing
+from firnline.server.rest.asking import Cursor, Limit, SearchAsk, SearchQuery, When, Zone
+from firnline.server.rest.documenting import FOUND, MISSING, problems, router
+from firnline.server.rest.naming import Conversation
+
+routes = router("search")
+
+Asked = Annotated[SearchQuery, Query()]
+
+
+@routes.get("/search", response_model=shapes.Hits, responses=FOUND)
+async def search(request: Request, memory: Reading, query: Asked) -> Response:
+    """Search all conversations."""
+    return tagged(request, await _found(memory, None, query))
+
+
+@routes.post("/search", response_model=shapes.Hits, responses=problems(415))
+async def search_by_body(memory: Reading, ask: SearchAsk) -> Response:
+    """The same, for what is better not in an address."""
+    return sent(await _found(memory, None, ask))
+
+
+@routes.get(
+    "/conversations/{conversation}/search",
+    response_model=shapes.Hits,
+    responses={**FOUND, **MISSING},
+)
+async def search_conversation(
+    request: Request, memory: Reading, conversation: Conversation, query: Asked
+) -> Response:
+    """Search one conversation."""
+    await head_of(memory, conversation)
+    return tagged(request, await _found(memory, conversation, query))
+
+
+@routes.post(
+    "/conversations/{conversation}/search",
+    response_model=shapes.Hits,
+    responses={**MISSING, **problems(415)},
+)
+async def search_conversation_by_body(
+    memory: Reading, conversation: Conversation, ask: SearchAsk
+) -> Response:
+    """The same, for what is better not in an address."""
+    await head_of(memory, conversation)
+    return sent(await _found(memory, conversation, ask))
+
+
+async def _found(memory: Memory, conversation: str | None, asked: SearchQuery) -> dict[str, object]:
+    filters = Filters()
+    for name in ("roles", "since", "until", "project", "topic", "tags"):
+        value = getattr(asked, name)
+        if value not in (None, []):
+            filters[name] = value
+    hits = await memory.recall(
+        conversation, asked.query, limit=asked.limit, tokens=asked.tokens, **filters
+    )
+    return {"data": [showing.hit(hit) for hit in hits]}
+
+
+@routes.get(
+    "/conversations/{conversation}/dates",
+    response_model=shapes.DatedPage,
+    responses={**FOUND, **MISSING},
+)
+async def list_messages_by_date(
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    when: When,
+    zone: Zone = "UTC",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """What was said on a day or in a span of days, in words: `yesterday`, `last tuesday`."""
+    await head_of(memory, conversation)
+    meant = interval(when, now=utc_now(), zone=zone)
+    first = max(position_of(cursor, int) or 0, 0)
+    found = await memory.dated(conversation, meant.since, meant.until, first_seq=first, limit=limit)
+    following = found[-1].seq + 1 if len(found) == limit else None
+    page = showing.page([showing.entry(entry) for entry in found], following)
+    span = {"since": meant.since, "until": meant.until, "when": meant.words}
+    return tagged(request, {**page, **showing.plain(span)})

@@ -1,0 +1,150 @@
+"""Topics: what parts of a conversation are about, and how much they matter."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Path, Request, Response
+
+from firnline.errors import InputError
+from firnline.log import Key
+from firnline.memory import Memory
+from firnline.server.gate import Reading, Writing, charge, parts_of
+from firnline.server.problems import NotFound
+from firnline.server.reading import head_of, sent, tagged
+from firnline.server.rest import asking, shapes, showing, walking
+from firnline.server.rest.contexts import budget_of
+from firnline.server.rest.documenting import FOUND, MISSING, problems, router
+from firnline.server.rest.naming import Conversation
+from firnline.topics import TopicStats
+
+routes = router("topics")
+
+TopicId = Annotated[asking.Seq, Path(description="The topic's number.")]
+
+
+@routes.get(
+    "/conversations/{conversation}/topics",
+    response_model=shapes.Topics,
+    responses={**FOUND, **MISSING},
+)
+async def list_topics(request: Request, memory: Reading, conversation: Conversation) -> Response:
+    """The topics in numbers, the active one first, archived ones too."""
+    await head_of(memory, conversation)
+    found = await memory.topics(conversation)
+    return tagged(request, {"data": [topic.to_json() for topic in found]})
+
+
+@routes.get(
+    "/conversations/{conversation}/topics/{topic}",
+    response_model=shapes.Topic,
+    responses={**FOUND, **MISSING},
+)
+async def get_topic(
+    request: Request, memory: Reading, conversation: Conversation, topic: TopicId
+) -> Response:
+    """One topic in numbers."""
+    return tagged(request, (await _topic(memory, conversation, topic)).to_json())
+
+
+@routes.get(
+    "/conversations/{conversation}/topics/{topic}/messages",
+    response_model=shapes.EntryPage,
+    responses={**FOUND, **MISSING},
+)
+async def list_topic_messages(
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    topic: TopicId,
+    limit: asking.Limit = 100,
+    cursor: asking.Cursor = None,
+) -> Response:
+    """Every message of a topic, archived or not, in order."""
+    known = await _topic(memory, conversation, topic)
+    seqs = await memory.store.members(Key(memory.tenant, conversation), known.topic_id)
+    return tagged(request, await walking.entries(memory, conversation, seqs, cursor, limit))
+
+
+@routes.post(
+    "/conversations/{conversation}/topics/match",
+    response_model=shapes.Match,
+    responses={**MISSING, **problems(415)},
+)
+async def match_topic(
+    memory: Reading, conversation: Conversation, ask: asking.MatchAsk
+) -> Response:
+    """The topic that a text is most like."""
+    await head_of(memory, conversation)
+    match = await memory.match_topic(conversation, ask.text)
+    nothing = {"topic": None, "raw": None, "similarity": None}
+    return sent(showing.plain(match) if match else nothing)
+
+
+@routes.post(
+    "/conversations/{conversation}/topics/context",
+    response_model=shapes.Context,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def build_topic_context(
+    request: Request,
+    memory: Reading,
+    conversation: Conversation,
+    ask: asking.TopicContextAsk | None = None,
+) -> Response:
+    """The active topic: its summary as a system message, then its active messages."""
+    await head_of(memory, conversation)
+    budget = budget_of(parts_of(request), ask.budget if ask else None)
+    context = await memory.topic_context(conversation, budget)
+    charge(request, context.tokens)
+    return sent(showing.context(context))
+
+
+@routes.post(
+    "/conversations/{conversation}/topics/{topic}/merge",
+    response_model=shapes.Topic,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def merge_topics(
+    memory: Writing, conversation: Conversation, topic: TopicId, ask: asking.MergeAsk
+) -> Response:
+    """Put the messages of another topic into this one."""
+    for one in (topic, ask.topic):
+        await _topic(memory, conversation, one)
+    return sent((await memory.merge_topics(conversation, topic, ask.topic)).to_json())
+
+
+@routes.patch(
+    "/conversations/{conversation}/topics/{topic}/tags",
+    response_model=shapes.Topic,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def tag_topic(
+    memory: Writing, conversation: Conversation, topic: TopicId, ask: asking.TagsAsk
+) -> Response:
+    """Add tags to a topic, and remove some; search can keep to topics with a tag."""
+    await _topic(memory, conversation, topic)
+    tagged_ = await memory.tag_topic(conversation, topic, add=ask.add, remove=ask.remove)
+    return sent(tagged_.to_json())
+
+
+@routes.post(
+    "/conversations/{conversation}/feedback",
+    response_model=shapes.Topic,
+    responses={**MISSING, **problems(409, 415)},
+)
+async def give_feedback(
+    memory: Writing, conversation: Conversation, ask: asking.FeedbackAsk
+) -> Response:
+    """Say that an entry was of use or not; its topic gains or loses importance."""
+    await head_of(memory, conversation)
+    return sent((await memory.feedback(conversation, ask.seq, ask.vote)).to_json())
+
+
+async def _topic(memory: Memory, conversation: str, topic: int) -> TopicStats:
+    """The topic, or the one that it was merged into."""
+    await head_of(memory, conversation)
+    try:
+        return await memory.topic_stats(conversation, topic)
+    except InputError as error:
+        raise NotFound(f"there is no topic {topic}") from error

@@ -1,0 +1,183 @@
+"""Turns: what the user says is stored, a model answers, and the answer is stored."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from firnline.errors import FirnlineError
+from firnline.memory import Memory
+from firnline.message import Message
+from firnline.protocols import ChatModel
+from firnline.server.drafts import Draft
+from firnline.server.gate import Writing, charge, parts_of
+from firnline.server.offline import OfflineModel
+from firnline.server.parts import Parts
+from firnline.server.problems import as_problem
+from firnline.server.reading import sent
+from firnline.server.rest import events, shapes, showing
+from firnline.server.rest.asking import IdempotencyKey, TurnAsk
+from firnline.server.rest.contexts import budget_of
+from firnline.server.rest.documenting import REPLAYED, Responses, problems, router
+from firnline.server.rest.naming import Conversation
+from firnline.turn import Turn, TurnOptions
+
+routes = router("turns")
+
+_EXAMPLE: Final = (
+    'event: delta\ndata: {"text":"On 3 March."}\n\nevent: turn\ndata: {"text":...}\n\n'
+)
+_TAKEN: Final[Responses] = {
+    200: {
+        "description": "Answered. As events: `delta` with `text`, then `turn`, or else `error`.",
+        "headers": REPLAYED,
+        "content": {events.MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EXAMPLE}},
+    },
+    **problems(409, 415, 502, 504),
+}
+
+
+@routes.post("/conversations/{conversation}/turns", response_model=shapes.Turn, responses=_TAKEN)
+async def take_turn(
+    request: Request,
+    memory: Writing,
+    conversation: Conversation,
+    ask: TurnAsk,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Store what the user says, let the model answer, store the answer.
+
+    What the user says is durable before the model is asked: if the model fails, it stays, and the
+    same request with the same `Idempotency-Key` asks for the answer alone. Without a model, the
+    answer quotes what the conversation holds, and says so.
+    """
+    parts = parts_of(request)
+    spoken = _Spoken(
+        memory=memory,
+        conversation=conversation,
+        message=Message.user(ask.message) if isinstance(ask.message, str) else ask.message,
+        model=parts.tenants.model or OfflineModel(memory, conversation),
+        key=idempotency_key,
+        options=_options(parts, ask),
+    )
+    if ask.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
+        return await _streamed(request, parts, spoken)
+    turn = await parts.streams.whole(spoken.answered())
+    charge(request, _cost(turn))
+    headers = {} if turn.calls else {"idempotent-replayed": "true"}
+    return sent(showing.turn(turn, spoken.model.name), headers=headers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """What is to be answered, by whom and how."""
+
+    memory: Memory
+    conversation: str
+    message: Any
+    model: ChatModel
+    key: str | None
+    options: TurnOptions
+
+    async def answered(self) -> Turn:
+        """The turn as a whole."""
+        return await self.memory.turn(
+            self.conversation,
+            self.message,
+            self.model,
+            idempotency_key=self.key,
+            **self.options,
+        )
+
+    async def pieces(self) -> AsyncIterator[str | Turn]:
+        """The same in pieces."""
+        async for piece in self.memory.stream(
+            self.conversation,
+            self.message,
+            self.model,
+            idempotency_key=self.key,
+            **self.options,
+        ):
+            yield piece
+
+
+def _options(parts: Parts, ask: TurnAsk) -> TurnOptions:
+    options: TurnOptions = {
+        "system": ask.system,
+        "recall": ask.recall,
+        "recall_tools": ask.recall_tools,
+    }
+    if ask.budget is not None:
+        options["budget"] = budget_of(parts, ask.budget)
+    if ask.task is not None:
+        options["task"] = ask.task
+    if ask.max_tokens is not None:
+        options["max_tokens"] = ask.max_tokens
+    return options
+
+
+def _cost(turn: Turn) -> int:
+    """What the model read and wrote, by its own count if it has one."""
+    told = turn.prompt_tokens + turn.completion_tokens
+    return (told or turn.context.tokens + turn.answer.tokens) if turn.calls else 0
+
+
+# -- as events --------------------------------------------------------------------------------
+
+
+async def _streamed(request: Request, parts: Parts, spoken: _Spoken) -> Response:
+    head = await spoken.memory.head(spoken.conversation)
+    keeper = _Late(parts, spoken, head.seq if head else -1)
+    listener = parts.streams.open(_events(request, spoken), keeper)
+    items = listener.items()
+    # What goes wrong before the first piece is answered with a status of its own.
+    first = await anext(items)
+    return events.stream(_told(first, items, request.scope["path"]))
+
+
+async def _events(request: Request, spoken: _Spoken) -> AsyncGenerator[tuple[str, bytes], None]:
+    """Each piece of the answer, and the event that tells it."""
+    async for piece in spoken.pieces():
+        if isinstance(piece, Turn):
+            charge(request, _cost(piece))
+            yield "", events.event("turn", showing.turn(piece, spoken.model.name))
+        else:
+            yield piece, events.event("delta", {"text": piece})
+
+
+async def _told(first: bytes, items: AsyncIterator[bytes], path: str) -> AsyncIterator[bytes]:
+    yield first
+    try:
+        async for item in items:
+            yield item
+    except FirnlineError as error:
+        yield b"event: error\ndata: " + bytes(as_problem(error, path).body) + b"\n\n"
+
+
+class _Late:
+    """A `Keeper` whose draft begins with the answer's first words: the question is stored then."""
+
+    def __init__(self, parts: Parts, spoken: _Spoken, before: int) -> None:
+        self._parts, self._spoken, self._before = parts, spoken, before
+        self._draft: Draft | None = None
+
+    async def add(self, text: str) -> None:
+        """Make more of the text durable."""
+        if self._draft is None:
+            self._draft = await self._parts.drafts.begin(
+                self._spoken.memory, self._spoken.conversation, self._before
+            )
+        await self._draft.add(text)
+
+    async def end(self) -> None:
+        """The answer is stored."""
+        if self._draft is not None:
+            await self._draft.end()
+
+    async def cut(self, why: str) -> None:
+        """It broke off; store what there is."""
+        if self._draft is not None:
+            await self._draft.cut(why)

@@ -1,0 +1,143 @@
+"""What can be chosen for a bot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Final
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from firnline import strategies
+from firnline.errors import InputError
+from firnline.plan import Strategy
+from firnline.text import clean_name
+
+TELEGRAM: Final = "https://api.telegram.org"
+LEAN: Final = "lean"
+_TOKEN: Final = re.compile(r"(\d{1,20}):[A-Za-z0-9_-]{1,200}")
+_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,256}")
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+SYSTEM: Final = """\
+You are a helpful assistant in a Telegram chat. Answer in plain text, briefly, in the language of \
+the person you talk to.
+
+You see the newest messages. Everything older is stored: look it up with the history tools when \
+the answer may lie there, and do not guess what was said. Notes in brackets such as [photo] or \
+[edited] were made by the program."""
+
+
+class BotSettings(BaseModel):
+    """A bot: who it is, whose conversations its chats are, and how it answers."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+
+    name: str = Field(
+        "", description="its name in addresses; in the settings, the key of its table"
+    )
+    token: SecretStr = Field(description="what @BotFather gave")
+    secret: SecretStr = Field(
+        description="what Telegram sends with every update: 16 to 256 of A-Z, a-z, 0-9, _ and -"
+    )
+    tenant: str = Field("default", description="whose conversations its chats are")
+    system: str = Field(SYSTEM, description="what the model is told")
+    strategy: str | None = Field(
+        LEAN, description="how contexts are planned: lean, a strategy's name, or the server's own"
+    )
+    window_tokens: int | None = Field(None, ge=256, description="else the model's window")
+    recall_tools: bool = Field(True, description="whether the model may look into the conversation")
+    zone: str = Field("UTC", description="the time zone in which the model understands dates")
+    prefix: str = Field("telegram", description="what the names of its conversations begin with")
+    greeting: str = Field("Hello. I remember what we talk about.", description="answers /start")
+    help: str = Field(
+        "Write to me. Everything said here is stored, and I can look it up later.",
+        description="answers /help",
+    )
+    apology: str = Field(
+        "I cannot answer right now. Your message is stored.", description="if the model fails"
+    )
+    api_url: str = Field(TELEGRAM, description="the Bot API, if it is a server of your own")
+
+    @property
+    def id(self) -> int:
+        """The bot's number at Telegram; it is no secret."""
+        return int(self.token.get_secret_value().partition(":")[0])
+
+    @property
+    def planned(self) -> Strategy | None:
+        """The strategy of its conversations, or None for the server's own."""
+        if self.strategy is None:
+            return None
+        if self.strategy == LEAN:
+            return strategies.project(lean=True)
+        return strategies.strategy(self.strategy)
+
+    def conversation(self, chat_id: int) -> str:
+        """The conversation of a chat. Groups and private chats have different numbers."""
+        return f"{self.prefix}:{chat_id}"
+
+    @field_validator("token")
+    @classmethod
+    def _is_token(cls, token: SecretStr) -> SecretStr:
+        if not _TOKEN.fullmatch(token.get_secret_value()):
+            raise ValueError("expected something like 123456:ABC-DEF, as @BotFather gives it")
+        return token
+
+    @field_validator("secret")
+    @classmethod
+    def _is_secret(cls, secret: SecretStr) -> SecretStr:
+        if not _SECRET.fullmatch(secret.get_secret_value()):
+            raise ValueError("expected 16 to 256 of A-Z, a-z, 0-9, _ and -")
+        return secret
+
+    @field_validator("strategy")
+    @classmethod
+    def _is_strategy(cls, name: str | None) -> str | None:
+        if name not in (None, LEAN, *strategies.STRATEGIES):
+            raise ValueError(f"expected one of {', '.join((LEAN, *strategies.STRATEGIES))}")
+        return name
+
+    @field_validator("zone")
+    @classmethod
+    def _is_zone(cls, name: str) -> str:
+        try:
+            ZoneInfo(name)
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            raise ValueError("expected a time zone such as Europe/Berlin") from None
+        return name
+
+    @field_validator("api_url")
+    @classmethod
+    def _is_address(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"expected something like {TELEGRAM}")
+        return url.rstrip("/")
+
+
+def named(bots: Mapping[str, BotSettings]) -> list[BotSettings]:
+    """Bots from a table of settings, each with its key as its name; checked together."""
+    return checked(bot.model_copy(update={"name": name}) for name, bot in bots.items())
+
+
+def checked(bots: Iterable[BotSettings]) -> list[BotSettings]:
+    """The bots; `InputError` if two of them would get into each other's way."""
+    found = list(bots)
+    for bot in found:
+        if not _NAME.fullmatch(bot.name):
+            raise InputError(f"telegram: {bot.name!r} cannot be in an address: A-Z, a-z, 0-9, _, -")
+        clean_name(bot.tenant, "tenant")
+        clean_name(bot.conversation(-(2**63)), "prefix")
+    apart: dict[str, set[Hashable]] = {
+        "name": {bot.name for bot in found},
+        "token": {bot.id for bot in found},
+        # A person's chat has the same number with every bot: it must not be one conversation.
+        "tenant and prefix; give one another prefix": {(bot.tenant, bot.prefix) for bot in found},
+    }
+    for what, different in apart.items():
+        if len(different) < len(found):
+            raise InputError(f"telegram: two bots have the same {what}")
+    return found

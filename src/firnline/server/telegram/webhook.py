@@ -1,0 +1,243 @@
+"""Where Telegram delivers updates: checked, stored, and answered with 200 at once.
+
+Telegram repeats what it gets no 200 for, so an update that cannot be taken is put aside instead of
+refused. The message and the update's number are one transaction, so a repeated one stores nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
+
+from fastapi import APIRouter, Request, Response
+from pydantic import SecretStr
+
+from firnline.errors import ConflictError, FirnlineError, InputError
+from firnline.events import Events
+from firnline.log import Card
+from firnline.memory import Memory
+from firnline.message import Message, utc_now
+from firnline.protocols import Clock, Event, Observer
+from firnline.server.telegram import updates
+from firnline.server.telegram.jobs import EDIT, MOVED, REFUSED, Job, Place
+from firnline.server.telegram.settings import BotSettings, checked
+from firnline.server.telegram.updates import Incoming
+from firnline.text import Json
+from firnline.wire import load_json
+
+logger: Final = logging.getLogger("firnline.telegram")
+
+MemoryOf: TypeAlias = Callable[[str], Awaitable[Memory]]
+"""The memory of a tenant."""
+
+HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
+BODY_BYTES_MAX: Final = 1024 * 1024
+"""Bytes of an update; Telegram's own are far smaller."""
+_UNKNOWN: Final = SecretStr("no bot has this secret, for it has blanks")
+
+
+def router(
+    bots: Sequence[BotSettings],
+    memory_of: MemoryOf,
+    *,
+    observer: Observer | None = None,
+    poke: Callable[[], None] | None = None,
+    clock: Clock = utc_now,
+) -> APIRouter:
+    """The route ``POST /telegram/{bot}/webhook`` for these bots.
+
+    `poke` is called when there is something to answer, `observer` is told of every update.
+    """
+    intakes = {bot.name: _Intake(bot, memory_of, observer, poke, clock) for bot in checked(bots)}
+    routes = APIRouter(tags=["telegram"])
+
+    @routes.post("/telegram/{bot}/webhook", include_in_schema=False)
+    async def webhook(bot: str, request: Request) -> Response:
+        intake = intakes.get(bot)
+        given = request.headers.getlist(HEADER)
+        # Compared in any case, so that the time taken does not tell which bots there are.
+        secret = intake.bot.secret if intake else _UNKNOWN
+        same = _same(given, secret)
+        if intake is None or not same:
+            return Response(status_code=401)
+        body = await _body(request)
+        return Response(status_code=413 if body is None else await intake.take(body))
+
+    return routes
+
+
+def _same(given: Sequence[str], secret: SecretStr) -> bool:
+    """Whether exactly this secret was sent, once."""
+    sent = given[0] if len(given) == 1 else ""
+    return hmac.compare_digest(sent.encode(), secret.get_secret_value().encode())
+
+
+async def _body(request: Request) -> bytes | None:
+    """The body, or None as soon as it is too large."""
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > BODY_BYTES_MAX:
+            return None
+    return body
+
+
+class _Intake:
+    """Takes one bot's updates."""
+
+    def __init__(
+        self,
+        bot: BotSettings,
+        memory_of: MemoryOf,
+        observer: Observer | None,
+        poke: Callable[[], None] | None,
+        clock: Clock,
+    ) -> None:
+        self.bot, self._memory_of, self._clock = bot, memory_of, clock
+        self._events, self._poke = Events(bot.tenant, observer), poke
+        self._editing = asyncio.Lock()
+
+    async def take(self, body: bytes) -> int:
+        """The status to answer with; 200 unless Telegram should try again."""
+        try:
+            update = load_json(body)
+        except InputError:
+            self._tell("malformed")
+            logger.warning("%s: an update that is not JSON", self.bot.name)
+            return 400
+        kind = updates.kind_of(update)
+        if kind not in updates.KINDS:
+            self._tell("unhandled", kind)
+            logger.info("%s: an update of the kind %.40r is not handled", self.bot.name, kind)
+            return 200
+        try:
+            await self._store(update, kind)
+        except FirnlineError as error:
+            # Nothing is acknowledged that is not stored: Telegram comes again.
+            self._tell("failed", kind)
+            logger.error("%s: an update is not stored: %s", self.bot.name, error)  # noqa: TRY400
+            return 503
+        return 200
+
+    async def _store(self, update: Json, kind: str) -> None:
+        memory = await self._memory_of(self.bot.tenant)
+        try:
+            incoming = updates.read(update if isinstance(update, dict) else {}, self.bot.id)
+            place = await self._place(memory, incoming)
+            store = self._edit if incoming.edited else self._message
+            new = await store(memory, place, incoming)
+        except InputError as error:
+            await self._put_aside(memory, update, error)
+        except ConflictError as error:
+            # It was stored in other words: by another version of Firnline, or between two edits.
+            self._tell("repeated", kind)
+            logger.info("%s: an update was stored before: %s", self.bot.name, error)
+        else:
+            self._tell("stored" if new else "repeated", kind, place.conversation)
+
+    async def _message(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
+        """Store a message, and that it wants an answer; whether it is new."""
+        appended = await memory.append(
+            place.conversation, incoming.message, idempotency_key=self._key(incoming)
+        )
+        if incoming.asks and incoming.mentions != ():
+            job = Job(
+                place=place,
+                seq=appended.seq,
+                update_id=incoming.update_id,
+                chat_id=incoming.chat_id,
+                message_id=incoming.message_id,
+                forum_topic=incoming.forum_topic,
+                group=incoming.group,
+                mentions=incoming.mentions,
+                command=incoming.command,
+                queued=self._clock().timestamp(),
+            )
+            # In a repeated update, too: the first time may have ended before this.
+            await memory.store.put_cards([job.card()], absent=True)
+            if self._poke is not None:
+                self._poke()
+        return not appended.replayed
+
+    async def _edit(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
+        """Store the new version of a message; the old one stays. Whether it is new."""
+        async with self._editing:  # versions are counted one after the other
+            return await self._version(memory, place, incoming)
+
+    async def _version(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
+        newest = place.card(EDIT, incoming.message_id, {})
+        found = await memory.store.cards(EDIT, tenant=place.tenant, names=[newest.name])
+        known: dict[str, int] = json.loads(found[0].body) if found else {}
+        if known.get("update_id") == incoming.update_id:
+            return False
+        version = known.get("version", 1) + 1
+        about: dict[str, Json] = {"edits": incoming.message_id, "version": version}
+        appended = await memory.append(
+            place.conversation, _with(incoming.message, about), idempotency_key=self._key(incoming)
+        )
+        body = {"version": version, "update_id": incoming.update_id}
+        await memory.store.put_cards([place.card(EDIT, incoming.message_id, body)])
+        return not appended.replayed
+
+    def _key(self, incoming: Incoming) -> str:
+        return f"telegram:{self.bot.id}:{incoming.update_id}"
+
+    async def _place(self, memory: Memory, incoming: Incoming) -> Place:
+        """Where the chat is kept. A group that got a new number keeps its conversation."""
+        name = self.bot.conversation(incoming.chat_id)
+        if incoming.moved_from is not None:
+            await self._moved(memory, incoming.moved_from, incoming.chat_id)
+        if incoming.moved_to is not None:
+            await self._moved(memory, incoming.chat_id, incoming.moved_to)
+        if incoming.group:
+            card = self._moved_card(incoming.chat_id, "")
+            found = await memory.store.cards(MOVED, tenant=card.tenant, names=[card.name])
+            name = found[0].body.decode() if found else name
+        if incoming.forum_topic is not None:
+            name = f"{name}:{incoming.forum_topic}"
+        return Place(self.bot.tenant, self.bot.id, name)
+
+    async def _moved(self, memory: Memory, before: int, after: int) -> None:
+        card = self._moved_card(after, self.bot.conversation(before))
+        await memory.store.put_cards([card], absent=True)
+
+    def _moved_card(self, chat_id: int, conversation: str) -> Card:
+        """Erased with the conversation that goes on."""
+        return Card(
+            tenant=self.bot.tenant,
+            kind=MOVED,
+            name=f"{self.bot.id}/{chat_id}",
+            body=conversation.encode(),
+            conversation=conversation,
+        )
+
+    async def _put_aside(self, memory: Memory, update: Json, error: InputError) -> None:
+        """Keep an update that cannot be a message, for whoever looks after the server."""
+        self._tell("refused", updates.kind_of(update))
+        logger.error("%s: an update is put aside: %s", self.bot.name, error)
+        try:
+            number = updates.number_of(update)
+        except InputError:
+            return  # it is not Telegram's at all
+        name, body = f"{self.bot.id}/{number}", json.dumps(update).encode()
+        card = Card(tenant=self.bot.tenant, kind=REFUSED, name=name, body=body)
+        await memory.store.put_cards([card])
+
+    def _tell(self, outcome: str, kind: str = "", conversation: str = "") -> None:
+        known = kind if kind in updates.KINDS else "other"
+        values = {"bot": self.bot.name, "outcome": outcome, "kind": known}
+        self._events(Event("telegram_update", self.bot.tenant, conversation, values))
+
+
+def _with(message: Message, metadata: dict[str, Json]) -> Message:
+    """The message with more metadata."""
+    return Message.user(
+        message.content or "",
+        name=message.name,
+        created_at=message.created_at,
+        metadata={**message.metadata, **metadata},
+    )

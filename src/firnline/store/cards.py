@@ -1,0 +1,84 @@
+"""What can be a card, and what is asked of cards: the same for every backend."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from firnline import limits
+from firnline.errors import InputError
+from firnline.log import Card
+from firnline.message import encode_json
+from firnline.text import clean_name
+
+
+class Asked(NamedTuple):
+    """Which cards of a kind are meant."""
+
+    kind: str
+    tenant: str | None
+    names: frozenset[str] | None
+    prefix: str = ""
+    after: str = ""
+
+    def has(self, card: Card) -> bool:
+        """Whether the card is one of them; names are compared as their bytes are."""
+        return (
+            card.kind == self.kind
+            and self.tenant in (None, card.tenant)
+            and (self.names is None or card.name in self.names)
+            and card.name.startswith(self.prefix)
+            and card.name.encode() > self.after.encode()
+        )
+
+
+def check_card(card: Card) -> None:
+    """Raise `InputError` if no store could keep this."""
+    _check_place(card.kind, card.tenant)
+    clean_name(card.name, "card")
+    if card.conversation is not None:
+        clean_name(card.conversation, "conversation")
+    if not isinstance(card.body, bytes):
+        raise InputError(f"card: its body is bytes, not {type(card.body).__name__}")
+    if len(card.body) > limits.CARD_BYTES_MAX:
+        raise InputError(
+            f"card: {len(card.body):,} bytes; up to {limits.CARD_BYTES_MAX:,} are taken"
+        )
+
+
+def asked(
+    kind: str,
+    tenant: str | None,
+    names: Sequence[str] | None,
+    prefix: str,
+    after: str = "",
+) -> Asked:
+    """What is asked for, checked."""
+    _check_place(kind, tenant)
+    for text in (prefix, after):
+        if len(text) > limits.NAME_CHARS_MAX or not text.isprintable():
+            raise InputError(f"card: {text!r} is not the name of a card, nor a part of one")
+    if after and tenant is None:
+        raise InputError("cards of all tenants cannot be paged by name alone; name the tenant")
+    wanted = None if names is None else frozenset(clean_name(name, "card") for name in names)
+    return Asked(kind, tenant, wanted, prefix, after)
+
+
+def dropped(kind: str, tenant: str, names: Sequence[str] | None, prefix: str | None) -> Asked:
+    """What is to be dropped, checked: never everything by accident."""
+    if names is None and prefix is None:
+        raise InputError('card: say which to drop, by names or by prefix; "" is every name')
+    return asked(kind, tenant, names, prefix or "")
+
+
+def _check_place(kind: str, tenant: str | None) -> None:
+    clean_name(kind, "kind of card")
+    if tenant:
+        clean_name(tenant, "tenant")
+
+
+def card_checksum(card: Card, conversation: int | None, updated_at: int) -> bytes:
+    """What a card is checked against when it is read: all that its row says."""
+    row = encode_json([card.kind, card.tenant, card.name, conversation, updated_at]).encode()
+    return hashlib.sha256(len(row).to_bytes(8, "big") + row + card.body).digest()

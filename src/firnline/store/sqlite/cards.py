@@ -1,0 +1,117 @@
+"""Cards: small named values that edges keep beside the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import apsw
+
+from firnline.errors import StoreCorrupt
+from firnline.log import Card, Key, genesis
+from firnline.message import encode_json, from_microseconds
+from firnline.store.cards import Asked, card_checksum
+from firnline.store.sqlite.heads import Heads
+
+# As bytes, whatever they have become: a text that is not text would stop those who look for damage.
+_COLUMNS: Final = (
+    "SELECT CAST(card.kind AS BLOB), CAST(card.tenant AS BLOB), CAST(card.name AS BLOB),"
+    " card.conversation, card.updated_at, CAST(checksum AS BLOB), CAST(body AS BLOB),"
+    " CAST(c.tenant AS BLOB), CAST(c.name AS BLOB), CAST(c.genesis AS BLOB)"
+    " FROM card LEFT JOIN conversation c ON c.id = card.conversation"
+)
+_INSERT: Final = "INSERT OR IGNORE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
+_REPLACE: Final = "INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
+_LAST: Final = "\U0010ffff"  # behind every character that a name can have
+
+
+def put(
+    connection: apsw.Connection, heads: Heads, cards: Sequence[Card], now: int, *, absent: bool
+) -> int:
+    """Write those whose conversation is there, or that have none."""
+    rows = []
+    for card in cards:
+        number = None
+        if card.conversation is not None:
+            head = heads.find(connection, Key(card.tenant, card.conversation))
+            if head is None:
+                continue
+            number = head.id
+        checksum = card_checksum(card, number, now)
+        rows.append((card.kind, card.tenant, card.name, number, now, checksum, card.body))
+    before = connection.total_changes()
+    connection.executemany(_INSERT if absent else _REPLACE, rows)
+    return connection.total_changes() - before
+
+
+def chosen(connection: apsw.Connection, asked: Asked, limit: int) -> list[Card]:
+    """The cards that are asked for, each one checked."""
+    where, values = _where(asked)
+    rows = connection.execute(
+        f"{_COLUMNS} WHERE {where} ORDER BY card.tenant, card.name LIMIT ?",
+        (*values, max(limit, 0)),
+    )
+    cards = [_card(row) for row in rows]
+    if not all(asked.has(card) for card in cards):
+        # A flipped type puts a row where others are looked for, and its checksum is right.
+        raise StoreCorrupt(f"a card among those of the kind {asked.kind!r} is not one of them")
+    return cards
+
+
+def drop(connection: apsw.Connection, asked: Asked) -> int:
+    """Delete the cards that are asked for; returns how many there were."""
+    where, values = _where(asked)
+    # Compared once more, without the index: a damaged one must not lead to other rows.
+    own = " AND +kind = ? AND +tenant = ?"
+    connection.execute(
+        f"DELETE FROM card WHERE {where}{own}",  # noqa: S608
+        (*values, asked.kind, asked.tenant),
+    )
+    return connection.changes()
+
+
+def damaged(connection: apsw.Connection) -> Iterator[str]:
+    """What is wrong with cards, one by one."""
+    for row in connection.execute(_COLUMNS):
+        try:
+            _card(row)
+        except StoreCorrupt as error:
+            yield str(error)
+
+
+def _where(asked: Asked) -> tuple[str, tuple[Any, ...]]:
+    """A condition and its values; every part of it can be looked up in the table itself."""
+    parts: dict[str, Any] = {"card.kind = ?": asked.kind}
+    if asked.tenant is not None:
+        parts["card.tenant = ?"] = asked.tenant
+    if asked.names is not None:
+        parts["card.name IN (SELECT value FROM json_each(?))"] = encode_json([*asked.names])
+    if asked.prefix:
+        parts["card.name >= ?"] = asked.prefix
+        parts["card.name < ?"] = asked.prefix + _LAST
+    if asked.after:
+        parts["card.name > ?"] = asked.after
+    return " AND ".join(parts), tuple(parts.values())
+
+
+def _card(row: tuple[Any, ...]) -> Card:
+    """The card of a row; it must be what its checksum says, and its conversation its tenant's."""
+    *names, number, updated_at, checksum, body, of_tenant, of_name, start = row
+    try:
+        kind, tenant, name = (text.decode() for text in names)
+        conversation = None if number is None else _conversation(tenant, of_tenant, of_name, start)
+        at = from_microseconds(updated_at)
+        card = Card(tenant=tenant, kind=kind, name=name, body=body, conversation=conversation)
+        if card_checksum(card, number, updated_at) == checksum:
+            return replace(card, updated_at=at)
+    except (ValueError, OverflowError, TypeError, AttributeError) as error:
+        raise StoreCorrupt("the row of a card is damaged") from error
+    raise StoreCorrupt(f"the card {name!r} ({kind}) does not match its checksum")
+
+
+def _conversation(tenant: str, of_tenant: bytes, name: bytes, start: bytes) -> str:
+    key = Key(of_tenant.decode(), name.decode())
+    if key.tenant != tenant or genesis(key).encode() != start:
+        raise ValueError("a card of a conversation that is not its tenant's")
+    return key.conversation

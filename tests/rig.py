@@ -1,0 +1,91 @@
+"""A real server on a real socket, in a thread or as a process."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import uvicorn
+from fastapi import FastAPI
+
+from firnline.server import serving
+from firnline.server.app import create_app
+from firnline.server.parts import Parts
+from firnline.server.settings import load
+
+
+@dataclass
+class Running:
+    url: str
+    app: FastAPI
+
+    @property
+    def parts(self) -> Parts:
+        return self.app.state.parts
+
+
+@contextmanager
+def running(**settings: Any):
+    """The server in a thread of this process, on a free port."""
+    chosen = load(**{"port": 0, "embedder": "none", "store": "memory:", **settings})
+    app = create_app(chosen)
+    listener = serving.bind(chosen)
+    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
+    thread.start()
+    deadline = time.monotonic() + 30
+    while not (server.started and app.state.parts.ready):
+        assert thread.is_alive(), "the server did not start"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    try:
+        yield Running(serving.address(listener), app)
+    finally:
+        server.should_exit = True
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+class Process:
+    """The command `firnline serve`, to be killed."""
+
+    def __init__(self, store: str, port: int, *more: str, **variables: str) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+        command = [sys.executable, "-m", "firnline.cli", "serve", "--store", store]
+        environment = {**os.environ, "FIRNLINE_EMBEDDER": "none", **variables}
+        self._running = subprocess.Popen(
+            [*command, "--port", str(port), "--log-level", "error", *more],
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if self._running.poll() is not None:
+                raise AssertionError(self._running.stderr.read().decode())
+            with suppress(httpx2.TransportError):
+                if httpx2.get(f"{self.url}/readyz").status_code == 200:
+                    return
+            time.sleep(0.03)
+        raise AssertionError("the server is not ready")
+
+    def kill(self) -> None:
+        self._running.kill()
+        self._running.wait()
+        self._running.stderr.close()
+
+    def terminate(self) -> int:
+        self._running.send_signal(signal.SIGTERM)
+        code = self._running.wait(60)
+        self._running.stderr.close()
+        return code

@@ -1,0 +1,646 @@
+"""An unmodified OpenAI client pointed at Firnline gets a memory without end."""
+
+import asyncio
+import json
+import re
+
+import httpx2
+import openai
+import pytest
+from hypothesis import given
+
+from firnline import Message, Part, ToolCall
+from firnline.errors import StoreFull
+from firnline.log import Draft, Entry, Key, chain, genesis
+from firnline.message import encode
+from firnline.server.drafts import interrupted
+from firnline.server.proxy.align import agree, overlap
+from firnline.server.proxy.identity import chained, fingerprint, named
+from firnline.testing import ModelServer, call_tool
+from firnline.testing.conversations import conversations
+from firnline.testing.strategy_conformance import reference_encoder
+from rig import running
+
+MODEL = "gpt-4o-mini"
+
+
+@pytest.fixture
+def model():
+    with ModelServer(model=MODEL) as server:
+        yield server
+
+
+def client(url, **more):
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="sk-mine", max_retries=0, **more)
+
+
+def entries(server, conversation):
+    """The log, read through the library."""
+
+    async def read():
+        memory = await server.parts.tenants.memory("default")
+        return [entry.message for entry in await memory.read(conversation)]
+
+    return asyncio.run(read())
+
+
+def heads(server):
+    async def read():
+        memory = await server.parts.tenants.memory("default")
+        return [head.conversation for head in await memory.conversations(limit=1_000)]
+
+    return asyncio.run(read())
+
+
+def log_of(*messages):
+    """Messages as entries of a log."""
+    hash_, found = genesis(Key("t", "c")), []
+    for seq, message in enumerate(messages):
+        draft = Draft(message, encode(message), 1, "o200k")
+        hash_ = chain(hash_, draft.body, 1, "o200k")
+        found.append(Entry(seq, message, 1, seq + 1, "o200k", hash_))
+    return found
+
+
+# -- pure -------------------------------------------------------------------------------------
+
+USER, ANSWER = Message.user("hi"), Message.assistant("Hello! How can I help?")
+
+
+def test_a_history_agrees_with_the_log_as_far_as_it_is_the_same():
+    log = log_of(USER, ANSWER, Message.user("and?"), Message.assistant("so."))
+    assert agree([USER, ANSWER, Message.user("and?")], log) == ((0, 1, 2), 3)
+    assert agree([USER, ANSWER, Message.user("or?")], log) == ((0, 1), 2)
+    assert agree([], log) == ((), 0)
+    assert agree([Message.user("new")], log) == ((), 0)
+
+
+def test_an_interrupted_answer_agrees_with_what_the_client_saw_of_it_or_with_nothing():
+    log = log_of(USER, interrupted("Once upon a time there was", "given up"), Message.user("go on"))
+    seen = Message.assistant("Once upon a ")
+    assert agree([USER, seen, Message.user("go on")], log) == ((0, 1, 2), 3)
+    assert agree([USER, Message.user("go on")], log) == ((0, 2), 3)
+    assert agree([USER, Message.assistant("Twice")], log[:2]).messages == 1
+    assert agree([USER], log[:2]) == ((0,), 2)  # a retry: nothing of it counts
+
+
+def test_what_the_application_said_in_between_is_not_compared():
+    log = log_of(USER, Message.system("be kind"), ANSWER)
+    assert agree([USER, ANSWER], log) == ((0, 2), 3)
+
+
+def test_a_history_whose_oldest_part_was_dropped_is_found_in_the_log():
+    said = [Message.user(f"q{n}") if n % 2 == 0 else Message.assistant(f"a{n}") for n in range(10)]
+    assert overlap(said[4:], log_of(*said)) == (tuple(range(4, 10)), 10)
+    assert overlap([*said[4:8], Message.user("else")], log_of(*said)) == ((4, 5, 6, 7), 8)
+    assert overlap([Message.user("never said")], log_of(*said)) is None
+    twice = [USER, ANSWER, USER, ANSWER, Message.user("x")]
+    assert overlap(twice[2:], log_of(*twice)) == ((2, 3, 4), 5)
+
+
+@given(conversations())
+def test_every_beginning_of_a_conversation_agrees_with_it(said):
+    spoken = [message for message in said if message.role not in ("system", "developer")]
+    for end in (0, len(spoken) // 2, len(spoken)):
+        found = agree(spoken[:end], log_of(*said))
+        assert found.messages == end
+    hashes = chained([fingerprint(message) for message in spoken], "")
+    assert len(set(hashes)) == len(spoken)
+    assert chained([fingerprint(message) for message in spoken[:3]], "") == hashes[:3]
+
+
+def test_a_message_is_known_again_whatever_a_clients_library_adds():
+    plain = {"role": "assistant", "content": "Hello"}
+    dumped = {**plain, "refusal": None, "annotations": [], "audio": None, "content": "Hello\n"}
+    same = [Message.from_openai(shape) for shape in (plain, dumped)]
+    assert fingerprint(same[0]) == fingerprint(same[1])
+    picture = [Part.of_text("look"), Part.image("data:image/png;base64,AA==")]
+    other = [Part.of_text("look"), Part.image("data:image/png;base64,BB==")]
+    assert fingerprint(Message.user(picture)) != fingerprint(Message.user(other))
+    calls = [Message.assistant(tool_calls=[ToolCall.of(name, "f", {})]) for name in "ab"]
+    assert fingerprint(calls[0]) != fingerprint(calls[1])
+    assert fingerprint(Message.user("a")) != fingerprint(Message.assistant("a"))
+
+
+def test_a_conversation_is_named_by_path_header_or_metadata():
+    assert named("family", {"x-session-id": "b"}, {}) == ("family", "path")
+    assert named(None, {"x-openwebui-chat-id": "ow"}, {}) == ("ow", "header x-openwebui-chat-id")
+    assert named(None, {"x-acme-thread-id": "t"}, {}).conversation == "t"
+    assert named(None, {"x-session-id": "s", "x-firnline-conversation": "f"}, {})[0] == "f"
+    assert named(None, {}, {"metadata": {"conversation_id": "m"}})[0] == "m"
+    assert named(None, {}, {"metadata": {"user_id": "user_1_session_abcdefgh"}})[0] == "abcdefgh"
+    for nothing in ({}, {"metadata": None}, {"metadata": {"conversation_id": 3}}):
+        assert named(None, {"x-session-id": "\0" * 300}, nothing) is None
+
+
+# -- one conversation, no header needed -------------------------------------------------------
+
+
+def reference_tokens(request):
+    """What a request takes, counted here by OpenAI's published rule, not by Firnline."""
+    encoding = reference_encoder()
+
+    def size(text):
+        return len(encoding.encode(text, disallowed_special=()))
+
+    total = 3
+    for message in request["messages"]:
+        total += 3
+        content = message.get("content")
+        if isinstance(content, list):
+            total += sum(size(part.get("text", "")) for part in content)
+        elif content:
+            total += size(content)
+        for call in message.get("tool_calls") or ():
+            total += size(call["function"]["name"]) + size(call["function"]["arguments"])
+    for tool in request.get("tools") or ():
+        total += size(json.dumps(tool["function"]["parameters"], separators=(",", ":")))
+    return total
+
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": f"Tells the {name}.",
+            "parameters": {"type": "object", "properties": {"city": {"type": "string"}}},
+        },
+    }
+    for name in ("weather", "clock")
+]
+FACT = "By the way, the vault's code word is Kestrel-7741, please keep it in mind."
+FILLER = "We walked along the river towards the old mill and talked about {n} and the {n}th bridge."
+
+
+def answered_by_prompt(request):
+    """A model that knows only what is in its prompt, and calls tools when it is told to."""
+    asked = next(m for m in reversed(request["messages"]) if m["role"] == "user")
+    text = asked["content"] if isinstance(asked["content"], str) else asked["content"][0]["text"]
+    if request["messages"][-1]["role"] == "tool":
+        return "The tools have answered."
+    if "use both tools" in text:
+        both = [call_tool(name, {"city": "Rome"})["tool_calls"][0] for name in ("weather", "clock")]
+        calls = [
+            {**call, "id": f"{call['id']}_{len(request['messages'])}_{text[-6:]}"} for call in both
+        ]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+    if "code word" in text and text.endswith("?"):
+        found = re.search(r"Kestrel-\d+", json.dumps(request["messages"]))
+        return f"It is {found.group()}." if found else "I do not know."
+    return f"Noted, {len(text)} letters of it."
+
+
+def talk(openai_client, turns):
+    """A conversation as applications hold it: the whole history is sent every time."""
+    history = [{"role": "system", "content": "Be kind. It is Monday."}]
+    for n in range(turns):
+        history[0] = {"role": "system", "content": f"Be kind. It is day {n}."}
+        text = FACT if n == 0 else FILLER.format(n=n)
+        if n == turns - 1:
+            text = "What is the vault's code word?"
+        elif n % 10 == 3:
+            text = f"Please use both tools for {n:>6}"
+        content = text
+        if n == 5:
+            picture = {"url": "data:image/png;base64,iVBORw0KGgo="}
+            content = [{"type": "text", "text": text}, {"type": "image_url", "image_url": picture}]
+        history.append({"role": "user", "content": content})
+        answer = ask(openai_client, history, stream=n % 2 == 0)
+        history.append(answer)
+        if answer.get("tool_calls"):
+            results = [
+                {"role": "tool", "tool_call_id": call["id"], "content": "sunny"}
+                for call in answer["tool_calls"]
+            ]
+            history += results
+            history.append(ask(openai_client, history, stream=n % 20 == 3))
+    return history
+
+
+def ask(openai_client, history, *, stream):
+    request = {"model": MODEL, "messages": history, "tools": TOOLS}
+    if not stream:
+        done = openai_client.chat.completions.create(**request)
+        return done.choices[0].message.model_dump()
+    with openai_client.chat.completions.stream(**request) as events:
+        return events.get_final_completion().choices[0].message.model_dump(exclude={"parsed"})
+
+
+@pytest.mark.requirement("X1")
+@pytest.mark.promise("within-budget")
+def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path):
+    model.answer = answered_by_prompt
+    turns = 300
+    store = f"sqlite:///{tmp_path}/proxy.db"
+    with running(upstream=model.url, window_tokens=8_000, store=store) as server:
+        history = talk(client(server.url), turns)
+        (conversation,) = heads(server)  # one, found again 330 times
+        stored = entries(server, conversation)
+    assert history[-1]["content"] == "It is Kestrel-7741."
+    said = [message for message in history if message["role"] != "system"]
+    assert [message.role for message in stored] == [message["role"] for message in said]
+    texts = [message.text for message in stored if message.role == "user"]
+    assert texts == [Message.from_openai(m).text for m in said if m["role"] == "user"]
+    asked = [request for request in model.requests if request.get("tools")]
+    assert len(asked) == turns + 30
+    for request in asked:
+        assert reference_tokens(request) <= 8_000
+        called = {c["id"] for m in request["messages"] for c in m.get("tool_calls") or ()}
+        returned = {m["tool_call_id"] for m in request["messages"] if m["role"] == "tool"}
+        assert called == returned
+    picture = [m for m in stored if m.role == "user" and not isinstance(m.content, str)]
+    assert picture[0].content[1].fields["image_url"]["url"].startswith("data:image/png")
+
+
+# -- branches ---------------------------------------------------------------------------------
+
+
+def history_of(openai_client, *questions):
+    history = []
+    for question in questions:
+        history.append({"role": "user", "content": question})
+        history.append(ask(openai_client, history, stream=False))
+    return history
+
+
+def test_an_edited_question_and_a_regenerated_answer_become_branches(model):
+    with running(upstream=model.url) as server:
+        sdk = client(server.url)
+        history = history_of(sdk, "one", "two", "three")
+        (original,) = heads(server)
+        before = entries(server, original)
+        edited = [*history[:2], {"role": "user", "content": "two, no: four"}]
+        raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=edited)
+        branch = raw.headers["x-firnline-conversation"]
+        assert branch.startswith(f"{original}~")
+        assert raw.headers["x-firnline-source"] == "prefix, branch"
+        texts = [message.text for message in entries(server, branch)]
+        assert texts == ["one", before[1].text, "two, no: four", "You said: two, no: four"]
+        model.say("Another answer.")
+        raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=history[:-1])
+        again = raw.headers["x-firnline-conversation"]
+        assert again not in (original, branch)
+        assert entries(server, again)[-1].text == "Another answer."
+        assert entries(server, original) == before
+        # Each goes on where it was, without a name.
+        for earlier, conversation in (
+            ([*edited, {"role": "assistant", "content": "You said: two, no: four"}], branch),
+            ([*history[:-1], {"role": "assistant", "content": "Another answer."}], again),
+        ):
+            longer = [*earlier, {"role": "user", "content": "go on"}]
+            raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=longer)
+            assert raw.headers["x-firnline-conversation"] == conversation
+        assert len(heads(server)) == 3
+
+
+def test_two_people_who_begin_alike_do_not_share_a_conversation(model):
+    model.answer = lambda _: "Hello! How can I help you today?"
+    with running(upstream=model.url) as server:
+        for secret in ("my name is Ana", "my name is Boris"):
+            history = history_of(client(server.url), "hi")
+            history.append({"role": "user", "content": secret})
+            ask(client(server.url), history, stream=False)
+        seen = [json.dumps(request["messages"]) for request in model.requests]
+        assert not any("Ana" in prompt and "Boris" in prompt for prompt in seen)
+        for conversation in heads(server):
+            texts = " ".join(message.text for message in entries(server, conversation))
+            assert not ("Ana" in texts and "Boris" in texts)
+
+
+def test_identical_requests_at_once_are_all_answered_and_nothing_is_doubled(model):
+    with running(upstream=model.url) as server:
+        history = history_of(client(server.url), "one")
+        history.append({"role": "user", "content": "two"})
+
+        async def all_at_once():
+            sdk = openai.AsyncOpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=0)
+            async with sdk:
+                asked = (
+                    sdk.chat.completions.create(model=MODEL, messages=history) for _ in range(12)
+                )
+                return await asyncio.gather(*asked)
+
+        assert len(asyncio.run(all_at_once())) == 12
+        for conversation in heads(server):
+            texts = [message.text for message in entries(server, conversation)]
+            assert texts.count("one") == texts.count("two") == 1
+            assert len(texts) == 4
+
+
+# -- named conversations ----------------------------------------------------------------------
+
+
+def test_a_client_that_sends_only_what_is_new_gets_its_history_by_path_or_header(model):
+    with running(upstream=model.url) as server:
+        by_path = openai.OpenAI(base_url=f"{server.url}/c/family/v1", api_key="x", max_retries=0)
+        for text in ("hi", "hi", "bye"):  # said twice, stored twice
+            message = {"role": "user", "content": text}
+            by_path.chat.completions.create(model=MODEL, messages=[message])
+        assert [m["content"] for m in model.requests[-1]["messages"]] == [
+            "hi", "You said: hi", "hi", "You said: hi", "bye",
+        ]  # fmt: skip
+        raw = client(server.url).chat.completions.with_raw_response.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "and?"}],
+            extra_headers={"X-Session-Id": "family"},
+        )
+        assert raw.headers["x-firnline-conversation"] == "family"
+        assert raw.headers["x-firnline-source"] == "header x-session-id"
+        assert len(model.requests[-1]["messages"]) == 7
+        raw = client(server.url).chat.completions.with_raw_response.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "once more"}],
+            metadata={"conversation_id": "family"},
+        )
+        assert len(model.requests[-1]["messages"]) == 9
+        assert len(entries(server, "family")) == 10
+
+
+def test_a_client_that_drops_its_oldest_messages_is_understood_under_a_name(model):
+    with running(upstream=model.url) as server:
+        sdk = openai.OpenAI(base_url=f"{server.url}/c/long/v1", api_key="x", max_retries=0)
+        history = []
+        for n in range(12):
+            history.append({"role": "user", "content": f"question {n}"})
+            history = history[-5:]
+            history.append(ask(sdk, history, stream=False))
+        assert heads(server) == ["long"]
+        texts = [m.text for m in entries(server, "long") if m.role == "user"]
+        assert texts == [f"question {n}" for n in range(12)]
+        assert len(model.requests[-1]["messages"]) == 23  # all of it fits, so all of it is sent
+
+
+def test_an_unanswered_question_is_not_stored_again_when_it_is_repeated(model):
+    with running(upstream=model.url) as server:
+        for sdk in (
+            openai.OpenAI(base_url=f"{server.url}/c/named/v1", api_key="x", max_retries=0),
+            openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=2),
+        ):
+            model.fail("500", "503")
+            message = {"role": "user", "content": "are you there?"}
+            if sdk.max_retries == 0:
+                for _ in range(2):
+                    with pytest.raises(openai.InternalServerError):
+                        sdk.chat.completions.create(model=MODEL, messages=[message])
+            sdk.chat.completions.create(model=MODEL, messages=[message])
+        assert len(heads(server)) == 2
+        for conversation in heads(server):
+            roles = [message.role for message in entries(server, conversation)]
+            assert roles == ["user", "assistant"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_repeated_request_gets_the_answer_that_is_stored(model, stream):
+    with running(upstream=model.url) as server:
+        body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+        asked = [
+            httpx2.post(
+                f"{server.url}/v1/chat/completions",
+                json=body,
+                headers={"x-stainless-retry-count": str(n)},
+            )
+            for n in (0, 1, 2)
+        ]
+        assert [answer.headers.get("x-firnline-replayed") for answer in asked] == [
+            None, "true", "true",
+        ]  # fmt: skip
+        assert all("said" in answer.text and "hi" in answer.text for answer in asked)
+        assert len(model.requests) == 1
+        assert len(entries(server, heads(server)[0])) == 2
+
+
+# -- what is passed on ------------------------------------------------------------------------
+
+
+def test_unknown_fields_go_through_and_the_clients_key_too(model):
+    with running(upstream=model.url) as server:
+        client(server.url).chat.completions.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "hi"}],
+            extra_body={"verbosity": "low", "made_up": {"a": [1, None]}},
+            extra_headers={"OpenAI-Organization": "org", "X-Secret-Of-Mine": "no"},
+        )
+        request, headers = model.requests[-1], model.headers[-1]
+        assert request["verbosity"] == "low"
+        assert request["made_up"] == {"a": [1, None]}
+        assert headers["authorization"] == "Bearer sk-mine"
+        assert headers["openai-organization"] == "org"
+        assert "x-secret-of-mine" not in headers
+    with running(upstream=model.url, upstream_key="sk-server") as server:
+        ask(client(server.url), [{"role": "user", "content": "hi"}], stream=False)
+        assert model.headers[-1]["authorization"] == "Bearer sk-server"
+
+
+def test_the_end_of_a_stream_tells_the_usage_only_if_it_was_asked_for(model):
+    with running(upstream=model.url) as server:
+        for wanted in (False, True):
+            options = {"stream_options": {"include_usage": True}} if wanted else {}
+            chunks = list(
+                client(server.url).chat.completions.create(
+                    model=MODEL,
+                    messages=[{"role": "user", "content": "hi"}],
+                    stream=True,
+                    **options,
+                )
+            )
+            assert any(chunk.usage for chunk in chunks) is wanted
+            assert model.requests[-1]["stream_options"]["include_usage"] is True
+
+
+def test_errors_of_the_endpoint_come_as_they_are(model):
+    model.retry_after = "7"
+    with running(upstream=model.url) as server:
+        model.fail("429")
+        with pytest.raises(openai.RateLimitError) as caught:
+            ask(client(server.url), [{"role": "user", "content": "hi"}], stream=False)
+        assert caught.value.response.headers["retry-after"] == "7"
+        assert caught.value.response.headers["x-firnline-status"] == "ok"
+        model.fail("error_body")
+        with pytest.raises(openai.APIError):
+            list(
+                client(server.url).chat.completions.create(
+                    model=MODEL, messages=[{"role": "user", "content": "yo"}], stream=True
+                )
+            )
+        model.close()
+        with pytest.raises(openai.InternalServerError) as caught:
+            ask(client(server.url), [{"role": "user", "content": "still?"}], stream=False)
+        assert caught.value.status_code == 502
+        assert all(len(entries(server, name)) == 1 for name in heads(server))
+
+
+def test_models_are_listed_and_unknown_paths_are_not_passed_on(model):
+    with running(upstream=model.url) as server:
+        httpx2.get(f"{server.url}/v1/models")
+        refused = httpx2.post(f"{server.url}/v1/files", json={})
+        assert refused.status_code == 404
+        assert "docs/proxy.md" in refused.json()["error"]["message"]
+        given = client(server.url).embeddings.create(
+            model="e", input=["a", "b"], encoding_format="float"
+        )
+        assert len(given.data) == 2
+    with running() as server:
+        assert [m.id for m in client(server.url).models.list()] == ["firnline-offline"]
+        with pytest.raises(openai.NotFoundError, match="FIRNLINE_UPSTREAM"):
+            client(server.url).embeddings.create(model="e", input="a")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b"[]", b"{}", b'{"messages": 3}', b"\xff", b'{"messages": [], "base_url": "http://x"}',
+        b'{"messages": ' + b"[" * 100_000, b'{"messages": [NaN]}',
+    ],
+)  # fmt: skip
+def test_a_malformed_request_is_refused_in_openais_shape(model, body):
+    with running(upstream=model.url) as server:
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", content=body)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["type"] == "invalid_request_error"
+        assert model.requests == []
+
+
+def test_what_cannot_fit_is_told_as_openai_tells_it(model):
+    with running(upstream=model.url, window_tokens=300) as server:
+        long = [{"role": "user", "content": "word " * 1_000}]
+        with pytest.raises(openai.UnprocessableEntityError) as caught:
+            ask(client(server.url), long, stream=False)
+        assert caught.value.code == "context_length_exceeded"
+        assert model.requests == []
+
+
+def test_memory_off_passes_a_request_through_and_stores_nothing(model):
+    with running(upstream=model.url) as server:
+        raw = client(server.url).chat.completions.with_raw_response.create(
+            model=MODEL,
+            messages=[{"role": "user", "content": "a title, please"}],
+            extra_headers={"X-Firnline-Memory": "off"},
+        )
+        assert "x-firnline-conversation" not in raw.headers
+        assert heads(server) == []
+
+
+# -- trouble ----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("dead-model")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_goes_on_without_its_memory_and_says_so(model, stream):
+    async def full(*_, **__):
+        raise StoreFull
+
+    with running(upstream=model.url) as server:
+        server.parts.tenants.store.append = full
+        body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body)
+        assert answer.status_code == 200
+        assert answer.headers["x-firnline-status"] == "degraded"
+        assert "no room left" in answer.headers["x-firnline-degraded"]
+        assert "said" in answer.text
+        assert model.requests[-1]["messages"] == body["messages"]
+
+
+def test_a_role_that_memory_does_not_know_is_passed_on(model):
+    with running(upstream=model.url) as server:
+        body = {"model": MODEL, "messages": [{"role": "function", "name": "f", "content": "1"}]}
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body)
+        assert answer.headers["x-firnline-status"] == "degraded"
+        assert model.requests[-1]["messages"] == body["messages"]
+
+
+# -- recall tools -----------------------------------------------------------------------------
+
+
+def recalling(request):
+    """A model that recalls before it answers, if it can."""
+    names = {tool["function"]["name"] for tool in request.get("tools") or ()}
+    last = request["messages"][-1]
+    if last["role"] == "tool":
+        return "Found: " + ", ".join(re.findall(r"Kestrel-\d+", last["content"])[:1])
+    if "search_history" in names and "recall" in str(last["content"]):
+        return call_tool("search_history", {"query": "vault code word"})
+    if "mixed" in str(last["content"]):
+        calls = [
+            call_tool(name, {"query": "x"})["tool_calls"][0] for name in ("search_history", "clock")
+        ]
+        return {"role": "assistant", "content": None, "tool_calls": calls}
+    return "Noted."
+
+
+@pytest.mark.requirement("B10")
+@pytest.mark.parametrize("stream", [False, True])
+def test_recall_tools_are_run_by_the_server_and_the_client_sees_nothing_of_it(model, stream):
+    model.answer = recalling
+    with running(upstream=model.url, recall_tools=True, window_tokens=8_000) as server:
+        sdk = client(server.url)
+        history = [{"role": "user", "content": FACT}]
+        history.append(ask(sdk, history, stream=stream))
+        history.append({"role": "user", "content": "recall it"})
+        request = {"model": MODEL, "messages": history}
+        if stream:
+            options = {"include_usage": True}
+            chunks = list(
+                sdk.chat.completions.create(**request, stream=True, stream_options=options)
+            )
+            text = "".join(c.choices[0].delta.content or "" for c in chunks if c.choices)
+            assert not any(c.choices and c.choices[0].delta.tool_calls for c in chunks)
+            assert [c.choices[0].finish_reason for c in chunks if c.choices][-1] == "stop"
+            usage = next(c.usage for c in chunks if c.usage)
+        else:
+            done = sdk.chat.completions.create(**request)
+            text, usage = done.choices[0].message.content, done.usage
+            assert not done.choices[0].message.tool_calls
+        assert text == "Found: Kestrel-7741"
+        asked, answered = model.requests[-2:]
+        assert usage.prompt_tokens > reference_tokens(answered)  # both rounds are paid
+        assert answered["messages"][-1]["role"] == "tool"
+        assert len(asked["tools"]) >= 4
+        (conversation,) = heads(server)
+        roles = [message.role for message in entries(server, conversation)]
+        assert roles == ["user", "assistant"] * 2
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_of_mixed_calls_the_client_sees_its_own(model, stream):
+    model.answer = recalling
+    with running(upstream=model.url, recall_tools=True) as server:
+        history = [{"role": "user", "content": "mixed"}]
+        answer = ask(client(server.url), history, stream=stream)
+        assert [call["function"]["name"] for call in answer["tool_calls"]] == ["clock"]
+        (conversation,) = heads(server)
+        assert [c.name for c in entries(server, conversation)[-1].tool_calls] == ["clock"]
+
+
+def test_recalling_without_end_is_ended(model):
+    model.answer = lambda request: (
+        call_tool("search_history", {"query": "again"}) if request.get("tools") else "Enough."
+    )
+    with running(upstream=model.url, recall_tools=True, window_tokens=4_000) as server:
+        for stream in (False, True):
+            history = [{"role": "user", "content": f"go on {stream}"}]
+            done = client(server.url).chat.completions.create(
+                model=MODEL, messages=history, stream=stream
+            )
+            if stream:
+                text = "".join(c.choices[0].delta.content or "" for c in done if c.choices)
+            else:
+                text = done.choices[0].message.content
+            assert text == "Enough."
+        assert all(reference_tokens(request) <= 4_000 for request in model.requests)
+
+
+# -- no model at all --------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("X4")
+@pytest.mark.parametrize("stream", [False, True])
+def test_without_a_model_memory_is_quoted_and_that_is_said(stream):
+    with running() as server:
+        sdk = client(server.url)
+        history = [{"role": "user", "content": FACT}]
+        history.append(ask(sdk, history, stream=stream))
+        history.append({"role": "user", "content": "Which code word has the vault?"})
+        text = ask(sdk, history, stream=stream)["content"]
+        assert "no language model" in text
+        assert f"“{FACT}” (user" in text
