@@ -20,6 +20,7 @@ from benchmarks import (
     package,
     reads,
     recalling,
+    service,
 )
 from benchmarks.bench import Bench
 from benchmarks.table import Row, show, show_titles, write_json
@@ -42,6 +43,9 @@ FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "digest": digesting.offline,
     "context": contexts.build,
     "replay": contexts.replay,
+    "service-append": service.appends,
+    "service-proxy": service.proxy,
+    "service-idle": service.idle,
 }
 
 

@@ -3,32 +3,52 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Coroutine
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import uvicorn
 from fastapi import FastAPI
 
+from firnline import Memory
 from firnline.server import serving
 from firnline.server.app import create_app
 from firnline.server.parts import Parts
 from firnline.server.settings import load
+
+T = TypeVar("T")
 
 
 @dataclass
 class Running:
     url: str
     app: FastAPI
+    loop: asyncio.AbstractEventLoop
 
     @property
     def parts(self) -> Parts:
         return self.app.state.parts
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """What `work` returns, run where the server runs."""
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
+
+    def memory(self, tenant: str = "default") -> Memory:
+        return self.run(self.parts.tenants.memory(tenant))
+
+
+def _serve(
+    loop: asyncio.AbstractEventLoop, server: uvicorn.Server, listener: socket.socket
+) -> None:
+    with asyncio.Runner(loop_factory=lambda: loop) as runner:
+        runner.run(server.serve([listener]))
 
 
 @contextmanager
@@ -38,7 +58,8 @@ def running(**settings: Any):
     app = create_app(chosen)
     listener = serving.bind(chosen)
     server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve([listener])), daemon=True)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=_serve, args=(loop, server, listener), daemon=True)
     thread.start()
     deadline = time.monotonic() + 30
     while not (server.started and app.state.parts.ready):
@@ -46,7 +67,7 @@ def running(**settings: Any):
         assert time.monotonic() < deadline
         time.sleep(0.005)
     try:
-        yield Running(serving.address(listener), app)
+        yield Running(serving.address(listener), app, loop)
     finally:
         server.should_exit = True
         thread.join(30)

@@ -1,6 +1,6 @@
 """A server with a bot, for the tests; and as a process of its own, which dies on demand.
 
-``python telegram_kit.py '{"store": ..., "telegram": ..., "model": ..., "dies": [...]}'``
+``python telegram_kit.py`` starts a server for each line of JSON, and tells its number and its end.
 """
 
 import asyncio
@@ -10,13 +10,15 @@ import signal
 import socket
 import sys
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 
 import uvicorn
 from fastapi import FastAPI
 
 from firnline.models import Backoff, open_model
-from firnline.server.telegram import BotSettings, Replier, router
+from firnline.server.telegram.replier import Replier
+from firnline.server.telegram.settings import BotSettings
+from firnline.server.telegram.webhook import router
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
 
@@ -154,5 +156,14 @@ async def main(given):
 
 
 if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        asyncio.run(main(json.loads(sys.argv[1])))
+    for line in sys.stdin:
+        # A fork of what is imported already: a new process would take seconds for that.
+        child = os.fork()
+        if not child:
+            asyncio.run(main(json.loads(line)))
+            os._exit(0)
+        sys.stdout.write(f"{child}\n")
+        sys.stdout.flush()
+        os.waitpid(child, 0)
+        sys.stdout.write("ended\n")
+        sys.stdout.flush()

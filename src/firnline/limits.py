@@ -63,6 +63,8 @@ SEGMENT_BYTES_MAX: Final = 1024 * 1024
 """Plain bytes in one archived segment, unless a single entry is larger."""
 SCRUB_SECONDS: Final = 30.0
 """How long `erase` waits for readers that still hold erased pages."""
+WATCHED_MAX: Final = 10_000
+"""Digests in the making that are looked at when somebody asks what is pending."""
 LEASE_SECONDS_MAX: Final = 3_600.0
 """The longest lease."""
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn, Protocol, TypeAlias
+from dataclasses import replace
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from firnline.errors import InputError
 from firnline.message import Message, Part, ToolCall
@@ -47,51 +48,200 @@ def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 # -- Anthropic --------------------------------------------------------------------------------
 
-OPENING = "(The conversation goes on here; what came before it is not shown.)"
+OPENING: Final = "(The conversation goes on here; what came before it is not shown.)"
+NOTE: Final = "anthropic"
+"""In a message's metadata: what Anthropic's shape had that ours has no place for."""
+_ROLES: Final = ("user", "assistant", "system")
+_TEXT_FIELDS: Final = ("cache_control", "citations")
+_FOREIGN: Final = frozenset(
+    ["input_audio", "audio", "file", "input_file", "function_call", "function_call_output"]
+)
+"""Parts of OpenAI's that Anthropic has no word for; whatever else is not text is its own."""
+
+
+def load_anthropic(body: Mapping[str, Any]) -> list[Message]:
+    """The messages of a request in Anthropic's shape, its ``system`` first.
+
+    A ``tool_use`` block becomes a tool call, each ``tool_result`` a tool's message of its own; all
+    other blocks are kept as they came. `dump_anthropic` gives the same request back, but that
+    neighbours of one role are joined, text is in blocks and empty text is gone.
+    """
+    system, turns = body.get("system"), body.get("messages")
+    if not isinstance(turns, list):
+        raise InputError("messages: expected a list")
+    found = [] if system in (None, "", []) else [_message("system", system, "system")]
+    for at, turn in enumerate(turns):
+        found += _load_turn(turn, f"messages[{at}]")
+    return found
+
+
+def _load_turn(turn: object, where: str) -> list[Message]:
+    if not isinstance(turn, Mapping) or turn.get("role") not in _ROLES:
+        raise InputError(f"{where}.role: expected one of {', '.join(_ROLES)}")
+    role, content = turn["role"], turn.get("content")
+    rest = {key: value for key, value in turn.items() if key not in ("role", "content")}
+    if role == "assistant" and isinstance(content, list):
+        found = [_load_answer(content, where)]
+    elif role == "user" and isinstance(content, list):
+        found = _load_question(content, where)
+    else:
+        found = [_message(role, content, where)]
+    if rest or role == "system":
+        found[0] = _noted(found[0], turn=rest)  # a system's turn among the others stays one
+    return found
+
+
+def _load_question(content: list[Any], where: str) -> list[Message]:
+    """What the user says, and what tools return, in their order."""
+    found: list[Message] = []
+    said: list[Any] = []
+    for block in content:
+        if isinstance(block, Mapping) and block.get("type") == "tool_result":
+            found += [_message("user", said, where)] if said else []
+            said = []
+            found.append(_load_result(block, where))
+        else:
+            said.append(block)
+    return [*found, _message("user", said, where)] if said or not found else found
+
+
+def _load_result(block: Mapping[str, Any], where: str) -> Message:
+    answered = block.get("tool_use_id")
+    if not isinstance(answered, str):
+        raise InputError(f"{where}: a tool_result without a tool_use_id")
+    known = ("type", "tool_use_id", "content")
+    rest = {key: value for key, value in block.items() if key not in known}
+    message = _message("tool", block.get("content"), where, tool_call_id=answered)
+    return _noted(message, result=rest) if rest else message
+
+
+def _load_answer(content: list[Any], where: str) -> Message:
+    """What the model says and calls; where calls are not last, their places are noted."""
+    calls = [block for block in content if _is_call(block)]
+    others = _message("assistant", [block for block in content if not _is_call(block)], where)
+    loaded = tuple(_load_call(block, where) for block in calls)
+    message = replace(others, tool_calls=loaded)
+    shown = [block for block in content if _is_call(block) or _block(Part(block))]
+    places = [at for at, block in enumerate(shown) if _is_call(block)]
+    known = ("type", "id", "name", "input")
+    more = [{k: v for k, v in block.items() if k not in known} for block in calls]
+    if any(more) or places != list(range(len(shown) - len(calls), len(shown))):
+        notes: list[Json] = [
+            {"at": at, "more": rest} for at, rest in zip(places, more, strict=True)
+        ]
+        return _noted(message, calls=notes)
+    return message
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_use"
+
+
+def _load_call(block: Mapping[str, Any], where: str) -> ToolCall:
+    called, name, given = block.get("id"), block.get("name"), block.get("input")
+    if not isinstance(called, str) or not isinstance(name, str) or not isinstance(given, dict):
+        raise InputError(f"{where}: a tool_use needs an id, a name and an input")
+    return ToolCall.of(called, name, given)
+
+
+def _message(role: Any, content: object, where: str, **more: Any) -> Message:
+    if isinstance(content, list):
+        if not all(isinstance(block, Mapping) for block in content):
+            raise InputError(f"{where}: expected blocks of content")
+        content = tuple(Part(dict(block)) for block in content)
+    if content is not None and not isinstance(content, str | tuple):
+        raise InputError(f"{where}: expected text or blocks, got {type(content).__name__}")
+    return Message(role, content, **more)
+
+
+def _noted(message: Message, **notes: Json) -> Message:
+    note = {**_note(message), **notes}
+    return replace(message, metadata={**message.metadata, NOTE: note})
+
+
+def _note(message: Message) -> dict[str, Any]:
+    note = message.metadata.get(NOTE)
+    return note if isinstance(note, dict) else {}
 
 
 def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     """``system`` and ``messages`` in Anthropic's shape, by its rules for their order.
 
-    The system's text in front becomes ``system``; later system messages become marked text of the
-    user. Neighbours of one role are joined, tool results come first in what answers a call, and the
-    first message is the user's.
+    The system's text in front becomes ``system``, text unless its blocks have more to say; later
+    system messages become marked text of the user, unless they came in Anthropic's own shape.
+    Neighbours of one role are joined, tool results come first in what answers a call, and the first
+    message is the user's.
     """
-    system: list[str] = []
+    given = list(messages)
+    leading = next((at for at, message in enumerate(given) if _is_turn(message)), len(given))
+    turns = anthropic_turns(given[leading:])
+    if turns and turns[0]["role"] != "user":
+        turns.insert(0, {"role": "user", "content": [_text_block(OPENING)]})
+    return {"system": _system(given[:leading]), "messages": turns}
+
+
+def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The messages as Anthropic's turns, neighbours of one role joined, results first."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        if message.role in ("system", "developer") and not turns:
-            system.append(message.text)
+        native = message.role == "system" and "turn" in _note(message)
+        role = "system" if native else "assistant" if message.role == "assistant" else "user"
+        blocks, rest = anthropic_blocks(message), _note(message).get("turn") or {}
+        if not blocks and not rest:
             continue
-        role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message)
-        if turns and turns[-1]["role"] == role:
-            turns[-1]["content"] += blocks
-        elif blocks:
-            turns.append({"role": role, "content": blocks})
-    if turns and turns[0]["role"] == "assistant":
-        turns.insert(0, {"role": "user", "content": [_text_block(OPENING)]})
+        if turns and turns[-1]["role"] == role != "system":
+            turns[-1] |= {**rest, "content": [*turns[-1]["content"], *blocks]}
+        else:
+            turns.append({"role": role, "content": blocks, **rest})
     for turn in turns:
         # A stable sort: tool results in front, everything else as it was.
         turn["content"].sort(key=lambda block: block.get("type") != "tool_result")
-    return {"system": "\n\n".join(text for text in system if text), "messages": turns}
+    return turns
 
 
-def _text_block(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _blocks(message: Message) -> list[dict[str, Any]]:
+def anthropic_blocks(message: Message) -> list[dict[str, Any]]:
     """The message's content as Anthropic's blocks."""
     if message.role == "tool":
         content = [_block(part) for part in _content_parts(message)]
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id or ""}
-        return [{**result, "content": [block for block in content if block]}]
+        more = _note(message).get("result") or {}
+        return [{**result, "content": [block for block in content if block], **more}]
+    if message.role in ("system", "developer") and "turn" not in _note(message):
+        return [_text_block(f"[{message.role}] {message.text}")] if message.text.strip() else []
     blocks = [block for part in _content_parts(message) if (block := _block(part))]
-    if message.role in ("system", "developer"):
-        blocks = [_text_block(f"[{message.role}] {message.text}")] if message.text else []
-    blocks += [_call_block(call) for call in message.tool_calls]
+    calls = [_call_block(call) for call in message.tool_calls]
+    notes = _note(message).get("calls") or []
+    if len(notes) != len(calls):
+        return [*blocks, *calls]
+    for call, note in zip(calls, notes, strict=True):
+        blocks.insert(note["at"], {**call, **note["more"]})
     return blocks
+
+
+def tool_input(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments as the object that Anthropic wants, whatever the model wrote."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"arguments": call.arguments}
+
+
+def _is_turn(message: Message) -> bool:
+    return message.role not in ("system", "developer") or "turn" in _note(message)
+
+
+def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
+    """What the system says in front: text, or blocks if they have more than text."""
+    parts = [part for message in messages for part in _content_parts(message)]
+    blocks = [block for part in parts if (block := _block(part))]
+    if any(set(block) != {"type", "text"} for block in blocks):
+        return blocks
+    return "\n\n".join(block["text"] for block in blocks)
+
+
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
 
 
 def _content_parts(message: Message) -> tuple[Part, ...]:
@@ -102,20 +252,14 @@ def _content_parts(message: Message) -> tuple[Part, ...]:
 
 def _block(part: Part) -> dict[str, Any] | None:
     """A part as a block; Anthropic's own blocks as they are, what it has no word for not at all."""
-    if part.type in _ANTHROPIC_BLOCKS:
-        return dict(part.fields)
     if part.kind == "text":
-        return _text_block(part.text) if part.text.strip() else None
+        more = {name: value for name, value in part.fields.items() if name in _TEXT_FIELDS}
+        return {**_text_block(part.text), **more} if part.text.strip() else None
     image = part.fields.get("image_url")
     url = image.get("url") if isinstance(image, dict) else image
     if part.kind == "image" and isinstance(url, str):
         return {"type": "image", "source": _image_source(url)}
-    return None
-
-
-_ANTHROPIC_BLOCKS = frozenset(
-    ["image", "document", "tool_use", "tool_result", "thinking", "redacted_thinking"]
-)
+    return None if part.type in _FOREIGN else dict(part.fields)
 
 
 def _image_source(url: str) -> dict[str, Any]:
@@ -126,12 +270,7 @@ def _image_source(url: str) -> dict[str, Any]:
 
 
 def _call_block(call: ToolCall) -> dict[str, Any]:
-    try:
-        arguments = json.loads(call.arguments or "{}")
-    except ValueError:
-        arguments = None
-    given = arguments if isinstance(arguments, dict) else {"arguments": call.arguments}
-    return {"type": "tool_use", "id": call.id, "name": call.name, "input": given}
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": tool_input(call)}
 
 
 # -- JSON -------------------------------------------------------------------------------------

@@ -191,9 +191,7 @@ async def test_what_is_done_in_the_background_is_nobodys_request(url):
         if event.name == "fold":
             seen.put_nowait(request.get())
 
-    async with Memory.open(
-        url, strategy=strategies.rolling(), background=True, observer=observe
-    ) as memory:
+    async with Memory.open(url, strategy=strategies.rolling(), observer=observe) as memory:
         request.set("the request that woke the worker")
         await play(memory, "c", 4)
         assert await asyncio.wait_for(seen.get(), 30) == "nobody"

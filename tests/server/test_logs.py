@@ -157,7 +157,7 @@ def test_an_exception_tells_its_kind_and_place_and_no_words_but_ours():
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_value_cannot_begin_a_line_of_its_own(as_json):
-    evil = "x\n2026-01-01T00:00:00Z ERROR firnline: all is lost\r\x1b[2J\x7f\u2028\u202e\x85\udcff"
+    evil = "x\n2026-01-01T00:00:00Z ERROR firnline: all is lost\r\x1b[2J\x7f\u2028\u202e\x85"
     with logged(as_json=as_json) as log:
         token = logs.asked.set(logs.Asked("r-1", named=evil))
         logger.info("said %s", evil, extra={"fields": {"given": evil}})
@@ -167,6 +167,10 @@ def test_a_value_cannot_begin_a_line_of_its_own(as_json):
     assert line.isascii()
     if as_json:
         assert json.loads(line)["given"] == evil
+
+
+def test_half_of_a_character_is_escaped_too():
+    assert logs.escaped("\udcff é") == "\\udcff é"
 
 
 def test_on_a_terminal_a_line_is_for_people():

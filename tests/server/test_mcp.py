@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -281,6 +282,8 @@ async def test_topics_are_listed_and_read_page_by_page(agent, memory):
     assert first["next_skip"] == 1
     second = await agent("topics", conversation="c", limit=1, skip=first["next_skip"])
     assert [*first["topics"], *second["topics"]] == listed["topics"]
+    beyond = await agent.text("topics", conversation="c", skip=2)
+    assert beyond == "None of the 2 topics from here on."
     page = await agent("topics", conversation="c", topic=0, limit=1)
     assert ([m["seq"] for m in page["messages"]], page["next_seq"]) == ([0], 1)
     page = await agent("topics", conversation="c", topic=0, first_seq=page["next_seq"])
@@ -542,7 +545,7 @@ async def test_errors_of_the_store_are_told_and_others_keep_their_words_to_thems
     with pytest.raises(MCPError, match="the store is busy"):
         await agent.client.read_resource("firnline://conversations/c")
 
-    words = "-".join(["canary", "4711"])  # not in a line of code, which a traceback would show
+    words = f"canary-{4711}"  # not in a line of code, which a traceback would show
 
     async def broken(*_, **__):
         raise RuntimeError(words)
@@ -925,3 +928,28 @@ def test_a_store_that_cannot_be_opened_is_said_on_standard_error(tmp_path):
     assert done.stderr.startswith("firnline: ")
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
+
+
+# -- the document -----------------------------------------------------------------------------
+
+PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text()
+SNIPPETS = [json.loads(found) for found in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+STARTED = [next(iter(one["mcpServers"].values())) for one in SNIPPETS]
+
+
+@pytest.mark.parametrize("entry", [entry for entry in STARTED if "command" in entry])
+async def test_what_the_document_tells_clients_to_start_starts(entry, tmp_path):
+    whole = [entry["command"], *entry["args"]]
+    arguments = whole[whole.index("firnline") + 1 :]
+    assert whole[0] in ("firnline", "uvx")
+    at = arguments.index("--store") + 1
+    assert arguments[at].startswith("sqlite:////")
+    arguments[at] = f"sqlite:///{tmp_path}/memory.db"
+    arguments = ["-m", "firnline.cli", *arguments, "--embedder", "none"]
+    async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == set(TOOLS)
+
+
+def test_the_document_names_every_tool():
+    assert len(SNIPPETS) == 3
+    assert re.findall(r"^\| `(\w+)` \|", PAGE, re.MULTILINE) == list(TOOLS)

@@ -147,6 +147,8 @@ async def everything(client):
     await ask("POST", "/c/append", json={"role": "user", "content": SAID, "key": "k1"})
     await ask("POST", "/c/append", json={"role": "nobody", "content": SAID})
     await ask("POST", "/c/append", content=SAID.encode())
+    await ask("POST", f"/{KEY}/append", json={"role": "user", "content": SAID})
+    await ask("GET", f"/{BOT}/context?tokens=1000", headers={"x-request-id": UPSTREAM})
     await ask("GET", f"/c/context?tokens=1000&q={SAID}&token={KEY}")
     await ask("GET", f"/c/context?tokens=5&q={SAID}")
     await ask("GET", f"/c/context?tokens=900&q={SAID}&fail=1")

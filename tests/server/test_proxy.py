@@ -36,20 +36,12 @@ def client(url, **more):
 
 def entries(server, conversation):
     """The log, read through the library."""
-
-    async def read():
-        memory = await server.parts.tenants.memory("default")
-        return [entry.message for entry in await memory.read(conversation)]
-
-    return asyncio.run(read())
+    return [entry.message for entry in server.run(server.memory().read(conversation))]
 
 
 def heads(server):
-    async def read():
-        memory = await server.parts.tenants.memory("default")
-        return [head.conversation for head in await memory.conversations(limit=1_000)]
-
-    return asyncio.run(read())
+    found = server.run(server.memory().conversations(limit=1_000))
+    return [head.conversation for head in found]
 
 
 def log_of(*messages):
@@ -273,7 +265,7 @@ def test_an_edited_question_and_a_regenerated_answer_become_branches(model):
         edited = [*history[:2], {"role": "user", "content": "two, no: four"}]
         raw = sdk.chat.completions.with_raw_response.create(model=MODEL, messages=edited)
         branch = raw.headers["x-firnline-conversation"]
-        assert branch.startswith(f"{original}~")
+        assert branch.startswith(f"{original}--")
         assert raw.headers["x-firnline-source"] == "prefix, branch"
         texts = [message.text for message in entries(server, branch)]
         assert texts == ["one", before[1].text, "two, no: four", "You said: two, no: four"]

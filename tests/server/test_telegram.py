@@ -13,7 +13,7 @@ from firnline.errors import ConflictError, StoreUnavailable
 from firnline.log import Key
 from firnline.models import open_model
 from firnline.plan import ends_round
-from firnline.server.telegram import Api, TelegramError
+from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import Claim, Place
 from firnline.server.telegram.replier import FAILURES_MAX
 from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER
@@ -116,6 +116,9 @@ async def test_from_a_message_to_its_answer_with_a_tool_and_a_lean_context(house
     offered = {tool["function"]["name"] for tool in first["tools"]}
     assert {"search_history", "get_messages_by_date", "get_extended_context"} <= offered
     assert [call.method for call in telegram.calls] == ["sendChatAction", "sendMessage"]
+    kept = await prompts.recorded(memory, CHAT, answer.seq)
+    assert (kept["via"], kept["question"]) == ("telegram", question.seq)
+    assert [piece["seq"] for piece in kept["pieces"]][-2:] == [call.seq, result.seq]
     assert (await memory.verify(CHAT)).ok
 
 

@@ -4,9 +4,13 @@ import asyncio
 import json
 import os
 import random
+import signal
 import socket
+import subprocess
 import sys
 from collections import Counter
+from contextlib import suppress
+from functools import partial
 
 import pytest
 
@@ -19,36 +23,53 @@ from telegram_kit import PATIENCE, SECRET, TOKEN, until
 CYCLES = 40 if os.environ.get("FIRNLINE_TORTURE") else 6
 
 
+@pytest.fixture(scope="module")
+def parent():
+    """What the servers are forked from: it has imported all they need."""
+    command = [sys.executable, telegram_kit.__file__]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as parent:
+        yield parent
+        parent.stdin.close()
+
+
 class Process:
     """The server in a process of its own, on the same port again and again."""
 
-    def __init__(self, folder, telegram, model):
+    def __init__(self, parent, folder, telegram, model):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self._given = {
-            "store": f"sqlite:///{folder}/house.db",
-            "telegram": telegram.url,
-            "model": model.url,
-            "port": self.port,
-        }
-        self.store = self._given["store"]
-        self.url = f"http://127.0.0.1:{self.port}/telegram/house/webhook"
+            port = free.getsockname()[1]
+        self.store = f"sqlite:///{folder}/house.db"
+        self.url = f"http://127.0.0.1:{port}/telegram/house/webhook"
+        doubles = {"telegram": telegram.url, "model": model.url}
+        self._given = {"store": self.store, "port": port, **doubles}
+        self._parent, self._child = parent, None
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *_):
+        await self.kill()
 
     async def start(self, dies=None):
-        given = json.dumps({**self._given, "dies": dies})
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, telegram_kit.__file__, given
-        )
+        self._parent.stdin.write(json.dumps({**self._given, "dies": dies}) + "\n")
+        self._parent.stdin.flush()
+        self._child = int(await self._hear())
 
     async def kill(self):
-        if self.process.returncode is None:
-            self.process.kill()
-        await self.process.wait()
+        if self._child is not None:
+            with suppress(ProcessLookupError):
+                os.kill(self._child, signal.SIGKILL)
+            await self.died()
 
     async def died(self):
+        assert await self._hear() == "ended\n"
+        self._child = None
+
+    async def _hear(self):
         async with asyncio.timeout(PATIENCE):
-            await self.process.wait()
+            return await asyncio.to_thread(self._parent.stdout.readline)
 
 
 @pytest.fixture
@@ -79,22 +100,20 @@ MOMENTS = [
 @pytest.mark.requirement("B10")
 @pytest.mark.promise("durable")
 @pytest.mark.parametrize(("dies", "sent", "when"), MOMENTS, ids=[m[2] for m in MOMENTS])
-async def test_killed_at_a_moment(tmp_path, doubles, dies, sent, when):
+async def test_killed_at_a_moment(tmp_path, parent, doubles, dies, sent, when):
     telegram, model = doubles
-    process = Process(tmp_path, telegram, model)
-    await process.start(dies)
-    update = telegram.said("Are you there?")
-    delivering = asyncio.create_task(asyncio.to_thread(telegram.push, update, process.url, SECRET))
-    await process.died()
-    await process.start()
-    try:
+    async with Process(parent, tmp_path, telegram, model) as process:
+        await process.start(dies)
+        update = telegram.said("Are you there?")
+        push = partial(asyncio.to_thread, telegram.push, update, process.url, SECRET)
+        delivering = asyncio.create_task(push())
+        await process.died()
+        await process.start()
         await delivering
-        await asyncio.to_thread(telegram.push, update, process.url, SECRET)
+        await push()
         await until(lambda: told(telegram, 7, "Are you there?") >= sent)
         await settled(process)
         assert told(telegram, 7, "Are you there?") == sent
-    finally:
-        await process.kill()
     assert await stored(process, 7) == (["Are you there?"], [[0]])
 
 
@@ -118,24 +137,20 @@ async def stored(process, chat):
 
 @pytest.mark.requirement("B10")
 @pytest.mark.promise("durable")
-async def test_killed_again_and_again_while_people_talk(tmp_path, doubles):
+async def test_killed_again_and_again_while_people_talk(tmp_path, parent, doubles):
     telegram, model = doubles
     chats, per_chat, seed = [1, 2, 3], 2 * CYCLES, random.Random(1138)
-    process = Process(tmp_path, telegram, model)
-    talking = [asyncio.create_task(talk(telegram, process, chat, per_chat)) for chat in chats]
-    try:
+    async with Process(parent, tmp_path, telegram, model) as process:
+        talking = [asyncio.create_task(talk(telegram, process, chat, per_chat)) for chat in chats]
         for _ in range(CYCLES):
             await process.start()
             before = len(telegram.sent)
-            moment = seed.uniform(0, 0.3)
             await until(lambda before=before: len(telegram.sent) > before or all_done(talking))
-            await asyncio.sleep(moment)  # not to wait for anything: to die at any time
+            await asyncio.sleep(seed.uniform(0, 0.3))  # not to wait for something: any time will do
             await process.kill()
         await process.start()
         await asyncio.gather(*talking)
         await settled(process)
-    finally:
-        await process.kill()
     for chat in chats:
         said, answers = await stored(process, chat)
         assert said == [f"{chat}-{number}" for number in range(per_chat)]

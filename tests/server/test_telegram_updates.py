@@ -9,8 +9,7 @@ from pydantic import SecretStr, ValidationError
 
 from firnline.errors import InputError
 from firnline.message import encode
-from firnline.server.telegram import BotSettings, named
-from firnline.server.telegram.settings import checked
+from firnline.server.telegram.settings import BotSettings, checked, named
 from firnline.server.telegram.updates import kind_of, read
 
 ADA = {"id": 7, "is_bot": False, "first_name": "Ada", "username": "ada"}

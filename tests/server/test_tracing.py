@@ -17,8 +17,8 @@ from firnline import Memory, Message, open_model, strategies
 from firnline.errors import InputError, ModelError
 from firnline.protocols import Event
 from firnline.server import tracing
+from firnline.server.observing import open_tracer
 from firnline.server.spans import Spans
-from firnline.server.tracing import open_tracer
 from firnline.testing import ModelServer
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"

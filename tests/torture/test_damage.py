@@ -1,7 +1,9 @@
 """Damage on the disk: verify finds it, and no reader is ever given a text that was not said."""
 
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 
+import apsw
 import pytest
 from cells import cells, leaf_pages
 from torture_kit import TORTURE, memory_at, soon
@@ -9,6 +11,8 @@ from torture_kit import TORTURE, memory_at, soon
 from firnline.errors import StoreCorrupt, StoreError
 from firnline.log import Card
 from firnline.message import Message, ToolCall
+from firnline.store.cards import asked
+from firnline.store.sqlite import cards
 
 LIVE = 6
 WRONG_SHOWN = 20
@@ -173,13 +177,13 @@ async def test_no_flipped_byte_of_a_page_is_served(intact, tmp_path, rng, table)
 async def carded(database):
     """A closed database with cards: of a conversation and of none, of a tenant and of none."""
     about = [("", "key", None), ("default", "key", None), ("default", "draft", "glacier")]
-    cards = [
+    given = [
         Card(tenant=tenant, kind=kind, name=f"{i}{kind}", body=b"firn %d" % i, conversation=of)
         for i, (tenant, kind, of) in enumerate(about * 2)
     ]
     async with memory_at(database) as memory:
         await memory.append("glacier", messages()[0])
-        assert await memory.store.put_cards(cards) == len(cards)
+        assert await memory.store.put_cards(given) == len(given)
         truth = {kind: await memory.store.cards(kind) for kind in ("key", "draft")}
     return database, truth
 
@@ -189,10 +193,10 @@ async def cards_of(path, truth):
     noticed, wrong = False, []
     try:
         async with memory_at(path, read_only=True) as memory:
-            for kind, cards in truth.items():
+            for kind, kept in truth.items():
                 try:
                     found = await soon(memory.store.cards(kind))
-                    wrong += [f"{card} was served" for card in found if card not in cards]
+                    wrong += [f"{card} was served" for card in found if card not in kept]
                 except StoreCorrupt:
                     noticed = True
             checked = await memory.check(thorough=True)
@@ -217,6 +221,25 @@ async def test_every_flipped_byte_of_a_card_is_found(carded, tmp_path, rng):
             if served or not noticed:
                 wrong.append(f"byte {at - offset} ^ {mask:#04x}: {served or 'not noticed'}")
     assert not wrong, f"{len(wrong)} flips:\n" + "\n".join(wrong[:WRONG_SHOWN])
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_no_flipped_byte_lets_another_card_be_dropped(carded, tmp_path):
+    path, _ = carded
+    ((offset, size),) = leaf_pages(path, "card")
+    data, copy = path.read_bytes(), tmp_path / "damaged.db"
+    others = "SELECT count(*) FROM card WHERE +kind != 'key' OR +tenant != 'default'"
+    counted = 0
+    start = offset + int.from_bytes(data[offset + 5 : offset + 7], "big")
+    for at in range(start, offset + size):
+        copy.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        with closing(apsw.Connection(str(copy))) as connection, suppress(apsw.Error):
+            connection.execute("BEGIN")  # and never commit: it would only be slower
+            before = connection.execute(others).get
+            cards.drop(connection, asked("key", "default", None, ""))
+            assert connection.execute(others).get == before, f"byte {at - offset}"
+            counted += 1
+    assert counted > (offset + size - start) // 2
 
 
 @pytest.mark.promise("tamper-evident")

@@ -16,10 +16,12 @@ from firnline.cli import (
     contexts,
     digests,
     keeping,
+    keys,
     log,
     mcp,
     recalling,
     serving,
+    telegram,
     working,
 )
 from firnline.cli.grammar import shared_options
@@ -132,6 +134,18 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(run=run, words=words)
         return added
 
-    for topic in (log, contexts, recalling, digests, working, serving, mcp, keeping, bench):
+    for topic in (
+        log,
+        contexts,
+        recalling,
+        digests,
+        working,
+        serving,
+        keys,
+        telegram,
+        mcp,
+        keeping,
+        bench,
+    ):
         topic.add(command)
     return parser

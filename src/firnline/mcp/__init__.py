@@ -5,8 +5,8 @@ conversations these are is settled before the first message; no tool has an argu
 none removes anything. Needs the extra: ``pip install "firnline[mcp]"``.
 """
 
-from firnline.mcp.endpoint import Endpoint
+from firnline.mcp.endpoint import Endpoint, by_key
 from firnline.mcp.server import build
 from firnline.mcp.stdio import serve
 
-__all__ = ["Endpoint", "build", "serve"]
+__all__ = ["Endpoint", "build", "by_key", "serve"]

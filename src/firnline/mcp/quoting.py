@@ -150,6 +150,11 @@ async def quoted(
     return await asyncio.to_thread(quoter.quote, found, offset=offset, ranked=ranked)
 
 
+def next_seq(left: Sequence[Found]) -> int | None:
+    """Where the next page begins, if something is left for it."""
+    return left[0].entry.seq if left else None
+
+
 def _most(high: int, fits: Callable[[int], bool]) -> int:
     """The largest number up to `high` that fits, by halving; 0 if none does."""
     low = 0

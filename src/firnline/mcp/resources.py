@@ -11,8 +11,8 @@ from firnline import limits
 from firnline.errors import InputError, UnknownConversation
 from firnline.log import Head
 from firnline.mcp import arguments as args
-from firnline.mcp import tools
-from firnline.mcp.tools import Desk
+from firnline.mcp import derived, tools
+from firnline.mcp.desk import Desk
 from firnline.message import encode_json
 
 LIST: Final = "firnline://conversations"
@@ -124,7 +124,7 @@ async def _log_text(desk: Desk, name: str, first_seq: str) -> str:
 async def _digest_text(desk: Desk, name: str) -> str:
     """What is known of a conversation, as Markdown."""
     asked = {"conversation": name, "tokens": limits.RESOURCE_TOKENS}
-    known = await tools.state(desk, args.taken(args.State, asked))
+    known = await derived.state(desk, args.taken(args.State, asked))
     facts = "\n".join(f"- {fact}" for fact in known.facts)
     summary = known.summary and f"Messages 0 to {known.summarised_to}:\n\n{known.summary}"
     parts = [

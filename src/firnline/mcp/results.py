@@ -194,7 +194,7 @@ class TopicList(BaseModel):
     def __str__(self) -> str:
         nothing = f"{self.conversation} has no topics yet: they begin with a user's message."
         return _lines(
-            *_rows(self.topics, "" if self.total else nothing),
+            *_rows(self.topics, _beyond("topics", self.total) or nothing),
             f"There are more: skip={self.next_skip}" if self.next_skip is not None else "",
             *self.messages,
             _next(self.next_seq),
@@ -242,7 +242,7 @@ class DigestList(BaseModel):
     def __str__(self) -> str:
         nothing = f"{self.conversation} has no digests yet: all of it still fits."
         return _lines(
-            *_rows(self.digests, "" if self.total else nothing),
+            *_rows(self.digests, _beyond("digests", self.total) or nothing),
             self.lost,
             f"There are more: before={self.next_before}" if self.next_before is not None else "",
             *self.messages,
@@ -276,9 +276,10 @@ class Known(BaseModel):
 
     def __str__(self) -> str:
         nothing = f"{self.conversation}: nothing was digested yet; read or search its messages."
+        beyond = _beyond("facts", self.total)
         summary = f"Summary up to message {self.summarised_to}:\n{self.summary}"
         return _lines(
-            *_rows(self.facts, "" if self.total or self.summary else nothing),
+            *_rows(self.facts, beyond if self.total or self.summary else nothing),
             f"There are more: skip={self.next_skip}" if self.next_skip is not None else "",
             summary if self.summary else "",
         )
@@ -295,6 +296,10 @@ def _next(seq: int | None) -> str:
 
 def _rows(rows: Sequence[object], otherwise: str) -> Sequence[object]:
     return rows or [otherwise]
+
+
+def _beyond(what: str, total: int) -> str:
+    return f"None of the {total} {what} from here on." if total else ""
 
 
 def _lines(*lines: object) -> str:

@@ -39,11 +39,12 @@ from mcp.types import (
 )
 
 from firnline import __version__, limits
-from firnline.errors import FirnlineError, InputError
+from firnline.errors import FirnlineError, InputError, outline
 from firnline.mcp import resources
 from firnline.mcp.arguments import taken
+from firnline.mcp.desk import Desk
 from firnline.mcp.schemas import schema_of
-from firnline.mcp.tools import TOOLS, Desk, Spec
+from firnline.mcp.tools import TOOLS, Spec
 from firnline.memory import Memory
 from firnline.message import utc_now
 from firnline.protocols import Clock
@@ -68,18 +69,20 @@ def build(
     memory_of: MemoryOf,
     *,
     may_write: Callable[[], bool] = lambda: True,
+    charge: Callable[[int], None] = lambda _: None,
     zone: str = "UTC",
     clock: Clock = utc_now,
 ) -> Server[Any]:
     """A server for the memory that `memory_of` gives, once for every request.
 
-    `may_write` is asked before `append`. Dates are understood and times written in `zone`, unless a
+    `may_write` is asked before `append`, and `charge` is told how many tokens a request stored or
+    a context sent. Dates are understood and times written in `zone`, unless a
     call names another one.
     """
     known_zone, count = frame_of(clock(), zone).zone, counter()
 
     async def desk() -> Desk:
-        return Desk(await memory_of(), known_zone, clock, count)
+        return Desk(await memory_of(), known_zone, clock, count, charge)
 
     answers = _Answers(desk, may_write)
     return Server(
@@ -226,4 +229,4 @@ def _advice(error: FirnlineError) -> str:
 def _log(what: str, error: Exception) -> None:
     """Where it happened and what kind it is, but not its words: they may quote somebody."""
     frames = "".join(traceback.format_tb(error.__traceback__))
-    logger.error("%s failed: %s\n%s", what, type(error).__name__, frames)
+    logger.error("%s failed: %s\n%s", what, outline(error), frames)

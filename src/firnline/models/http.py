@@ -98,14 +98,21 @@ class HttpModel(Endpoint):
         if tools:
             body["tools"] = list(tools)
         if max_tokens is not None:
-            # OpenAI's newer models take only the long name, everybody else knows the short one.
-            host = urlsplit(self._url).hostname or ""
-            ours = host.endswith((".openai.com", ".openai.azure.com"))
-            body["max_completion_tokens" if ours else "max_tokens"] = max_tokens
+            body[limit_name(self._url)] = max_tokens
         return body
 
     async def _whole(self, body: Body) -> Completion:
         return read_completion(await self._ask(_PATH, body), self._name)
+
+
+def limit_name(url: str) -> str:
+    """What the endpoint at `url` calls the longest answer that it may give.
+
+    OpenAI's newer models take only the long name, everybody else knows the short one.
+    """
+    host = urlsplit(url).hostname or ""
+    ours = host.endswith((".openai.com", ".openai.azure.com"))
+    return "max_completion_tokens" if ours else "max_tokens"
 
 
 # -- pieces -----------------------------------------------------------------------------------

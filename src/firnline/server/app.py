@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from pydantic import SecretStr
 from starlette.middleware import Middleware
 
-from firnline import __version__
+from firnline import __version__, page
 from firnline.errors import StoreUnavailable
 from firnline.keys import Keys
 from firnline.models import open_model
@@ -21,9 +21,11 @@ from firnline.protocols import ChatModel
 from firnline.server import health, problems, rest
 from firnline.server.drafts import Drafts
 from firnline.server.gate import Gate
+from firnline.server.metrics import Metrics
+from firnline.server.observing import Observing, observer, open_tracer
 from firnline.server.pace import Pace
 from firnline.server.parts import Parts
-from firnline.server.proxy import chat, relay
+from firnline.server.proxy import chat, messages, relay
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.settings import Settings
 from firnline.server.streams import Streams
@@ -45,19 +47,20 @@ repeated safely.
 def create_app(settings: Settings) -> FastAPI:
     """The server's application; nothing is opened before it starts."""
     parts = parts_for(settings)
+    observing = Middleware(Observing, metrics=parts.metrics, tracer=parts.tracer)
     app = FastAPI(
         title="Firnline",
         version=__version__,
         description=_DESCRIPTION,
         lifespan=_life,
-        middleware=[Middleware(Gate, parts=parts)],
+        middleware=[observing, Middleware(Gate, parts=parts)],
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
     )
     app.state.parts = parts
     problems.install(app)
-    for each in (health, rest, chat, relay):
+    for each in (health, rest, chat, messages, relay, page):
         app.include_router(each.router)
     return app
 
@@ -66,9 +69,14 @@ def parts_for(settings: Settings) -> Parts:
     """The parts of a server with these settings."""
     store = open_store(settings.store)
     secret = settings.secret.get_secret_value().encode() if settings.secret else None
-    tenants = Tenants(store, _options(settings), _model(settings))
-    return Parts(
+    metrics, tracer = Metrics(), open_tracer(settings.otlp_endpoint)
+    told = observer(metrics, tracer) or metrics.observe
+    tenants = Tenants(store, {**_options(settings), "observer": told}, _model(settings))
+    parts = Parts(
         settings=settings,
+        metrics=metrics,
+        tracer=tracer,
+        observer=told,
         tenants=tenants,
         keys=Keys(store, secret=secret),
         requests=Pace(settings.requests_per_minute),
@@ -78,6 +86,8 @@ def parts_for(settings: Settings) -> Parts:
         upstream=_upstream(settings.upstream, settings.upstream_key),
         anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
     )
+    metrics.watch(streams=lambda: parts.streams.live, drafts=lambda: parts.drafts.live)
+    return parts
 
 
 def _upstream(
@@ -127,6 +137,8 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         for upstream in filter(None, [parts.upstream, parts.anthropic]):
             await upstream.close()
         await parts.tenants.close()
+        if parts.tracer is not None:
+            await asyncio.to_thread(parts.tracer.close)
 
 
 async def _open(parts: Parts) -> None:

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from firnline.errors import FirnlineError
 from firnline.keys import PREFIX, Grant
 from firnline.memory import DEFAULT_TENANT, Memory
+from firnline.page import PATHS
 from firnline.server.parts import Parts
 from firnline.server.problems import (
     BodyTooLarge,
@@ -60,7 +61,7 @@ class Gate:
             return
         path: str = scope["path"]
         try:
-            if path not in PUBLIC:
+            if not _is_public(scope):
                 self._check_size(scope, path)
                 if not path.startswith(PROVED):
                     scope.setdefault("state", {})["caller"] = await self._caller(
@@ -114,6 +115,12 @@ class Gate:
             return message
 
         return bounded
+
+
+def _is_public(scope: Scope) -> bool:
+    """Whether anybody may have it: health, the API's description, and the page's own files."""
+    path: str = scope["path"]
+    return path in PUBLIC or (scope["method"] in ("GET", "HEAD") and bool(PATHS.fullmatch(path)))
 
 
 def _token(headers: Headers) -> str:

@@ -1,4 +1,4 @@
-"""Whether the process lives, and whether it should get requests. Neither depends on a model."""
+"""Whether the process lives, whether it should get requests, and its metrics; no model is asked."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError
 from firnline.log import Key
-from firnline.server.gate import parts_of
+from firnline.server.gate import Ruling, parts_of
+from firnline.server.metrics import CONTENT_TYPE
 
 router = APIRouter(include_in_schema=False)
 
@@ -34,3 +35,11 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
     ok = store == "ok" and not parts.draining
     response.status_code = 200 if ok else 503
     return {"status": "ok" if ok else "not ready", "store": store, "draining": parts.draining}
+
+
+@router.get("/metrics")
+async def metrics(request: Request, memory: Ruling) -> Response:  # noqa: ARG001 - of all tenants
+    """What there is to count, for Prometheus."""
+    parts = parts_of(request)
+    await parts.metrics.refresh(parts.tenants.store)
+    return Response(parts.metrics.render(), media_type=CONTENT_TYPE)

@@ -267,6 +267,14 @@ class _Events:
         self.apologies = counter("turns_degraded", "Turns answered without the model.")
         self.model_tokens = counter("model_tokens", "Tokens of turns, as told by models.", "kind")
         self.erased = counter("erased_entries", "Entries destroyed by erase.")
+        for metric, known in (
+            (self.sections, _SECTIONS),
+            (self.prompts, ("sent", "whole")),
+            (self.degraded, _KINDS),
+            (self.replays, ("append", "turn")),
+        ):
+            for label in known:
+                metric.labels(label)  # there from the start, at 0
         prompt, answer = map(self.model_tokens.labels, ("prompt", "completion"))
         self.sums: dict[str, list[tuple[Counter, str]]] = {
             "append": [(self.entries, "entries"), (self.tokens, "tokens")],

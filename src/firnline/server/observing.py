@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,9 +21,10 @@ from typing import Final
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from firnline.errors import InputError
 from firnline.protocols import Event, Observer
 from firnline.server import tracing
-from firnline.server.logs import Asked, asked
+from firnline.server.logs import Asked, asked, redacted
 from firnline.server.metrics import Metrics
 from firnline.server.tracing import Answered, Tracer
 
@@ -30,6 +32,8 @@ logger: Final = logging.getLogger("firnline.access")
 
 HEADER: Final = "x-request-id"
 UNMATCHED: Final = "unmatched"
+ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+DISABLED: Final = "OTEL_SDK_DISABLED"
 _SANE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _QUIET: Final = frozenset({"/livez", "/readyz", "/metrics"})
 _FAILED: Final = 500
@@ -129,7 +133,8 @@ class _Answer:
 def _id_of(headers: Headers) -> str:
     """The client's own id for its request if it is a sane one; else a new one."""
     given = headers.get(HEADER, "")
-    return given if _SANE_ID.fullmatch(given) else secrets.token_hex(16)
+    sane = _SANE_ID.fullmatch(given) and redacted(given) == given  # some send their key by mistake
+    return given if sane else secrets.token_hex(16)
 
 
 def _ignored(_: tracing.Described) -> None:
@@ -147,6 +152,27 @@ def template(scope: Scope) -> str | None:
         # What is mounted has routes of its own, and its place can have a name in it.
         return f"/{mounted.split('/')[1]}/*"
     return str(found) if found else None
+
+
+def open_tracer(
+    endpoint: str | None = None, environ: Mapping[str, str] = os.environ
+) -> Tracer | None:
+    """What makes spans and sends them to `endpoint`, or to where the environment says.
+
+    `endpoint` is the collector's address for OTLP over HTTP, for example
+    ``http://localhost:4318``. None if there is nothing to send them to.
+    """
+    named = endpoint or next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
+    if named is None or environ.get(DISABLED, "").lower() == "true":
+        return None
+    try:
+        from firnline.server.spans import open_spans  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        text = f'spans for {named} need an extra: pip install "firnline[otel]"'
+        raise InputError(text) from error
+    return open_spans(endpoint)
 
 
 def observer(metrics: Metrics | None, tracer: Tracer | None) -> Observer | None:

@@ -6,13 +6,16 @@ import asyncio
 from dataclasses import dataclass, field
 
 from firnline.keys import Keys
+from firnline.protocols import Observer
 from firnline.server.drafts import Drafts
 from firnline.server.jobs import Jobs
+from firnline.server.metrics import Metrics
 from firnline.server.pace import Pace
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.settings import Settings
 from firnline.server.streams import Streams
 from firnline.server.tenants import Tenants
+from firnline.server.tracing import Tracer
 
 
 @dataclass(slots=True)
@@ -26,6 +29,9 @@ class Parts:
     tokens: Pace
     streams: Streams
     drafts: Drafts
+    metrics: Metrics
+    observer: Observer
+    tracer: Tracer | None = None
     upstream: Upstream | None = None
     anthropic: Upstream | None = None
     jobs: Jobs = field(default_factory=Jobs)

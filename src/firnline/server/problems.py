@@ -92,11 +92,18 @@ def as_openai(error: FirnlineError) -> JSONResponse:
 
 def as_anthropic(error: FirnlineError) -> JSONResponse:
     """The error as Anthropic's clients know it."""
+    body = anthropic_body(error.status, str(error))
+    return JSONResponse(body, error.status, headers_of(error))
+
+
+def anthropic_body(status: int, message: str) -> dict[str, Any]:
+    """An error's body as Anthropic's clients know it."""
     kinds = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
-    kinds |= {413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error"}
-    otherwise = "invalid_request_error" if error.status < 500 else "api_error"  # noqa: PLR2004
-    inner = {"type": kinds.get(error.status, otherwise), "message": str(error)}
-    return JSONResponse({"type": "error", "error": inner}, error.status, headers_of(error))
+    kinds |= {413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error"}
+    kinds |= {503: "overloaded_error", 529: "overloaded_error"}
+    otherwise = "invalid_request_error" if status < 500 else "api_error"  # noqa: PLR2004
+    inner = {"type": kinds.get(status, otherwise), "message": message}
+    return {"type": "error", "error": inner}
 
 
 def _openai_type(status: int) -> str:
@@ -116,7 +123,7 @@ def headers_of(error: FirnlineError) -> dict[str, str]:
 
 def answer(error: FirnlineError, path: str) -> Response:
     """The error in the shape that belongs to the path."""
-    if path.endswith("/v1/messages"):
+    if "/v1/messages" in path:
         return as_anthropic(error)
     if path.startswith(("/v1/", "/c/")):
         return as_openai(error)

@@ -16,6 +16,7 @@ from firnline.errors import InputError
 from firnline.keys import Keys
 from firnline.memory import DEFAULT_TENANT
 from firnline.message import utc_now
+from firnline.server import logs
 from firnline.server.app import create_app
 from firnline.server.parts import Parts
 from firnline.server.sample import add_sample
@@ -23,6 +24,7 @@ from firnline.server.settings import Settings
 from firnline.store import open_store
 
 _PAUSE_SECONDS: Final = 2.0
+_BACKLOG: Final = 2_048
 _HEADER_BYTES_MAX: Final = 32 * 1024
 
 
@@ -33,6 +35,7 @@ async def serve(
 
     `sample`: with a conversation to look at. `tell` is told where to find what.
     """
+    logs.configure(settings.log_level, settings.log_json, secrets=_secrets(settings))
     await check(settings)
     listener = bind(settings)
     app = create_app(settings)
@@ -84,6 +87,13 @@ def lines_for(settings: Settings, url: str) -> list[str]:
     ]
 
 
+def _secrets(settings: Settings) -> list[str]:
+    """What must not be in any line of the log."""
+    given = [settings.secret, settings.model_key, settings.upstream_key, settings.anthropic_key]
+    given += [secret for bot in settings.telegram.values() for secret in (bot.token, bot.secret)]
+    return [secret.get_secret_value() for secret in given if secret is not None]
+
+
 async def check(settings: Settings) -> None:
     """Whether it may listen there: beyond this machine, only with a key."""
     if settings.loopback and settings.auth == "auto":
@@ -103,15 +113,18 @@ async def check(settings: Settings) -> None:
 
 def bind(settings: Settings) -> socket.socket:
     """The socket to listen on; `InputError` if it cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # The protocol is named: only then asyncio sends small answers without waiting (TCP_NODELAY).
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server(
-            (settings.host, settings.port),
-            family=socket.AF_INET6 if ":" in settings.host else socket.AF_INET,
-            backlog=2_048,
-        )
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG)
     except (OSError, OverflowError) as error:
+        listener.close()
         place = f"{settings.host}:{settings.port}"
         raise InputError(f"cannot listen at {place}: {error}; try --port") from error
+    return listener
 
 
 def address(listener: socket.socket) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -21,29 +21,21 @@ from pydantic_settings import (
 
 from firnline import limits
 from firnline.errors import InputError
+from firnline.server.telegram.settings import BotSettings
 
 FILE: Final = "firnline.toml"
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
-
-
-class Bot(BaseModel):
-    """A Telegram bot whose chats are remembered."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    token: SecretStr
-    secret: SecretStr = Field(
-        description="what Telegram sends with every update, 16 letters or more"
-    )
-    tenant: str = "default"
-    system: str = ""
 
 
 class Settings(BaseSettings):
     """Everything that can be chosen for a server."""
 
     model_config = SettingsConfigDict(
-        env_prefix="FIRNLINE_", env_nested_delimiter="__", toml_file=FILE, extra="forbid"
+        env_prefix="FIRNLINE_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        toml_file=FILE,
+        extra="forbid",
     )
 
     store: str = Field("sqlite:///firnline.db", description="where the conversations are")
@@ -90,7 +82,7 @@ class Settings(BaseSettings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_json: bool | None = Field(None, description="else: JSON unless it is a terminal")
     otlp_endpoint: str | None = Field(None, description="where OpenTelemetry spans are sent")
-    telegram: dict[str, Bot] = Field(default_factory=dict, description="bots by name")
+    telegram: dict[str, BotSettings] = Field(default_factory=dict, description="bots by name")
 
     @classmethod
     def settings_customise_sources(

@@ -1,24 +1,20 @@
 """Spans by OpenTelemetry's conventions for HTTP, generative AI and its memory.
 
 The conventions' names are in this module alone, as literals: they are still being developed. Spans
-are made of the same events as the metrics, so nothing that was said is in them. `open_tracer` gives
-None unless an address to send them to is configured; only then ``firnline[otel]`` is needed.
+are made of the same events as the metrics, so nothing that was said is in them. Pure: `spans` makes
+them, if there is an address to send them to.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from firnline.errors import InputError
 from firnline.protocols import Event
+from firnline.server.logs import redacted
 
 Attribute: TypeAlias = str | int | float | bool
-
-ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-DISABLED: Final = "OTEL_SDK_DISABLED"
 
 _OPERATIONS: Final = {
     "append": "create_memory",
@@ -77,27 +73,6 @@ class Tracer(Protocol):
         ...
 
 
-def open_tracer(
-    endpoint: str | None = None, environ: Mapping[str, str] = os.environ
-) -> Tracer | None:
-    """What makes spans and sends them to `endpoint`, or to where the environment says.
-
-    `endpoint` is the collector's address for OTLP over HTTP, for example
-    ``http://localhost:4318``. None if there is nothing to send them to.
-    """
-    named = endpoint or next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
-    if named is None or environ.get(DISABLED, "").lower() == "true":
-        return None
-    try:
-        from firnline.server.spans import open_spans  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("firnline"):
-            raise
-        text = f'spans for {named} need an extra: pip install "firnline[otel]"'
-        raise InputError(text) from error
-    return open_spans(endpoint)
-
-
 # -- what spans say ---------------------------------------------------------------------------
 
 
@@ -112,7 +87,7 @@ def described(event: Event) -> Described | None:
         "gen_ai.memory.store.id": event.tenant,
     }
     if event.conversation:
-        attributes["gen_ai.conversation.id"] = event.conversation
+        attributes["gen_ai.conversation.id"] = redacted(event.conversation)  # clients name them
     attributes |= _chat(event) if kind == "chat" else _memory(kind, event)
     error = str(event.values.get("error", failed)) if failed else ""
     if error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from firnline import limits
-from firnline.errors import InputError
-from firnline.log import Card
-from firnline.message import encode_json
+from firnline.errors import InputError, StoreCorrupt
+from firnline.log import Card, Key, genesis
+from firnline.message import encode_json, from_microseconds
 from firnline.text import clean_name
 
 
@@ -82,3 +83,23 @@ def card_checksum(card: Card, conversation: int | None, updated_at: int) -> byte
     """What a card is checked against when it is read: all that its row says."""
     row = encode_json([card.kind, card.tenant, card.name, conversation, updated_at]).encode()
     return hashlib.sha256(len(row).to_bytes(8, "big") + row + card.body).digest()
+
+
+def checked_card(
+    card: Card, number: int | None, of: tuple[Key, str] | None, updated_at: int, checksum: bytes
+) -> Card:
+    """The card of a row, whole; or `StoreCorrupt`.
+
+    It must be what its checksum says, and its conversation its tenant's: `of` is the key and the
+    genesis hash of the conversation that has the card's `number`.
+    """
+    if number is not None:
+        if of is None or of[0].tenant != card.tenant or genesis(of[0]) != of[1]:
+            raise StoreCorrupt("the row of a card is damaged: its conversation is not its tenant's")
+        card = replace(card, conversation=of[0].conversation)
+    if card_checksum(card, number, updated_at) != checksum:
+        raise StoreCorrupt(f"the card {card.name!r} ({card.kind}) does not match its checksum")
+    try:
+        return replace(card, updated_at=from_microseconds(updated_at))
+    except (ValueError, OverflowError, TypeError) as error:
+        raise StoreCorrupt("the row of a card is damaged") from error

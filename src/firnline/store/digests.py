@@ -41,6 +41,14 @@ def decode_digest(body: bytes, checksum: bytes | None = None) -> Digest:
         raise StoreCorrupt("what is stored is not a digest") from error
 
 
+def begun_at(body: bytes) -> datetime | None:
+    """When a digest was begun; unknown if it cannot be read, which is not told here."""
+    try:
+        return decode_digest(body).created_at
+    except StoreCorrupt:
+        return None
+
+
 def _versions(listed: object) -> tuple[int, ...]:
     if not isinstance(listed, list) or any(type(version) is not int for version in listed):
         raise TypeError("not a list of versions")

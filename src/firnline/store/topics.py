@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
+from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import Key, Topic
 from firnline.message import encode_json, format_time, parse_time
@@ -64,3 +66,28 @@ def check_assignment(
     seqs = [*members, *(topic.id for topic in topics)]
     if any(not 0 <= seq < end for seq in seqs):
         raise InputError(f"{key.conversation}: a topic or a member is none of its {end} entries")
+
+
+class Remembered:
+    """Topics as they were last read, by conversation and revision; ids are never used again."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[int, tuple[int, dict[int, Topic]]] = OrderedDict()
+
+    def of(self, id_: int, revision: int) -> dict[int, Topic] | None:
+        """The conversation's topics at this revision, if they are known."""
+        known = self._known.get(id_)
+        return None if known is None or known[0] != revision else known[1]
+
+    def changed(self, id_: int, revision: int, topics: Sequence[Topic]) -> None:
+        """A new revision was saved."""
+        known = self.of(id_, revision - 1)
+        if known is not None:
+            changed = {**known, **{topic.id: topic for topic in topics}}
+            self.keep(id_, revision, dict(sorted(changed.items())))
+
+    def keep(self, id_: int, revision: int, topics: dict[int, Topic]) -> None:
+        """Remember them, and forget what was remembered first if there are too many."""
+        self._known[id_] = revision, topics
+        if len(self._known) > limits.TOPICS_REMEMBERED:
+            self._known.popitem(last=False)

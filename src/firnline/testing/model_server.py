@@ -1,6 +1,7 @@
-"""A real local HTTP server that speaks the OpenAI chat and embeddings protocols, with faults.
+"""A real local HTTP server that speaks OpenAI's and Anthropic's protocols, with faults.
 
-For tests of whatever talks to a model, over real sockets and without one::
+Chat completions and embeddings, and messages. Whoever breaks a provider's rules is refused as
+there. For tests of whatever talks to a model, over real sockets and without one::
 
     with ModelServer() as server:                     # or: async with
         model = open_model("test", url=server.url)
@@ -29,6 +30,7 @@ from itertools import cycle
 from typing import Any, Final, Self
 
 from firnline.errors import InputError
+from firnline.testing import claude
 from firnline.testing.brain import call_tool, complaint, think
 from firnline.testing.embeddings import (
     EMBEDDING_FAULTS,
@@ -57,9 +59,8 @@ class ModelServer:
     """The server. Use it as a context manager, async or not; it runs in threads of its own.
 
     `requests` has the bodies of all requests in the order they came, `headers` their headers (names
-    in lower case). Set `answer` to a function of the request to answer in its own way. `formats`
-    are the response formats it takes, `window_tokens` is the longest request, and all chance comes
-    from `seed`.
+    in lower case), `paths` where they went. Set `answer` to a function of the request to answer in
+    its own way. `formats` are the response formats it takes, `window_tokens` is the longest prompt.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class ModelServer:
     ) -> None:
         self.requests: list[Request] = []
         self.headers: list[dict[str, str]] = []
+        self.paths: list[str] = []
         self.answer: Callable[[Request], Answer] | None = None
         self.model = model
         self.window_tokens = window_tokens
@@ -166,20 +168,21 @@ class ModelServer:
 
     # -- called by the handlers ---------------------------------------------------------------
 
-    def receive(self, request: Request, headers: dict[str, str]) -> str | None:
+    def receive(self, request: Request, headers: dict[str, str], path: str) -> str | None:
         """Note a request; returns its fault."""
         with self._lock:
             self.requests.append(request)
             self.headers.append(headers)
+            self.paths.append(path)
             return next(self._faults, None)
 
-    def compose(self, request: Request, fault: str | None) -> Answer:
-        """The answer to a request that gets one."""
+    def compose(self, request: Request, fault: str | None, chat: Request | None = None) -> Answer:
+        """The answer to a request that gets one; `chat` is the same in the OpenAI shape."""
         with self._lock:
             if self._said:
                 # What is cut off on its way stays in the queue, for the next try.
                 return self._said[0] if fault == "cut" else self._said.popleft()
-        return (self.answer or think)(request)
+        return self.answer(request) if self.answer else think(chat or request)
 
     def refuse_for_a_while(self) -> None:
         """Refuse connections for `pause` seconds."""
@@ -261,13 +264,14 @@ class _Handler(BaseHTTPRequestHandler):
         answers = {
             "/v1/chat/completions": self._chat,
             "/v1/embeddings": self._embeddings,
+            claude.PATH: self._messages,
         }
-        answer = answers.get(self.path.rstrip("/"))
+        answer = answers.get(self.path.partition("?")[0].rstrip("/"))
         if answer is None or not isinstance(request, dict):
             self._error(400 if request is None else 404, f"not a request to {self.path}")
             return
         names = {name.lower(): value for name, value in self.headers.items()}
-        fault = owner.receive(request, names)
+        fault = owner.receive(request, names, self.path)
         if not self._fails(request, fault):
             answer(request, fault)
 
@@ -275,6 +279,19 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._rejects(request):
             message = to_message(self.server.owner.compose(request, fault))
             self._answer(request, message, fault)
+
+    def _messages(self, request: Request, fault: str | None) -> None:
+        owner = self.server.owner
+        if (reason := claude.complaint(request, owner.window_tokens)) is not None:
+            return self._error(400, reason)
+        composed = owner.compose(request, fault, claude.as_chat(request))
+        message, why = spoiled(to_message(composed), fault)
+        answer = claude.answer_of(request, message, why, len(owner.requests))
+        if fault == "slow":
+            owner.wait(owner.pause)
+        if request.get("stream"):
+            return self._stream([*claude.events_of(answer)], fault)
+        return self._send(200, json.dumps(answer).encode(), "application/json", fault)
 
     def _embeddings(self, request: Request, fault: str | None) -> None:
         owner = self.server.owner
@@ -322,15 +339,24 @@ class _Handler(BaseHTTPRequestHandler):
         elif fault is not None and is_status(fault):
             self._error(int(fault), f"status {fault} on demand", "on_demand")
         elif fault is not None and fault in BODIES:
+            body = (claude.BODIES if self._is_anthropic else BODIES)[fault]
             if request.get("stream"):
-                self._stream([b"data: " + BODIES[fault] + b"\n\n"], None)
+                named = b"event: error\n" if self._is_anthropic else b""
+                self._stream([named + b"data: " + body + b"\n\n"], None)
             else:
-                self._send(200, BODIES[fault], "application/json")
+                self._send(200, body, "application/json")
         else:
             return False
         return True
 
+    @property
+    def _is_anthropic(self) -> bool:
+        return self.path.startswith(claude.PATH)
+
     def _error(self, status: int, message: str, code: str = "invalid_request_error") -> None:
+        if self._is_anthropic:
+            self._json(status, claude.error_body(status, message))
+            return
         self._json(
             status, {"error": {"message": message, "type": code, "code": code, "param": None}}
         )

@@ -91,7 +91,7 @@ def chunks_of(message: Mapping[str, Any], reason: str) -> Iterator[dict[str, Any
     yield chunk({"role": "assistant", "content": ""})
     if message.get("refusal"):
         yield chunk({"refusal": message["refusal"]})
-    for piece in _pieces(text_of(message)):
+    for piece in pieces_of(text_of(message)):
         yield chunk({"content": piece})
     for index, call in enumerate(message.get("tool_calls") or ()):
         name, arguments = call["function"]["name"], call["function"]["arguments"]
@@ -104,7 +104,8 @@ def chunks_of(message: Mapping[str, Any], reason: str) -> Iterator[dict[str, Any
     yield chunk({}, reason)
 
 
-def _pieces(text: str) -> list[str]:
+def pieces_of(text: str) -> list[str]:
+    """A text word by word."""
     return re.findall(r"\S*\s+|\S+", text)
 
 

@@ -4,8 +4,10 @@ import asyncio
 import json
 import os
 import re
+import signal
 import sys
 from collections import Counter, defaultdict
+from contextlib import suppress
 from pathlib import Path
 
 from firnline.memory import Memory
@@ -44,12 +46,15 @@ class Script:
 
     async def __aenter__(self):
         pipe = asyncio.subprocess.PIPE
-        self.process = await asyncio.create_subprocess_exec(*self._command, stdin=pipe, stdout=pipe)
+        self.process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=pipe, stdout=pipe, start_new_session=True
+        )
         return self
 
     async def __aexit__(self, *_):
-        if self.process.returncode is None:
-            self.process.kill()
+        # With all it has forked: one of them left alone would hold the pipe, and us, for ever.
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         await self.process.communicate()
 
     def tell(self, line):

@@ -14,9 +14,10 @@ from firnline.errors import BudgetError, FirnlineError, InputError
 from firnline.memory import Memory
 from firnline.server.gate import Writing, caller_of, parts_of
 from firnline.server.problems import as_openai
+from firnline.server.proxy import rounds
 from firnline.server.proxy.again import AnswerAgain
 from firnline.server.proxy.exchange import Exchange
-from firnline.server.proxy.identity import named
+from firnline.server.proxy.identity import Named, named
 from firnline.server.proxy.rounds import Asking
 from firnline.server.proxy.upstream import OfflineReply, Reply
 from firnline.server.streams import Listener
@@ -62,10 +63,9 @@ async def _chat(request: Request, memory: Memory, path: str | None) -> Response:
         memory=memory,
         body=body,
         headers=request.headers,
+        upstream=parts_of(request).upstream,
     )
-    if request.headers.get("x-firnline-memory", "").lower() != "off":
-        name = named(path, request.headers, body)
-        await exchange.remember(name, repeated=is_repeated(request.headers))
+    await begin(exchange, named(path, request.headers, body))
     try:
         asking = await exchange.build()
     except BudgetError as error:
@@ -78,9 +78,15 @@ async def _chat(request: Request, memory: Memory, path: str | None) -> Response:
         return Response(await reply.body(), reply.status, {**reply.headers, **exchange.told()})
     if body.get("stream"):
         return await streamed(exchange, asking, reply)
-    data = await exchange.parts.streams.whole(exchange.whole(asking, reply))
-    headers = {**_but_type(reply.headers), **exchange.told()}
+    data = await exchange.parts.streams.whole(exchange.whole(asking, rounds.whole(asking, reply)))
+    headers = {**but_type(reply.headers), **exchange.told()}
     return JSONResponse(data, headers=headers)
+
+
+async def begin(exchange: Exchange, name: Named | None) -> None:
+    """Store what is new in a request, unless it says that it is not to be remembered."""
+    if exchange.headers.get("x-firnline-memory", "").lower() != "off":
+        await exchange.remember(name, repeated=is_repeated(exchange.headers))
 
 
 async def read_body(request: Request) -> dict[str, Any]:
@@ -103,9 +109,9 @@ def is_repeated(headers: Mapping[str, str]) -> bool:
 async def streamed(exchange: Exchange, asking: Asking, reply: Reply) -> Response:
     """The answer as it comes; a task of its own reads it, and goes on without the client."""
     wanted = bool((exchange.body.get("stream_options") or {}).get("include_usage"))
-    events = exchange.events(asking, reply, with_usage=wanted)
+    events = exchange.events(asking, rounds.streamed(asking, reply, with_usage=wanted))
     listener = exchange.parts.streams.open(events, await exchange.keeper())
-    headers = {**_but_type(reply.headers), **exchange.told(), "cache-control": "no-cache"}
+    headers = {**but_type(reply.headers), **exchange.told(), "cache-control": "no-cache"}
     return StreamingResponse(_lines(listener), media_type=_STREAM, headers=headers)
 
 
@@ -131,5 +137,6 @@ async def _lines(listener: Listener[str]) -> AsyncIterator[bytes]:
         yield b"data: " + bytes(as_openai(error).body) + b"\n\n"
 
 
-def _but_type(headers: Mapping[str, str]) -> dict[str, str]:
+def but_type(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of an endpoint's answer for one that we write ourselves."""
     return {name: value for name, value in headers.items() if name != "content-type"}

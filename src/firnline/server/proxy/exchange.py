@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -17,7 +17,7 @@ from urllib.parse import quote
 from firnline import limits
 from firnline.budget import Budget
 from firnline.context import Context
-from firnline.errors import BudgetError, ConflictError, FirnlineError, InputError
+from firnline.errors import BudgetError, ConflictError, FirnlineError, InputError, outline
 from firnline.log import Entry
 from firnline.memory import Memory
 from firnline.message import Message
@@ -25,12 +25,13 @@ from firnline.server.drafts import Draft
 from firnline.server.gate import Caller
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
+from firnline.server.prompts import record
 from firnline.server.proxy.identity import Named, fingerprint, is_spoken, longer
 from firnline.server.proxy.placing import Place, branch, place, remember
-from firnline.server.proxy.rounds import Asking, streamed, whole
-from firnline.server.proxy.upstream import OfflineReply, Reply
+from firnline.server.proxy.rounds import Asking
+from firnline.server.proxy.shape import OPENAI, Shape
+from firnline.server.proxy.upstream import OfflineReply, Reply, Upstream
 from firnline.tokens import counter, model_named
-from firnline.wire import load_openai
 
 logger: Final = logging.getLogger("firnline.proxy")
 
@@ -42,7 +43,7 @@ _OK: Final = 200
 
 @dataclass(slots=True, kw_only=True)
 class Exchange:
-    """A request to a model, as the proxy takes it; `body` is in the OpenAI shape.
+    """A request to a model, as the proxy takes it; `body` is of the `shape` that `upstream` wants.
 
     `where` is its place in the log, None if it could not be remembered; `degraded` says why.
     """
@@ -52,6 +53,9 @@ class Exchange:
     memory: Memory
     body: dict[str, Any]
     headers: Mapping[str, str]
+    shape: Shape = OPENAI
+    upstream: Upstream | None = None
+    query: str = ""
     where: Place | None = None
     context: Context | None = None
     degraded: str = ""
@@ -68,7 +72,7 @@ class Exchange:
     async def remember(self, name: Named | None, *, repeated: bool) -> None:
         """Store what is new; the question is durable before anybody is asked."""
         try:
-            self.sent = load_openai(self.body["messages"])
+            self.sent = self.shape.load(self.body)
             self.where = await place(self.memory, name, self.sent, repeated=repeated)
         except Exception as error:  # noqa: BLE001 - a chat goes on, whatever is wrong here
             self._degrade("not stored", error)
@@ -79,29 +83,31 @@ class Exchange:
         `BudgetError` if not even the newest message does.
         """
         settings = self.parts.settings
-        where, messages = self.where, self.body["messages"]
+        where, body = self.where, dict(self.body)
         tools: Any = ()
-        if where is not None and settings.recall_tools and self.parts.upstream is not None:
+        if where is not None and settings.recall_tools and self.upstream is not None:
             tools = self.memory.tools(where.conversation, tokens_max=self._tool_tokens)
         if where is not None:
             try:
-                messages = await self._context(where, tools)
+                body = self.shape.put(self.body, await self._context(where, tools))
             except BudgetError:
                 raise
             except Exception as error:  # noqa: BLE001 - as above
                 self._degrade("no context", error)
-        offered = [*(self.body.get("tools") or ()), *(tool.to_openai() for tool in tools)]
-        body = {**self.body, "messages": messages, **({"tools": offered} if offered else {})}
-        if body.get("stream"):
-            body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+        if offered := self._offered(tools):
+            body["tools"] = offered
         return Asking(
-            body=body,
+            body=self.shape.finish(body),
             send=self._send,
             count=counter(self.model),
+            shape=self.shape,
             tools=tools,
             room=2 * self._tool_tokens if tools else 0,
             room_needed=self._tool_tokens,
         )
+
+    def _offered(self, tools: Any) -> list[dict[str, Any]]:
+        return [*(self.body.get("tools") or ()), *map(self.shape.offer, tools)]
 
     @property
     def _tool_tokens(self) -> int:
@@ -116,56 +122,56 @@ class Exchange:
         asked = self.body.get("max_completion_tokens") or self.body.get("max_tokens")
         usual = min(_RESERVE_MAX, window // _RESERVE_SHARE)
         reserve = asked if isinstance(asked, int) and 0 < asked < window // 2 else usual
-        if form := self.body.get("response_format"):
+        if form := self.body.get("response_format") or self.body.get("output_config"):
             reserve += int(counter(self.model).text(json.dumps(form)))
         return Budget(window, min(reserve + kept, window - 1), model=self.model)
 
-    async def _context(self, where: Place, tools: Any) -> list[dict[str, Any]]:
+    async def _context(self, where: Place, tools: Any) -> Sequence[Message]:
         system = [message for message in self.sent if not is_spoken(message)]
         leading = system[: _leading(self.sent)]
         asked = [message.text for message in self.sent if message.role == "user"]
         self.context = await self.memory.context(
             where.conversation,
-            self._budget(kept=2 * self._tool_tokens if tools else 0),
+            self._budget(kept=self.shape.margin + (2 * self._tool_tokens if tools else 0)),
             question=asked[-1] if asked and asked[-1].strip() else None,
             system=_joined(leading),
-            tools=[*(self.body.get("tools") or ()), *(tool.to_openai() for tool in tools)],
+            tools=self._offered(tools),
         )
         if self.context.degraded:
             self.degraded = self.degraded or "; ".join(self.context.degraded)
         newest = await self.memory.in_force(where.conversation)
         self.digest = max((digest.version for digest in newest), default=0)
         self.parts.tokens.owe(self.caller.id, self.context.tokens)
-        return self.context.to_openai()
+        return self.context.messages
 
     def _degrade(self, what: str, error: Exception) -> None:
         if not isinstance(error, FirnlineError):
             logger.error("a mistake in the proxy's memory", exc_info=error)
         self.degraded = f"{what}: {error}" if isinstance(error, FirnlineError) else what
-        logger.warning("a chat goes on without its memory: %s", self.degraded)
+        logger.warning("a chat goes on without its memory: %s: %s", what, outline(error))
 
     async def _send(self, body: dict[str, Any]) -> Reply:
-        upstream = self.parts.upstream
-        if upstream is None:
+        if self.upstream is None:
             conversation = self.where.conversation if self.where else ""
             return OfflineReply(OfflineModel(self.memory, conversation), body)
         content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
-        return await upstream.send(
+        return await self.upstream.send(
             "POST",
-            "/chat/completions",
+            self.shape.path,
             content=content,
             headers=self.headers,
             token=self.caller.token,
+            query=self.query,
         )
 
     # -- the answer ---------------------------------------------------------------------------
 
-    async def store(self, message: Message) -> Entry | None:
+    async def store(self, asking: Asking) -> Entry | None:
         """Put the answer into the log, and note where its history leads."""
         if self.where is None:
             return None
         try:
-            return await self._stored(message)
+            return await self._stored(asking.message)
         except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
             self._degrade("answer not stored", error)
             return None
@@ -182,27 +188,31 @@ class Exchange:
             # Somebody asked the same at the same time, and was answered first.
             self.where = await branch(self.memory, self.where)
             stored = await self.memory.append(self.where.conversation, message)
+        if self.context is not None:
+            facts = {"question": self.where.question, "model": self.model, "via": "proxy"}
+            context = replace(self.context, conversation=self.where.conversation)
+            await record(self.memory, context, stored[-1].seq, **facts)
         if self.where.hashes:
             name = longer(self.where.hashes[-1], fingerprint(message))
             await remember(self.memory, self.where.conversation, [name], [stored[-1].seq])
         return stored[-1]
 
-    async def whole(self, asking: Asking, reply: Reply) -> dict[str, Any]:
+    async def whole(self, asking: Asking, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
         """The whole answer, stored before the client gets it."""
-        data = await whole(asking, reply)
-        await self.store(asking.message)
+        data = await answer
+        await self.store(asking)
         return data
 
     async def events(
-        self, asking: Asking, reply: Reply, *, with_usage: bool
+        self, asking: Asking, answer: AsyncGenerator[tuple[str, str], None]
     ) -> AsyncGenerator[tuple[str, str], None]:
         """The answer's events; it is stored before its last ones are handed on."""
-        async with aclosing(streamed(asking, reply, with_usage=with_usage)) as arriving:
+        async with aclosing(answer) as arriving:
             async for text, data in arriving:
                 if text or data:
                     yield text, data
                 else:
-                    await self.store(asking.message)
+                    await self.store(asking)
 
     async def keeper(self) -> _Lenient:
         """Who keeps the answer's text while it comes."""
@@ -223,7 +233,7 @@ class Exchange:
         if self.degraded:
             told["x-firnline-degraded"] = _ascii(self.degraded)
         if self.where is not None:
-            told["x-firnline-conversation"] = quote(self.where.conversation, safe="~:@/ ")
+            told["x-firnline-conversation"] = quote(self.where.conversation, safe=":@/ ")
             told["x-firnline-source"] = _ascii(self.where.source)
             told["x-firnline-digest"] = str(self.digest)
         if self.context is not None:

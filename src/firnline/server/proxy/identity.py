@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 from firnline.errors import InputError
 from firnline.message import Message, encode_json
 from firnline.text import Json, clean_name
+from firnline.wire import tool_input
 
 HEADER: Final = "x-firnline-conversation"
 _HEADERS: Final = (
@@ -30,6 +31,7 @@ _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _ANTHROPIC_USER: Final = re.compile(r".*_session_([A-Za-z0-9_-]{8,})")
 _UNSPOKEN: Final = frozenset({"system", "developer"})
 _THOUGHTS: Final = frozenset({"reasoning"})
+_MARK: Final = "cache_control"
 
 
 class Named(NamedTuple):
@@ -73,16 +75,17 @@ def fingerprint(message: Message) -> str:
     """What stays the same of a message when a client sends it again.
 
     Its words, calls, pictures and files; not the empty fields that a client's library adds, nor
-    blanks at the ends, nor thoughts, which many clients drop.
+    blanks at the ends, nor how a call's JSON is written, nor thoughts, which many clients drop, nor
+    marks for a cache, which they move.
     """
-    others = [
-        part.fields
+    others: list[Json] = [
+        {key: value for key, value in part.fields.items() if value is not None and key != _MARK}
         for part in (message.content if isinstance(message.content, tuple) else ())
         if part.kind not in ("text", *_THOUGHTS)
     ]
-    calls: list[Json] = [[call.id, call.name, call.arguments] for call in message.tool_calls]
+    calls: list[Json] = [[call.id, call.name, tool_input(call)] for call in message.tool_calls]
     text, answers = message.text.strip(), message.tool_call_id or ""
-    said: list[Json] = [message.role, text, calls, answers, list(others)]
+    said: list[Json] = [message.role, text, calls, answers, others]
     return hashlib.blake2b(encode_json(said).encode(), digest_size=16).hexdigest()
 
 

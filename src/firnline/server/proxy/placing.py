@@ -8,6 +8,7 @@ changed, and nothing is stored twice within a conversation.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +27,7 @@ _LOOKUP: Final = 64
 _BEYOND: Final = 50
 _TAIL: Final = 500
 _TRIES: Final = 5
-_MARK: Final = "~"
+_BRANCHED: Final = re.compile(r"--[0-9a-f]{8}$")
 _BRANCH: Final = ", branch"
 
 
@@ -144,8 +145,8 @@ async def _go_on(
 
 async def branch(memory: Memory, where: Place, new: Sequence[Message] = ()) -> Place:
     """The same beginning as a conversation of its own, and what is new there."""
-    root = where.conversation.partition(_MARK)[0]
-    name = f"{root}{_MARK}{secrets.token_hex(4)}"
+    root = _BRANCHED.sub("", where.conversation)
+    name = f"{root}--{secrets.token_hex(4)}"
     if where.question >= 0:
         await memory.branch(where.conversation, where.question, name)
     source = f"{where.source.removesuffix(_BRANCH)}{_BRANCH}"

@@ -24,11 +24,13 @@ async def relay(request: Request, memory: Reading, path: str) -> Response:  # no
     first = path.partition("/")[0]
     if first not in _PASSED:
         raise NotFound(f"/v1/{path} is not passed on; see docs/proxy.md for what is")
-    if parts.upstream is None:
+    theirs = parts.anthropic if "anthropic-version" in request.headers else None
+    upstream = theirs or parts.upstream
+    if upstream is None:
         if path == "models":
             return JSONResponse({"object": "list", "data": [_offline()]})
         raise NotFound("there is no endpoint behind this server: set FIRNLINE_UPSTREAM")
-    reply = await parts.upstream.send(
+    reply = await upstream.send(
         request.method,
         f"/{path}",
         content=await request.body(),

@@ -10,21 +10,23 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from firnline.errors import ModelError
 from firnline.message import Message, ToolCall
 from firnline.models.answers import Pieces, load_body
+from firnline.server.proxy.shape import OPENAI, Shape
 from firnline.server.proxy.upstream import Reply, json_of
 from firnline.tokens import TokenCounter
 from firnline.tools import Tool, answer
+from firnline.wire import load_anthropic
 
 ROUNDS_MAX: Final = 4
 """Rounds of recall in one request."""
 _OK: Final = 200
 _DONE: Final = "[DONE]"
-_COUNTS: Final = ("prompt_tokens", "completion_tokens", "total_tokens")
+_USUAL: Final = frozenset({"", "stop", "tool_calls", "end_turn", "tool_use"})
 
 Send = Callable[[dict[str, Any]], Awaitable[Reply]]
 
@@ -34,12 +36,14 @@ class Asking:
     """A request on its way: its body, how to send it, the tools of ours and the room for them.
 
     `room` is how many tokens the calls of our tools may add to the request, `room_needed` what one
-    round of them may take. The rest is what became of it.
+    round of them may take. The rest is what became of it: the answer's `fields`, or its `blocks` if
+    it came in Anthropic's shape.
     """
 
     body: dict[str, Any]
     send: Send
     count: TokenCounter
+    shape: Shape = OPENAI
     tools: Sequence[Tool] = ()
     room: int = 0
     room_needed: int = 0
@@ -48,6 +52,7 @@ class Asking:
     fields: dict[str, Any] = field(default_factory=dict)
     finish_reason: str = ""
     model: str = ""
+    blocks: list[dict[str, Any]] | None = None
 
     @property
     def hidden(self) -> frozenset[str]:
@@ -57,47 +62,40 @@ class Asking:
     @property
     def message(self) -> Message:
         """The answer: what the model said, and the client's tools that it calls."""
+        facts: dict[str, Any] = {"model": self.model} if self.model else {}
+        if self.finish_reason not in _USUAL:
+            facts["finish_reason"] = self.finish_reason
+        if self.blocks is not None:
+            message = answered(self.blocks)
+            return replace(message, metadata={**message.metadata, **facts})
         said = {key: value for key, value in self.fields.items() if value not in (None, [], {}, "")}
         said.pop("role", None)
-        facts: dict[str, Any] = {"model": self.model} if self.model else {}
-        if self.finish_reason not in ("", "stop", "tool_calls"):
-            facts["finish_reason"] = self.finish_reason
         return Message.from_openai({"content": None, **said, "role": "assistant"}, metadata=facts)
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
         """Rounds are paid together."""
-        sums = {name: self.usage.get(name, 0) + int(usage.get(name) or 0) for name in _COUNTS}
-        self.usage = {**usage, **sums} if usage else self.usage
+        counts = {name: value for name, value in usage.items() if isinstance(value, int)}
+        sums = {name: self.usage.get(name, 0) + value for name, value in counts.items()}
+        self.usage = {**self.usage, **usage, **sums}
 
-    async def next_round(self, fields: Mapping[str, Any]) -> Reply:
+    async def next_round(self, said: Message) -> Reply:
         """Run our tools that the model called, and ask again with what they return."""
-        calls = [ToolCall(call) for call in fields.get("tool_calls") or ()]
+        calls = said.tool_calls
         texts = await asyncio.gather(*(answer(call, self.tools) for call in calls))
         results = [
-            Message.tool(text, tool_call_id=call.id).to_openai()
+            Message.tool(text, tool_call_id=call.id)
             for call, text in zip(calls, texts, strict=True)
         ]
-        asked = {"role": "assistant", "content": fields.get("content") or None}
-        more = [{**asked, "tool_calls": [call.fields for call in calls]}, *results]
-        self.room -= sum(int(self.count.message(Message.from_openai(item))) for item in more)
+        more = [said, *results]
+        self.room -= sum(int(self.count.message(message)) for message in more)
         self.rounds += 1
         if self.rounds >= ROUNDS_MAX or self.room < self.room_needed:
-            self._offer_no_more()
-        self.body = {**self.body, "messages": [*self.body["messages"], *more]}
+            self.body = self.shape.withdraw(self.body, self.hidden)
+        self.body = self.shape.add(self.body, more)
         reply = await self.send(self.body)
         if reply.status != _OK:
             raise ModelError(f"the endpoint answered {reply.status} after a recall")
         return reply
-
-    def _offer_no_more(self) -> None:
-        others = [
-            tool
-            for tool in self.body.get("tools", ())
-            if tool.get("function", {}).get("name") not in self.hidden
-        ]
-        self.body = {**self.body, "tools": others}
-        if not others:
-            self.body = {k: v for k, v in self.body.items() if k not in ("tools", "tool_choice")}
 
     def is_ours(self, fields: Mapping[str, Any]) -> bool:
         """Whether the model wants to recall, and nothing else."""
@@ -114,6 +112,19 @@ class Asking:
         return ToolCall(dict(call)).name in self.hidden
 
 
+def answered(content: Sequence[Mapping[str, Any]]) -> Message:
+    """An answer of Anthropic's blocks as a message."""
+    turn = {"role": "assistant", "content": list(content)}
+    return load_anthropic({"messages": [turn]})[0]
+
+
+def _called(fields: Mapping[str, Any]) -> Message:
+    """What the model said and called, as it is sent back to it."""
+    calls = fields.get("tool_calls") or []
+    asked = {"role": "assistant", "content": fields.get("content") or None, "tool_calls": calls}
+    return Message.from_openai(asked)
+
+
 # -- whole answers ----------------------------------------------------------------------------
 
 
@@ -128,7 +139,7 @@ async def whole(asking: Asking, reply: Reply) -> dict[str, Any]:
         fields: dict[str, Any] = choice["message"]
         asking.add_usage(data.get("usage") or {})
         if asking.is_ours(fields):
-            reply = await asking.next_round(fields)
+            reply = await asking.next_round(_called(fields))
             continue
         asking.model = str(data.get("model") or "")
         asking.finish_reason = str(choice.get("finish_reason") or "")
@@ -152,6 +163,7 @@ async def streamed(
     From the event on that ends the answer, events are held back: they come behind a last item with
     neither, so that the answer can be stored before the client knows that it is complete.
     """
+    seen = ""
     while True:
         sieve = _Sieve(asking, with_usage=with_usage)
         async with aclosing(reply.events()) as arriving:
@@ -163,10 +175,13 @@ async def streamed(
         fields = sieve.pieces.fields()
         if not asking.is_ours(fields):
             break
-        reply = await asking.next_round(fields)
+        seen += fields.get("content") or ""
+        reply = await asking.next_round(_called(fields))
     if not sieve.pieces.done and not sieve.pieces.finish_reason:
         raise ModelError("the answer from behind the proxy broke off", code="cut")
     asking.fields = asking.without_ours(fields)
+    if seen:  # before a recall; the client sends it back as a part of the answer
+        asking.fields["content"] = seen + (fields.get("content") or "")
     asking.finish_reason = sieve.pieces.finish_reason
     yield "", ""
     for data in sieve.held_back():

@@ -83,13 +83,14 @@ class Upstream:
     ) -> Reply:
         """Ask; `ModelError` if the endpoint cannot be reached.
 
-        `token` is the client's own key, used if the server has none.
+        `token` is the client's own key, used if the server has none, and sent as a bearer's if the
+        client did so.
         """
         sent = {name: value for name, value in headers.items() if _goes_there(name)}
-        key = self._key or token
-        if key:
-            bearer = f"Bearer {key}" if self._key_header == "authorization" else key
-            sent[self._key_header] = bearer
+        if key := self._key or token:
+            as_bearer = not self._key and "authorization" in headers
+            name = "authorization" if as_bearer else self._key_header
+            sent[name] = f"Bearer {key}" if name == "authorization" else key
         url = f"{self._url}{path}{'?' if query else ''}{query}"
         sent["accept-encoding"] = "identity"
         request = self._client.build_request(method, url, content=content, headers=sent)

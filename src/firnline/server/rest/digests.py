@@ -8,12 +8,13 @@ from typing import Annotated, Any
 from fastapi import Path, Query, Request, Response
 
 from firnline import limits
+from firnline.digest import items
 from firnline.log import Digest, Key
 from firnline.memory import Memory
 from firnline.server.gate import Reading, Writing
 from firnline.server.problems import NotFound
 from firnline.server.reading import head_of, position_of, sent, tagged
-from firnline.server.rest import asking, shapes, showing, walking
+from firnline.server.rest import asking, figures, shapes, showing, walking
 from firnline.server.rest.documenting import FOUND, MISSING, problems, router
 from firnline.server.rest.naming import Conversation
 
@@ -124,6 +125,31 @@ async def get_state(request: Request, memory: Reading, conversation: Conversatio
     """What the conversation's memory holds: important data, summary, how far it reaches."""
     await head_of(memory, conversation)
     return tagged(request, showing.plain(await memory.state(conversation)))
+
+
+@routes.get(
+    "/conversations/{conversation}/important",
+    response_model=figures.Important,
+    responses={**FOUND, **MISSING},
+)
+async def get_important(request: Request, memory: Reading, conversation: Conversation) -> Response:
+    """The important data item by item: evidence, what was replaced, what was set aside."""
+    await head_of(memory, conversation)
+    force = await memory.in_force(conversation)
+    known: tuple[items.Item, ...] = ()
+    held: dict[tuple[str, str, str], int] = {}
+    aside: list[dict[str, Any]] = []
+    for digest in force:
+        own = items.from_json(digest.data)
+        known = items.merge(known, own)
+        held |= {_identity(item): digest.version for item in own}
+        aside += [{**row, "version": digest.version} for row in items.set_aside(digest.data)]
+    listed = [{**showing.plain(item), "version": held[_identity(item)]} for item in known]
+    return tagged(request, {"data": listed, "set_aside": aside})
+
+
+def _identity(item: items.Item) -> tuple[str, str, str]:
+    return item.field, items.name_key(item.name), items.value_key(item.field, item.value)
 
 
 # -- making and changing them -----------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""More of what the routes answer: numbers, work, jobs, and who is asking."""
+"""More of what the routes answer: past turns, numbers, work, jobs, and who is asking."""
 
 from __future__ import annotations
 
@@ -6,7 +6,117 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from firnline.server.rest.shapes import Instant, Problem
+from firnline.server.rest.shapes import (
+    Accounting,
+    Budget,
+    Instant,
+    LeftOut,
+    MessageShape,
+    Page,
+    Problem,
+)
+
+# -- past turns -------------------------------------------------------------------------------
+
+
+class PastTurn(BaseModel):
+    """What is known of the prompt that an answer came from."""
+
+    answer: int = Field(description="The entry that the model answered with.")
+    question: int | None = Field(description="The entry that it answers.")
+    asked: str = Field(description="How that begins.")
+    model: str
+    via: str = Field(description="How it was asked: rest, proxy or telegram.")
+    strategy: str
+    tokens: int = Field(description="Of the whole prompt.")
+    messages: int = Field(description="In it.")
+    stability: float | None = Field(description="The share of the prompt before it repeats.")
+    degraded: list[str]
+    recorded_at: Instant | None
+
+
+class PastTurnPage(Page):
+    """Part of the list of turns, the newest first."""
+
+    data: list[PastTurn]
+
+
+class SentMessage(BaseModel):
+    """A message as the model got it."""
+
+    section: str = Field(description="Why it is there.", examples=["recent"])
+    tokens: int
+    seq: int | None = Field(description="The entry that it shows word for word.")
+    of: int | None = Field(description="The entry that it shows, whole or in part.")
+    message: MessageShape
+
+
+class SentSection(BaseModel):
+    """A part of a prompt."""
+
+    name: str
+    tokens: int
+    why: str
+
+
+class PastHit(BaseModel):
+    """An entry that was recalled for the question, and why."""
+
+    conversation: str
+    seq: int
+    score: float
+    parts: dict[str, float] = Field(description="What the score is made of.")
+
+
+class Prompt(PastTurn):
+    """The exact prompt that an answer came from."""
+
+    before: int | None = Field(description="The answer of the turn before it, for comparison.")
+    reason: str
+    budget: Budget
+    accounting: Accounting
+    sections: list[SentSection]
+    left_out: list[LeftOut]
+    hits: list[PastHit]
+    calls: int | None = Field(description="Of the model in this turn; null if it is not known.")
+    prompt_tokens: int | None = Field(description="By the model's own count.")
+    completion_tokens: int | None
+    sha256: str = Field(description="Of the messages as they were sent.")
+    proved: bool = Field(description="Whether what is shown has that hash; else it is a 500.")
+    prompt: list[SentMessage] = Field(description="All messages in the order they were sent in.")
+
+
+# -- important data ---------------------------------------------------------------------------
+
+
+class ImportantItem(BaseModel):
+    """One piece of important data and its evidence."""
+
+    field: str = Field(examples=["user_preferences"])
+    name: str = Field(description="The subject, in the fields that are objects; else empty.")
+    value: Any
+    seqs: list[int] = Field(description="The entries that say it; none: the application said it.")
+    quote: str = Field(description="Their words.")
+    superseded_by: int | None = Field(
+        description="The entry whose newer value holds instead; -1: what the application said."
+    )
+    version: int = Field(description="The digest in force that it is in.")
+
+
+class SetAside(BaseModel):
+    """What was found without evidence: no model is shown it."""
+
+    item: Any
+    reason: str
+    version: int
+
+
+class Important(BaseModel):
+    """The important data of the digests in force, with evidence and what was replaced."""
+
+    data: list[ImportantItem]
+    set_aside: list[SetAside]
+
 
 # -- numbers ----------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from firnline.server.gate import Writing, charge, parts_of
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
 from firnline.server.problems import as_problem
+from firnline.server.prompts import record_turn
 from firnline.server.reading import sent
 from firnline.server.rest import events, shapes, showing
 from firnline.server.rest.asking import IdempotencyKey, TurnAsk
@@ -83,14 +84,16 @@ class _Spoken:
     options: TurnOptions
 
     async def answered(self) -> Turn:
-        """The turn as a whole."""
-        return await self.memory.turn(
+        """The turn as a whole; its prompt is kept."""
+        turn = await self.memory.turn(
             self.conversation,
             self.message,
             self.model,
             idempotency_key=self.key,
             **self.options,
         )
+        await record_turn(self.memory, turn, self.model.name, "rest")
+        return turn
 
     async def pieces(self) -> AsyncIterator[str | Turn]:
         """The same in pieces."""
@@ -101,6 +104,8 @@ class _Spoken:
             idempotency_key=self.key,
             **self.options,
         ):
+            if isinstance(piece, Turn):
+                await record_turn(self.memory, piece, self.model.name, "rest")
             yield piece
 
 

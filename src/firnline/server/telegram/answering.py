@@ -21,6 +21,7 @@ from firnline.memory import Memory
 from firnline.message import Message
 from firnline.plan import ends_round
 from firnline.protocols import ChatModel
+from firnline.server.prompts import record_turn
 from firnline.server.telegram.jobs import Job
 from firnline.server.telegram.settings import BotSettings
 from firnline.turn import Dialogue, TurnOptions, of_turn, run
@@ -131,9 +132,11 @@ async def _ask(asking: Asking) -> None:
     with asking.events.timed("turn", conversation) as told:
         try:
             async with asyncio.timeout(asking.seconds):
-                told.done(of_turn, await run(dialogue, questions[-1]))
+                turn = await run(dialogue, questions[-1])
+            told.done(of_turn, turn)
         except TimeoutError as error:
             raise ModelTimeout(f"no answer within {asking.seconds:g} s") from error
+    await record_turn(memory, turn, asking.model.name, "telegram")
 
 
 def _options(asking: Asking) -> TurnOptions:

@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
-
 import apsw
 
-from firnline import limits, proof
 from firnline.errors import ConflictError
-from firnline.log import Archived, Record
-from firnline.store import segments
+from firnline.log import Archived
+from firnline.store import rows
+from firnline.store.rows import Packed
 from firnline.store.sqlite import log
-
-_HASH = 3  # the column of a segment's last hash
-_AT_ONCE = 8 * limits.SEGMENT_ENTRIES_MAX
-
-
-class Packed(NamedTuple):
-    """A segment ready to be written."""
-
-    first_seq: int
-    last_seq: int
-    plain_bytes: int
-    row: tuple[Any, ...]
 
 
 def pack(connection: apsw.Connection, found: log.Found, first: int, last: int) -> list[Packed]:
@@ -32,40 +17,12 @@ def pack(connection: apsw.Connection, found: log.Found, first: int, last: int) -
     if first > last:
         return []
     stored = log.records(connection, found, first, last)
-    live = log.page((item for item in stored if not item.archived), _AT_ONCE)
-    packed: list[Packed] = []
-    for run in _unbroken(live):
-        before = log.hash_at(connection, found, run[0].seq - 1)
-        proof.entries(run, before)  # never compress what is damaged
-        for part in segments.spans(run):
-            packed.append(_packed(found, part, before))
-            before = part[-1].hash
-    return packed
-
-
-def _packed(found: log.Found, part: Sequence[Record], hash_before: str) -> Packed:
-    body, checksum = segments.pack(part)
-    row = (
-        found.entry_id(part[0].seq),
-        part[-1].seq,
-        hash_before,
-        part[-1].hash,
-        part[0].total - part[0].tokens,
-        part[-1].total,
-        checksum,
-        body,
-    )
-    return Packed(part[0].seq, part[-1].seq, sum(len(item.body) for item in part), row)
-
-
-def _unbroken(records: Sequence[Record]) -> list[list[Record]]:
-    runs: list[list[Record]] = []
-    for item in records:
-        if runs and runs[-1][-1].seq + 1 == item.seq:
-            runs[-1].append(item)
-        else:
-            runs.append([item])
-    return runs
+    live = rows.page((item for item in stored if not item.archived), rows.ARCHIVED_AT_ONCE)
+    return [
+        part
+        for run in rows.unbroken(live)
+        for part in rows.packed(run, log.hash_at(connection, found, run[0].seq - 1))
+    ]
 
 
 def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Archived:
@@ -73,19 +30,22 @@ def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Arch
 
     The segment was packed from what a reader saw a moment ago, so all is checked again.
     """
-    hash_now = log.hash_at(connection, found, packed.last_seq) if _still(connection, found) else ""
-    if hash_now != packed.row[_HASH]:
+    segment = packed.segment
+    hash_now = log.hash_at(connection, found, segment.last_seq) if _still(connection, found) else ""
+    if hash_now != segment.hash:
         raise ConflictError(f"{found.key.conversation}: it was erased or changed meanwhile")
+    first_id = found.entry_id(segment.first_seq)
     connection.execute(
-        "DELETE FROM entry WHERE id BETWEEN ? AND ?",
-        (found.entry_id(packed.first_seq), found.entry_id(packed.last_seq)),
+        "DELETE FROM entry WHERE id BETWEEN ? AND ?", (first_id, found.entry_id(segment.last_seq))
     )
-    entries = packed.last_seq - packed.first_seq + 1
+    entries = segment.last_seq - segment.first_seq + 1
     if connection.changes() != entries:
         raise ConflictError(f"{found.key.conversation}: the entries were moved by somebody else")
-    connection.execute("INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)", packed.row)
+    connection.execute(
+        "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (first_id, *segment[1:])
+    )
     _count(connection, found, entries)
-    return Archived(entries, 1, packed.plain_bytes, len(packed.row[-1]))
+    return Archived(entries, 1, packed.plain_bytes, len(segment.body))
 
 
 def _count(connection: apsw.Connection, found: log.Found, entries: int) -> None:
@@ -103,9 +63,9 @@ def restore(connection: apsw.Connection, found: log.Found, first: int, last: int
     """Make the entries of every segment that touches the span live again."""
     restored = 0
     first, last = max(first, 0), min(last, found.next_seq - 1)
-    rows = list(log.segment_rows(connection, found, first, last)) if first <= last else []
-    for row in rows:
-        records = log.unpack_segment(found, row)
+    touching = list(log.segment_rows(connection, found, first, last)) if first <= last else []
+    for segment in touching:
+        records = rows.unpacked(segment)
         connection.executemany(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
             [
@@ -120,7 +80,7 @@ def restore(connection: apsw.Connection, found: log.Found, first: int, last: int
                 for item in records
             ],
         )
-        connection.execute("DELETE FROM segment WHERE id = ?", (row[0],))
+        connection.execute("DELETE FROM segment WHERE id = ?", (found.entry_id(segment.first_seq),))
         restored += len(records)
     _count(connection, found, -restored)
     return restored

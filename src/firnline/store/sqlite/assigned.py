@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 import apsw
 
-from firnline import limits
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log import Key, Topic
 from firnline.protocols import Assigned
 from firnline.store.digests import checksum_of
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
-from firnline.store.topics import check_assignment, decode_topic, encode_topic
+from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
 
 
-class Remembered:
-    """Topics as they were last read, by conversation and revision; ids are never used again."""
-
-    def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[int, dict[int, Topic]]] = OrderedDict()
-
-    def read(self, connection: apsw.Connection, found: log.Found) -> Assigned:
-        """The topics, how far they reach, and their revision; read only if they are others."""
-        next_seq, revision = _progress(connection, found)
-        known = self._known.get(found.id)
-        if known is None or known[0] != revision:
-            fresh = assigned(connection, found)
-            self._keep(found.id, fresh.revision, dict(fresh.topics))
-            return fresh
-        return Assigned(known[1], next_seq, revision)
-
-    def changed(self, id_: int, revision: int, topics: Sequence[Topic]) -> None:
-        """A new revision was saved."""
-        known = self._known.get(id_)
-        if known is not None and known[0] == revision - 1:
-            changed = {**known[1], **{topic.id: topic for topic in topics}}
-            self._keep(id_, revision, dict(sorted(changed.items())))
-
-    def _keep(self, id_: int, revision: int, topics: dict[int, Topic]) -> None:
-        self._known[id_] = revision, topics
-        if len(self._known) > limits.TOPICS_REMEMBERED:
-            self._known.popitem(last=False)
+def read(connection: apsw.Connection, found: log.Found, remembered: Remembered) -> Assigned:
+    """The topics, how far they reach, and their revision; read only if they are others."""
+    next_seq, revision = _progress(connection, found)
+    known = remembered.of(found.id, revision)
+    if known is not None:
+        return Assigned(known, next_seq, revision)
+    fresh = assigned(connection, found)
+    remembered.keep(found.id, fresh.revision, dict(fresh.topics))
+    return fresh
 
 
 def assigned(connection: apsw.Connection, found: log.Found) -> Assigned:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import apsw
 
 from firnline.errors import StoreCorrupt
-from firnline.log import Card, Key, genesis
-from firnline.message import encode_json, from_microseconds
-from firnline.store.cards import Asked, card_checksum
+from firnline.log import Card, Key
+from firnline.message import encode_json
+from firnline.store.cards import Asked, card_checksum, checked_card
 from firnline.store.sqlite.heads import Heads
 
 # As bytes, whatever they have become: a text that is not text would stop those who look for damage.
@@ -100,18 +99,10 @@ def _card(row: tuple[Any, ...]) -> Card:
     *names, number, updated_at, checksum, body, of_tenant, of_name, start = row
     try:
         kind, tenant, name = (text.decode() for text in names)
-        conversation = None if number is None else _conversation(tenant, of_tenant, of_name, start)
-        at = from_microseconds(updated_at)
-        card = Card(tenant=tenant, kind=kind, name=name, body=body, conversation=conversation)
-        if card_checksum(card, number, updated_at) == checksum:
-            return replace(card, updated_at=at)
-    except (ValueError, OverflowError, TypeError, AttributeError) as error:
+        of = None
+        if number is not None:
+            of = Key(of_tenant.decode(), of_name.decode()), start.decode()
+        card = Card(tenant=tenant, kind=kind, name=name, body=body)
+        return checked_card(card, number, of, updated_at, checksum)
+    except (ValueError, TypeError, AttributeError) as error:
         raise StoreCorrupt("the row of a card is damaged") from error
-    raise StoreCorrupt(f"the card {name!r} ({kind}) does not match its checksum")
-
-
-def _conversation(tenant: str, of_tenant: bytes, name: bytes, start: bytes) -> str:
-    key = Key(of_tenant.decode(), name.decode())
-    if key.tenant != tenant or genesis(key).encode() != start:
-        raise ValueError("a card of a conversation that is not its tenant's")
-    return key.conversation

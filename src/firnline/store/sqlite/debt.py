@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
 
 import apsw
 
-from firnline.errors import StoreCorrupt
+from firnline import limits
 from firnline.log import Key
 from firnline.message import from_microseconds, microseconds
 from firnline.protocols import Pending
-from firnline.store.digests import decode_digest
+from firnline.store.digests import begun_at
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
-
-_WATCHED_MAX: Final = 10_000
 
 
 def owe(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool) -> None:
@@ -51,9 +48,9 @@ def pending(
     rows = connection.execute(
         f"SELECT CAST(body AS BLOB), ({until}) FROM digest INDEXED BY digest_processing"  # noqa: S608
         " WHERE status = 'processing' LIMIT ?",
-        (_WATCHED_MAX,),
+        (limits.WATCHED_MAX,),
     )
-    making = [(_begun(body), lease) for body, lease in rows]
+    making = [(begun_at(body), lease) for body, lease in rows]
     (kept,) = one(connection, "SELECT count(*) FROM card WHERE kind = ?", (cards,))
     return Pending(
         owed=owed,
@@ -63,14 +60,6 @@ def pending(
         stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
         cards=kept,
     )
-
-
-def _begun(body: bytes) -> datetime | None:
-    """When a digest was begun; unknown if it cannot be read, which is not told here."""
-    try:
-        return decode_digest(body).created_at
-    except StoreCorrupt:
-        return None
 
 
 def settle(connection: apsw.Connection, key: Key, last_seq: int) -> bool:

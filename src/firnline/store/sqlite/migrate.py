@@ -2,37 +2,19 @@
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from importlib import resources
-from typing import TYPE_CHECKING, Final
 
 import apsw
 
-from firnline.errors import StoreError, StoreTooNew
+from firnline.errors import StoreError
+from firnline.store.migrations import check_version, load
 from firnline.store.sqlite.connection import APPLICATION_ID
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from importlib.resources.abc import Traversable
-
-_FILE: Final = re.compile(r"(\d{4})_\w+\.sql")
 
 
 def shipped() -> Mapping[int, str]:
     """The migrations that come with this Firnline: number to SQL."""
     return load(resources.files("firnline").joinpath("store/sqlite/migrations"))
-
-
-def load(folder: Traversable) -> Mapping[int, str]:
-    """Read a folder of migrations; their numbers must be 1, 2, 3 and so on."""
-    found = {
-        int(match[1]): file.read_text(encoding="utf-8")
-        for file in folder.iterdir()
-        if (match := _FILE.fullmatch(file.name))
-    }
-    if sorted(found) != list(range(1, len(found) + 1)):
-        raise StoreError(f"the migrations are not numbered without holes: {sorted(found)}")
-    return dict(sorted(found.items()))
 
 
 def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
@@ -65,9 +47,5 @@ def check(connection: apsw.Connection, newest: int) -> int:
         raise StoreError(
             "this is a SQLite database, but not one of Firnline's; nothing was changed"
         )
-    if version > newest:
-        raise StoreTooNew(
-            f"the database has schema {version}, this Firnline knows {newest}; install a newer "
-            "Firnline; nothing was changed"
-        )
+    check_version(version, newest)
     return int(version)

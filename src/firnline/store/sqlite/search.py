@@ -13,6 +13,7 @@ from firnline import limits
 from firnline.errors import StoreCorrupt
 from firnline.log import Key, Match, Record, Scope
 from firnline.message import EPOCH, Message, decode, microseconds
+from firnline.store.rows import page
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 from firnline.store.stems import stem
@@ -44,7 +45,7 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
     first = max(indexed - 1, 0)
     stored = log.records(connection, found, first, found.next_seq - 1, tolerant=True)
     words, dates, end, before = [], [], found.next_seq, ""
-    for record in log.page(stored, limits.INDEX_PAGE + 1):
+    for record in page(stored, limits.INDEX_PAGE + 1):
         message = _message(record)
         terms = " ".join(index_terms(searchable(message))) if message else ""
         if record.seq >= indexed:

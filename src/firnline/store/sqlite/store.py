@@ -44,6 +44,7 @@ from firnline.message import microseconds, utc_now
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import asked, check_card, dropped
 from firnline.store.digests import check_seconds
+from firnline.store.rows import page
 from firnline.store.sqlite import (
     archive,
     assigned,
@@ -64,6 +65,7 @@ from firnline.store.sqlite.connection import Place, check_filesystem, check_libr
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.writer import Work, Writer
+from firnline.store.topics import Remembered
 from firnline.text import Json
 
 T = TypeVar("T")
@@ -103,7 +105,7 @@ class SqliteStore:
         self._place = Place(Path(path).absolute(), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
         self._heads = Heads(search.index_pending)
-        self._topics = assigned.Remembered()
+        self._topics = Remembered()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._process = 0
@@ -257,7 +259,7 @@ class SqliteStore:
         def work(connection: apsw.Connection, found: log.Found) -> list[Record]:
             # To the very end: what lies behind the recorded head is to be found, too.
             stored = log.records(connection, found, first_seq, log.SEQ_MASK, tolerant=True)
-            return log.page(stored, limit)
+            return page(stored, limit)
 
         return await self._read(_with_found(key, work, []))
 
@@ -367,7 +369,8 @@ class SqliteStore:
 
     async def topics(self, key: Key) -> Assigned:
         """See `Store.topics`."""
-        return await self._read(_with_found(key, self._topics.read, Assigned({}, 0, 0)))
+        work = partial(assigned.read, remembered=self._topics)
+        return await self._read(_with_found(key, work, Assigned({}, 0, 0)))
 
     async def assign(
         self,
@@ -504,7 +507,7 @@ class SqliteStore:
                 break
             for segment in packed:
                 done += await self._change(partial(archive.store, found=found, packed=segment))
-            first_seq = packed[-1].last_seq + 1
+            first_seq = packed[-1].segment.last_seq + 1
         return done
 
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:

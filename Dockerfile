@@ -1,0 +1,28 @@
+# Firnline as a container: the server by default, a worker with `worker`.
+#   docker build -t firnline . && docker run -v firnline:/data firnline keys create
+#   docker run -p 8080:8080 -v firnline:/data firnline
+FROM python:3.13-slim AS build
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY src src
+RUN python -m venv /opt/firnline \
+    && /opt/firnline/bin/pip install --no-cache-dir ".[server,mcp,recall,otel]"
+
+FROM python:3.13-slim
+RUN useradd --system --uid 10001 --home-dir /data --create-home firnline
+COPY --from=build /opt/firnline /opt/firnline
+ENV PATH=/opt/firnline/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    FIRNLINE_STORE=sqlite:////data/firnline.db \
+    FIRNLINE_HOST=0.0.0.0 \
+    FIRNLINE_PORT=8080 \
+    FIRNLINE_LOG_JSON=true
+USER firnline
+VOLUME /data
+EXPOSE 8080
+# Not the model's health: a chat without its model is still a chat with its memory.
+HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
+    CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8080/readyz')"]
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["firnline"]
+CMD ["serve"]

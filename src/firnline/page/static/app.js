@@ -1,0 +1,151 @@
+// The page: a list of conversations, one view, and where you are in the address.
+
+import { render } from 'preact';
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { all, get, key, Problem } from './api.js';
+import { ago, Announcer, compact, html, Name, Trouble, useLoaded } from './ui.js';
+import { Dashboard } from './dashboard.js';
+import { Conversation } from './conversation.js';
+import { Search } from './search.js';
+
+// -- where we are: #/  #/search?q=…  #/c/NAME/TAB?seq=… -----------------------------------------
+
+export function place() {
+  const [path, params] = location.hash.replace(/^#/, '').split('?');
+  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
+  return { view: parts[0] || '', name: parts[1], tab: parts[2] || '', params: new URLSearchParams(params || '') };
+}
+
+export const link = (name, tab = '', params = {}) => {
+  const rest = new URLSearchParams(params).toString();
+  return `#/c/${encodeURIComponent(name)}${tab ? `/${tab}` : ''}${rest ? `?${rest}` : ''}`;
+};
+
+function usePlace() {
+  const [here, set] = useState(place());
+  useEffect(() => {
+    const moved = () => set(place());
+    addEventListener('hashchange', moved);
+    return () => removeEventListener('hashchange', moved);
+  }, []);
+  return here;
+}
+
+// -- light and dark ---------------------------------------------------------------------------
+
+const THEME = 'firnline.theme';
+function useTheme() {
+  const [theme, set] = useState(localStorage.getItem(THEME) || 'auto');
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    localStorage.setItem(THEME, theme);
+  }, [theme]);
+  const next = { auto: 'light', light: 'dark', dark: 'auto' };
+  return [theme, () => set(next[theme])];
+}
+
+// -- the list of conversations ----------------------------------------------------------------
+
+function Conversations({ list, here, onNew, filterRef }) {
+  const [filter, setFilter] = useState('');
+  const shown = useMemo(() => {
+    const wanted = filter.trim().toLowerCase();
+    const fitting = (list.value || []).filter((one) => one.conversation.toLowerCase().includes(wanted));
+    return fitting.sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).slice(0, 300);
+  }, [list.value, filter]);
+  return html`<section class="conversations" aria-label="Conversations">
+    <div class="row">
+      <input type="search" ref=${filterRef} placeholder="Find a conversation" aria-label="Find a conversation"
+        value=${filter} onInput=${(e) => setFilter(e.target.value)} />
+      <button class="strong icon" title="New conversation (n)" aria-label="New conversation" onClick=${onNew}>+</button>
+    </div>
+    ${list.error && html`<${Trouble} error=${list.error} again=${list.again} />`}
+    <ul>
+      ${shown.map((one) => html`<li key=${one.conversation}>
+        <a href=${link(one.conversation)} aria-current=${here.name === one.conversation ? 'page' : null}>
+          <span class="title"><${Name}>${one.conversation}<//></span>
+          <span class="meta">${compact(one.entries)} messages · ${compact(one.tokens)} tokens · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
+        </a></li>`)}
+    </ul>
+    ${list.value && !shown.length && html`<p class="empty">${filter ? 'None of that name.' : 'No conversation yet. Press + to begin one.'}</p>`}
+  </section>`;
+}
+
+function KeyForm({ again }) {
+  const [typed, set] = useState('');
+  const enter = (event) => { event.preventDefault(); key.set(typed.trim()); again(); };
+  return html`<main class="gate"><form class="card" onSubmit=${enter}>
+    <h1>Firnline</h1>
+    <p>This server wants an API key. Make one with <code>firnline keys create</code>; it is kept in this tab alone.</p>
+    <label>API key <input type="password" value=${typed} onInput=${(e) => set(e.target.value)} autocomplete="off" required /></label>
+    <button class="strong">Open</button>
+  </form></main>`;
+}
+
+function useHealth() {
+  const [ready, set] = useState(null);
+  useEffect(() => {
+    const look = () => fetch('/readyz').then((r) => set(r.ok), () => set(false));
+    look();
+    const timer = setInterval(look, 15000);
+    return () => clearInterval(timer);
+  }, []);
+  return ready;
+}
+
+function App() {
+  const here = usePlace();
+  const [theme, nextTheme] = useTheme();
+  const [open, setOpen] = useState(false);
+  const ready = useHealth();
+  const me = useLoaded((signal) => get('/me', {}, signal), []);
+  const list = useLoaded(() => (me.value ? all('/conversations') : Promise.resolve([])), [Boolean(me.value)]);
+  useEffect(() => setOpen(false), [here.view, here.name]);
+
+  const begin = useCallback(() => {
+    const time = new Date().toISOString().slice(0, 16).replace('T', ' ').replace(':', '.');
+    location.hash = link(`Chat ${time}`);
+  }, []);
+  useEffect(() => {
+    const pressed = (event) => {
+      const typing = /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.target.isContentEditable;
+      if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+      const does = { n: begin, '/': () => { location.hash = '#/search'; }, d: () => { location.hash = '#/'; } }[event.key];
+      if (does) { event.preventDefault(); does(); }
+    };
+    addEventListener('keydown', pressed);
+    return () => removeEventListener('keydown', pressed);
+  }, [begin]);
+
+  if (me.error instanceof Problem && (me.error.status === 401 || me.error.status === 403)) {
+    return html`<${KeyForm} again=${me.again} />`;
+  }
+  if (me.error) return html`<main class="gate"><${Trouble} error=${me.error} again=${me.again} /></main>`;
+  const view = {
+    c: () => html`<${Conversation} key=${here.name} name=${here.name} tab=${here.tab} params=${here.params} list=${list} />`,
+    search: () => html`<${Search} params=${here.params} />`,
+  }[here.view] || (() => html`<${Dashboard} list=${list} />`);
+  return html`
+    <a class="skip" href="#main">Skip to the content</a>
+    <header class="top">
+      <button class="quiet icon menu" aria-label="Conversations" aria-expanded=${open} onClick=${() => setOpen(!open)}>☰</button>
+      <a class="brand" href="#/"><img src="/favicon.svg" alt="" width="24" height="24" /> Firnline</a>
+      <nav aria-label="Views">
+        <a href="#/" aria-current=${here.view === '' ? 'page' : null}>Dashboard</a>
+        <a href="#/search" aria-current=${here.view === 'search' ? 'page' : null}>Search</a>
+      </nav>
+      <span class="grow" />
+      <span class=${`health ${ready === false ? 'bad' : ''}`} title=${ready === false ? 'The server is not ready' : 'The server is ready'}>
+        <i aria-hidden="true" /> <span>${ready === false ? 'not ready' : 'ready'}</span></span>
+      <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colours: ${theme}. Change`} title=${`Colours: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
+    </header>
+    <div class=${`columns ${open ? 'open' : ''}`}>
+      <aside class="side"><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>
+      <main id="main" tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
+    </div>
+    <${Announcer} />`;
+}
+
+const root = document.getElementById('app');
+root.replaceChildren();
+render(html`<${App} />`, root);

@@ -1,0 +1,69 @@
+// One conversation: the chat, and beside it what memory makes of it.
+
+import { useCallback, useEffect, useState } from 'preact/hooks';
+import { at, get } from './api.js';
+import { html, Loaded, useLoaded } from './ui.js';
+import { link } from './app.js';
+import { Chat } from './chat.js';
+import { Glacier } from './glacier.js';
+import { Turns } from './turns.js';
+import { Digests } from './digests.js';
+import { Important } from './important.js';
+import { Topics } from './topics.js';
+import { Manage } from './manage.js';
+
+const TABS = [
+  ['', 'Glacier', Glacier],
+  ['turns', 'Turns', Turns],
+  ['digests', 'Digests', Digests],
+  ['important', 'Important', Important],
+  ['topics', 'Topics', Topics],
+  ['manage', 'Manage', Manage],
+];
+
+/** `about` is null for a conversation that nobody has said anything in yet. */
+async function load(name, signal) {
+  try {
+    return await get(at(name), {}, signal);
+  } catch (error) {
+    if (error.status === 404) return null;
+    throw error;
+  }
+}
+
+export function Conversation({ name, tab, params, list }) {
+  const about = useLoaded((signal) => load(name, signal), [name]);
+  const [seen, setSeen] = useState(null); // the entry that a panel points at
+  const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat
+  const changed = useCallback(() => { about.again(); list.again(); }, []);
+  useEffect(() => {
+    const seq = params.get('seq');
+    setSeen(seq === null ? null : { seq: Number(seq), at: Date.now() });
+  }, [params.get('seq')]);
+  const show = useCallback((seq) => { setSeen({ seq, at: Date.now() }); setWide(false); }, []);
+  const current = TABS.find(([id]) => id === tab) || TABS[0];
+  const Panel = current[2];
+  const choose = (id) => { location.hash = link(name, id); };
+  const keys = (event) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const next = TABS[(TABS.indexOf(current) + step + TABS.length) % TABS.length];
+    choose(next[0]);
+    event.currentTarget.querySelector(`[data-tab="${next[0]}"]`)?.focus();
+  };
+  return html`<div class=${`talk ${wide ? 'panel-first' : ''}`}>
+    <${Loaded} of=${about} what="the conversation">${(head) => html`
+      <${Chat} name=${name} head=${head} seen=${seen} changed=${changed} list=${list} openPanel=${() => setWide(true)} />
+      <section class="panel" aria-label="Memory">
+        <div class="tabs" role="tablist" aria-label="What memory is doing" onKeyDown=${keys}>
+          ${TABS.map(([id, title]) => html`<button key=${id} role="tab" data-tab=${id} id=${`tab-${id}`} aria-controls="panel"
+            aria-selected=${current[0] === id} tabindex=${current[0] === id ? 0 : -1} onClick=${() => choose(id)}>${title}</button>`)}
+          <span class="grow" /><button class="quiet small only-narrow" onClick=${() => setWide(false)}>Back to the chat</button>
+        </div>
+        <div class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
+          ${head ? html`<${Panel} name=${name} head=${head} show=${show} changed=${changed} />`
+    : html`<p class="empty">Say something, and see here what memory makes of it.</p>`}
+        </div>
+      </section>`}<//>
+  </div>`;
+}

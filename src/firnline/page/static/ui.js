@@ -1,0 +1,137 @@
+// Small pieces that all views share.
+
+import { h } from 'preact';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import htm from 'htm';
+
+export const html = htm.bind(h);
+
+// -- words ------------------------------------------------------------------------------------
+
+const whole = new Intl.NumberFormat('en');
+const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+
+export const number = (n) => whole.format(n);
+export const compact = (n) => short.format(n);
+export const plural = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
+export const money = (n) => `$${n < 0.01 ? n.toFixed(4) : n.toFixed(2)}`;
+export const percent = (share) => `${(share * 100).toFixed(share > 0.995 || share < 0.1 ? 1 : 0)} %`;
+
+export function ago(time) {
+  if (!time) return 'never';
+  const seconds = (new Date(time) - Date.now()) / 1000;
+  for (const [unit, size] of [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]]) {
+    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+  }
+  return 'just now';
+}
+
+export const when = (time) => (time ? new Date(time).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) : '');
+
+/** Bytes or bidi tricks in names must not rearrange the page: isolate them. */
+export const Name = ({ children }) => html`<bdi>${children}</bdi>`;
+
+// -- loading ----------------------------------------------------------------------------------
+
+/** What `work` returns, loaded when `deps` change: `{ value, error, busy, again }`. */
+export function useLoaded(work, deps) {
+  const [state, set] = useState({ busy: true });
+  const [round, setRound] = useState(0);
+  useEffect(() => {
+    const gone = new AbortController();
+    set((before) => ({ value: before.value, busy: true }));
+    work(gone.signal).then(
+      (value) => gone.signal.aborted || set({ value, busy: false }),
+      (error) => gone.signal.aborted || set({ error, busy: false }),
+    );
+    return () => gone.abort();
+  }, [...deps, round]);
+  const again = useCallback(() => setRound((n) => n + 1), []);
+  return { ...state, again };
+}
+
+export function Loaded({ of, children, what = 'it' }) {
+  if (of.error) return html`<${Trouble} error=${of.error} again=${of.again} />`;
+  if (of.value === undefined) return html`<p class="empty" role="status">Loading ${what} …</p>`;
+  return children(of.value);
+}
+
+export function Trouble({ error, again }) {
+  return html`<div class="trouble" role="alert">
+    <strong>That did not work.</strong> <span>${error.message}</span>
+    ${again && html` <button class="quiet" onClick=${again}>Try again</button>`}
+  </div>`;
+}
+
+export const Empty = ({ title, children }) => html`<div class="empty"><h3>${title}</h3><p>${children}</p></div>`;
+
+// -- telling what happened --------------------------------------------------------------------
+
+let announce = () => {};
+/** Say in a corner of the page what happened; read aloud by screen readers. */
+export const say = (text, bad = false) => announce({ text, bad, id: Math.random() });
+
+export function Announcer() {
+  const [said, set] = useState(null);
+  announce = set;
+  useEffect(() => {
+    if (!said) return undefined;
+    const timer = setTimeout(() => set(null), said.bad ? 9000 : 4000);
+    return () => clearTimeout(timer);
+  }, [said]);
+  return html`<div class=${`said ${said?.bad ? 'bad' : ''}`} role="status" aria-live="polite">${said && html`<span>${said.text}</span>`}</div>`;
+}
+
+/** A button that works: disabled and marked while it does, and says what went wrong. */
+export function Act({ run, done, children, class: kind = '', ...more }) {
+  const [busy, set] = useState(false);
+  const act = async () => {
+    set(true);
+    try {
+      const told = await run();
+      if (done) say(typeof done === 'function' ? done(told) : done);
+    } catch (error) {
+      say(error.message, true);
+    } finally {
+      set(false);
+    }
+  };
+  return html`<button type="button" class=${kind} disabled=${busy} aria-busy=${busy} onClick=${act} ...${more}>${children}</button>`;
+}
+
+/** Asks before it does something: a real dialog, focus kept inside, Escape says no. */
+export function Confirm({ title, children, word, button, danger, onYes, onNo }) {
+  const dialog = useRef(null);
+  const [typed, set] = useState('');
+  useEffect(() => { dialog.current.showModal(); }, []);
+  const ready = !word || typed === word;
+  return html`<dialog ref=${dialog} onClose=${onNo} aria-label=${title}>
+    <h2>${title}</h2>
+    <div class="said-before">${children}</div>
+    ${word && html`<label>Type <code>${word}</code> to go on
+      <input value=${typed} onInput=${(e) => set(e.target.value)} autocomplete="off" /></label>`}
+    <div class="row end">
+      <button type="button" class="quiet" onClick=${() => dialog.current.close()}>Cancel</button>
+      <${Act} class=${danger ? 'danger' : 'strong'} run=${onYes} aria-disabled=${!ready} disabled=${!ready}>${button}<//>
+    </div>
+  </dialog>`;
+}
+
+// -- pictures ---------------------------------------------------------------------------------
+
+export const SECTIONS = ['system', 'tools', 'pinned', 'task', 'important', 'digests', 'recalled', 'retrieved', 'history', 'framing', 'reserve', 'free'];
+
+/** Where the tokens of a window go, exactly: one bar, and its legend with every number. */
+export function BudgetBar({ accounting }) {
+  const parts = SECTIONS.map((name) => [name, accounting[name] || 0]).filter(([, n]) => n > 0);
+  const label = parts.map(([name, n]) => `${name} ${number(n)}`).join(', ');
+  return html`<figure class="budget">
+    <div class="bar" role="img" aria-label=${`Of ${number(accounting.window)} tokens: ${label}`}>
+      ${parts.map(([name, n]) => html`<span key=${name} class=${`part of-${name}`} style=${{ flexGrow: n }} title=${`${name}: ${number(n)} tokens`} />`)}
+    </div>
+    <figcaption><ul class="legend">
+      ${parts.map(([name, n]) => html`<li key=${name}><i class=${`dot of-${name}`} /> ${name} <b>${number(n)}</b></li>`)}
+    </ul></figcaption>
+  </figure>`;
+}

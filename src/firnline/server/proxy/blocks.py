@@ -1,0 +1,150 @@
+"""Anthropic's answers: blocks of content, whole or in events, written and read. Pure."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from firnline.message import encode_json
+from firnline.models.answers import load_body
+
+Event: TypeAlias = dict[str, Any]
+Block: TypeAlias = dict[str, Any]
+
+PING: Final[Event] = {"type": "ping"}
+_EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
+    "text": {"text": ""},
+    "thinking": {"thinking": "", "signature": ""},
+    "tool_use": {"input": {}},
+}
+"""What a block of each type begins with; what comes in pieces is not in it yet."""
+
+
+# -- writing ----------------------------------------------------------------------------------
+
+
+def framed(event: Mapping[str, Any], data: str = "") -> str:
+    """An event as it goes over the wire; `data` is its JSON if that is to stay as it came."""
+    text = data or json.dumps(event)
+    lines = "".join(f"data: {line}\n" for line in text.split("\n"))
+    return f"event: {event.get('type', 'message')}\n{lines}\n"
+
+
+def answer(model: str, content: Sequence[Block], stop_reason: str | None, usage: object) -> Block:
+    """A whole answer."""
+    return {
+        "id": f"msg_{secrets.token_hex(12)}",
+        "type": "message",
+        "role": "assistant",
+        "model": model,
+        "content": list(content),
+        "stop_reason": stop_reason,
+        "stop_sequence": None,
+        "usage": usage,
+    }
+
+
+def spelled(whole: Mapping[str, Any]) -> Iterator[tuple[str, Event]]:
+    """The events that tell a whole answer, each with its text."""
+    yield "", {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}
+    for index, block in enumerate(whole["content"]):
+        yield from block_events(index, block)
+    for event in ending(whole):
+        yield "", event
+
+
+def block_events(index: int, block: Mapping[str, Any]) -> Iterator[tuple[str, Event]]:
+    """The events that tell a block, each with its text."""
+    empty = {**block, **_EMPTY.get(block["type"], {})}
+    if block["type"] == "text":
+        empty.pop("citations", None)
+    yield "", {"type": "content_block_start", "index": index, "content_block": empty}
+    for delta in _deltas(block):
+        event = {"type": "content_block_delta", "index": index, "delta": delta}
+        yield delta.get("text", ""), event
+    yield "", {"type": "content_block_stop", "index": index}
+
+
+def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    if block["type"] == "text":
+        yield {"type": "text_delta", "text": block["text"]}
+        for citation in block.get("citations") or ():
+            yield {"type": "citations_delta", "citation": citation}
+    elif block["type"] == "thinking":
+        yield {"type": "thinking_delta", "thinking": block["thinking"]}
+        yield {"type": "signature_delta", "signature": block.get("signature", "")}
+    elif block["type"] == "tool_use":
+        yield {"type": "input_json_delta", "partial_json": encode_json(block["input"])}
+
+
+def ending(whole: Mapping[str, Any]) -> list[Event]:
+    """The events behind the last block: why it ended there, and what it cost."""
+    names = ("stop_reason", "stop_sequence", "stop_details")
+    delta = {name: whole[name] for name in names if name in whole}
+    last = {"type": "message_delta", "delta": delta, "usage": whole.get("usage") or {}}
+    return [last, {"type": "message_stop"}]
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+class Blocks:
+    """Puts the blocks of a streamed answer together. `ended` once it is known why it ended."""
+
+    def __init__(self) -> None:
+        self.model = ""
+        self.stop_reason = ""
+        self.ended = False
+        self.usage: dict[str, Any] = {}
+        self._blocks: dict[int, Block] = {}
+        self._inputs: dict[int, str] = {}
+
+    def content(self) -> dict[int, Block]:
+        """The blocks so far by their index, calls with their whole input."""
+        found = {}
+        for index, block in self._blocks.items():
+            written = self._inputs.get(index)
+            found[index] = {**block, "input": _input(written)} if written else block
+        return found
+
+    def take(self, event: Mapping[str, Any]) -> str:
+        """Take an event; returns the text it adds."""
+        kind, index = event.get("type"), event.get("index")
+        if kind == "message_start":
+            message = event.get("message") or {}
+            self.model = str(message.get("model") or "")
+            self._add_usage(message.get("usage"))
+        elif kind == "content_block_start" and isinstance(index, int):
+            block = self._blocks[index] = dict(event.get("content_block") or {})
+            return str(block.get("text") or "") if block.get("type") == "text" else ""
+        elif kind == "content_block_delta" and index in self._blocks:
+            return self._add(index, event.get("delta") or {})
+        elif kind == "message_delta":
+            reason = (event.get("delta") or {}).get("stop_reason")
+            self.stop_reason = str(reason or self.stop_reason)
+            self._add_usage(event.get("usage"))
+        self.ended |= kind == "message_stop" or bool(self.stop_reason)
+        return ""
+
+    def _add(self, index: int, delta: Mapping[str, Any]) -> str:
+        block = self._blocks[index]
+        for name, value in delta.items():
+            if name == "partial_json":
+                self._inputs[index] = self._inputs.get(index, "") + str(value)
+            elif name == "citation":
+                block["citations"] = [*(block.get("citations") or ()), value]
+            elif name != "type" and isinstance(value, str):
+                block[name] = str(block.get(name) or "") + value
+        return str(delta.get("text") or "") if block.get("type") == "text" else ""
+
+    def _add_usage(self, usage: object) -> None:
+        """What an event tells is the sum so far; what it does not tell stays."""
+        told = usage if isinstance(usage, dict) else {}
+        self.usage |= {name: value for name, value in told.items() if value is not None}
+
+
+def _input(written: str) -> Any:
+    given = load_body(written.encode())
+    return given if isinstance(given, dict) else {"arguments": written}

@@ -1,0 +1,33 @@
+"""A folder of numbered SQL files, by which a schema was made: the same for every SQL backend."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from importlib.resources.abc import Traversable
+from typing import Final
+
+from firnline.errors import StoreError, StoreTooNew
+
+_FILE: Final = re.compile(r"(\d{4})_\w+\.sql")
+
+
+def load(folder: Traversable) -> Mapping[int, str]:
+    """Read a folder of migrations; their numbers must be 1, 2, 3 and so on."""
+    found = {
+        int(match[1]): file.read_text(encoding="utf-8")
+        for file in folder.iterdir()
+        if (match := _FILE.fullmatch(file.name))
+    }
+    if sorted(found) != list(range(1, len(found) + 1)):
+        raise StoreError(f"the migrations are not numbered without holes: {sorted(found)}")
+    return dict(sorted(found.items()))
+
+
+def check_version(version: int, newest: int) -> None:
+    """Raise `StoreTooNew` if a newer Firnline has been there."""
+    if version > newest:
+        raise StoreTooNew(
+            f"the database has schema {version}, this Firnline knows {newest}; install a newer "
+            "Firnline; nothing was changed"
+        )

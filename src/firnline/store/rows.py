@@ -1,0 +1,264 @@
+"""Rows of the log, and the rules for them: the same for every backend that keeps rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, Self
+
+from firnline import limits, proof
+from firnline.errors import ConflictError, InputError, StoreCorrupt
+from firnline.log import Draft, Entry, Head, Idempotency, Key, Record, chain, genesis
+from firnline.message import from_microseconds
+from firnline.store import segments
+
+SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
+
+ARCHIVED_AT_ONCE: Final = 8 * limits.SEGMENT_ENTRIES_MAX
+"""Entries that are compressed between two looks at the store."""
+
+
+class Found(NamedTuple):
+    """A conversation as a reader finds it."""
+
+    key: Key
+    id: int
+    next_seq: int
+    total: int
+    hash: str
+
+    @classmethod
+    def of(cls, key: Key, row: Sequence[Any]) -> Self:
+        """From ``id, next_seq, total, hash, genesis`` of a conversation's row."""
+        id_, next_seq, total, hash_, start = row
+        sane = are(int, next_seq, total) and are(str, hash_)
+        sane = sane and 0 <= next_seq <= SEQ_MAX and total >= 0
+        if start != genesis(key) or not sane or (next_seq == 0) != (hash_ == start):
+            raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
+        return cls(key, id_, next_seq, total, hash_)
+
+
+class Segment(NamedTuple):
+    """A row of archived entries."""
+
+    first_seq: int
+    last_seq: int
+    hash_before: str
+    hash: str
+    total_before: int
+    total: int
+    checksum: bytes
+    body: bytes
+
+
+def are(kind: type, *values: Any) -> bool:
+    """Whether all are of this type: SQLite's can change by a flipped bit, whatever is declared."""
+    return all(type(value) is kind for value in values)
+
+
+def head_of(row: Sequence[Any]) -> Head:
+    """A head, from its columns in the order that both SQL backends select them."""
+    tenant, name, start, next_seq, hash_, total, *rest = row
+    created, updated, project, metadata, archived, strategy = rest
+    Found.of(Key(tenant, name), (0, next_seq, total, hash_, start))
+    try:
+        times = from_microseconds(created), from_microseconds(updated)
+        about = project, json.loads(metadata), archived
+        chosen = None if strategy is None else json.loads(strategy)
+        return Head(name, next_seq - 1, hash_, total, *times, *about, strategy=chosen)
+    except (ValueError, OverflowError, TypeError) as error:
+        raise StoreCorrupt(f"the row of the conversation {name!r} is damaged") from error
+
+
+# -- appending --------------------------------------------------------------------------------
+
+
+def check_append(
+    key: Key, next_seq: int, drafts: Sequence[Draft], expected_seq: int | None
+) -> None:
+    """Raise unless these drafts can be the conversation's next entries."""
+    if expected_seq is not None and expected_seq != next_seq:
+        raise ConflictError(
+            f"{key.conversation}: the next sequence number is {next_seq}, not {expected_seq}",
+            expected_seq=expected_seq,
+            actual_seq=next_seq,
+        )
+    if next_seq + len(drafts) > SEQ_MAX:
+        raise InputError(f"{key.conversation}: a conversation holds up to {SEQ_MAX:,} entries")
+    for draft in drafts:
+        draft.check()
+
+
+def next_entries(
+    next_seq: int, total: int, hash_: str, drafts: Sequence[Draft]
+) -> tuple[Entry, ...]:
+    """The drafts as entries behind a head."""
+    entries = []
+    for seq, (message, body, tokens, tokenizer, _) in enumerate(drafts, next_seq):
+        hash_ = chain(hash_, body, tokens, tokenizer)
+        total += tokens
+        entries.append(Entry(seq, message, tokens, total, hash_, tokenizer))
+    return tuple(entries)
+
+
+def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
+    """Raise unless a key that was seen before stands for the same messages."""
+    if fingerprint != idempotency.fingerprint:
+        raise ConflictError(
+            f"the idempotency key {idempotency.key!r} was used for other messages",
+            idempotency_key=idempotency.key,
+        )
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+def merged(
+    live: Iterator[Record],
+    archived: Iterable[Segment],
+    first: int,
+    last: int,
+    *,
+    tolerant: bool = False,
+) -> Iterator[Record]:
+    """What is stored of a span, archived or live, by sequence number, unchecked and one by one.
+
+    A damaged segment raises `StoreCorrupt`; if `tolerant`, its records say what the problem is.
+    """
+    waiting = next(live, None)
+    for segment in archived:
+        while waiting is not None and waiting.seq < segment.first_seq:
+            yield waiting
+            waiting = next(live, None)
+        for item in unpacked(segment, tolerant=tolerant):
+            if first <= item.seq <= last:
+                yield item
+    while waiting is not None:
+        yield waiting
+        waiting = next(live, None)
+
+
+def unpacked(segment: Segment, *, tolerant: bool = False) -> list[Record]:
+    """The records of a segment; they must be what its row says they are."""
+    first_seq, last_seq = segment.first_seq, segment.last_seq
+    try:
+        _check_types(segment)
+        items = segments.unpack(
+            segment.body,
+            segment.checksum,
+            first_seq=first_seq,
+            hash_before=segment.hash_before,
+            total_before=segment.total_before,
+        )
+        _check_last(segment, items[-1])
+    except StoreCorrupt as error:
+        if not tolerant:
+            raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
+        return [
+            Record(seq, b"", 0, 0, "", "", archived=True, problem=str(error))
+            for seq in _claimed(first_seq, last_seq)
+        ]
+    return items
+
+
+def _check_types(segment: Segment) -> None:
+    texts = are(str, segment.hash_before, segment.hash)
+    texts = texts and are(bytes, segment.checksum, segment.body)
+    if not texts or not are(int, segment.last_seq, segment.total_before, segment.total):
+        raise StoreCorrupt("the row of an archived segment is damaged")
+
+
+def _check_last(segment: Segment, last: Record) -> None:
+    if (last.seq, last.hash, last.total) != (segment.last_seq, segment.hash, segment.total):
+        raise StoreCorrupt("an archived segment does not hold what its row says")
+
+
+def _claimed(first_seq: int, last_seq: Any) -> range:
+    """The entries that a damaged row says it holds, as far as that can be."""
+    last = last_seq if are(int, last_seq) else first_seq
+    return range(first_seq, max(first_seq, min(last, first_seq + limits.SEGMENT_ENTRIES_MAX)) + 1)
+
+
+def whole_span(found: Found, stored: list[Record], first: int, last: int) -> list[Entry]:
+    """The entries of a span, checked: every one there, every hash derived again.
+
+    `stored` begins with the entry before the span, if there is one.
+    """
+    if [record.seq for record in stored] != list(range(max(first - 1, 0), last + 1)):
+        raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
+    hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
+    check_end(found, stored[-1])
+    return proof.entries(stored, hash_before)
+
+
+def check_end(found: Found, last: Record) -> None:
+    """The last entry of the log must be the one that the recorded head stands for."""
+    if last.seq == found.next_seq - 1 and last.hash != found.hash:
+        raise StoreCorrupt(f"{found.key.conversation}: the end of the log is not the recorded one")
+
+
+def fits(found: Found, item: Record, tokens_max: int) -> bool:
+    """Whether the log from this record to its end takes at most so many tokens."""
+    if item.problem:
+        raise StoreCorrupt(f"entry {item.seq}: {item.problem}", seq=item.seq)
+    return found.total - (item.total - item.tokens) <= tokens_max
+
+
+def check_newest(found: Found, fitting: Sequence[Record]) -> None:
+    """A run of newest records must reach to the end of the log, without a hole."""
+    if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
+        raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
+    check_end(found, fitting[-1])
+
+
+def page(items: Iterable[Record], limit: int) -> list[Record]:
+    """The first `limit` records; fewer if they are large, but at least one if there is any."""
+    taken: list[Record] = []
+    size = 0
+    for item in items:
+        taken.append(item)
+        size += len(item.body)
+        if len(taken) >= limit or size >= limits.PAGE_BYTES_MAX:
+            break
+    return taken
+
+
+# -- archiving --------------------------------------------------------------------------------
+
+
+class Packed(NamedTuple):
+    """A segment ready to be written, and the bytes that its entries had."""
+
+    segment: Segment
+    plain_bytes: int
+
+
+def unbroken(records: Iterable[Record]) -> list[list[Record]]:
+    """Runs of neighbours."""
+    runs: list[list[Record]] = []
+    for item in records:
+        if runs and runs[-1][-1].seq + 1 == item.seq:
+            runs[-1].append(item)
+        else:
+            runs.append([item])
+    return runs
+
+
+def packed(run: Sequence[Record], hash_before: str) -> Iterator[Packed]:
+    """A run of neighbours, compressed; what is damaged never is."""
+    proof.entries(run, hash_before)
+    for part in segments.spans(run):
+        body, checksum = segments.pack(part)
+        first, last = part[0], part[-1]
+        segment = Segment(
+            first.seq,
+            last.seq,
+            hash_before,
+            last.hash,
+            first.total - first.tokens,
+            last.total,
+            checksum,
+            body,
+        )
+        yield Packed(segment, sum(len(item.body) for item in part))
+        hash_before = last.hash

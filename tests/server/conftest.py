@@ -1,0 +1,20 @@
+"""Fixtures for the REST API: a real server on each backend, and a client of it."""
+
+import pytest
+
+from rest_kit import Api
+from rig import running
+
+
+@pytest.fixture
+def server(url):
+    """A server in a thread, whose digests are made when they are asked for."""
+    with running(store=url, background=False) as server:
+        yield server
+
+
+@pytest.fixture
+def api(server):
+    """Its API, on this machine, where no key is needed."""
+    with Api(server.url) as api:
+        yield api

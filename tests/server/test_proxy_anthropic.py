@@ -1,0 +1,961 @@
+"""An unmodified Anthropic client pointed at Firnline gets the same memory.
+
+Twice, for there are two ways upstream: to an endpoint of Anthropic's, in its own shape, and to one
+of OpenAI's protocol, translated. The model server refuses whatever the real ones refuse.
+"""
+
+import asyncio
+import itertools
+import json
+import re
+import time
+
+import anthropic
+import httpx2
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firnline import Message, Part, ToolCall
+from firnline.errors import InputError, StoreFull
+from firnline.server.drafts import INTERRUPTED
+from firnline.server.proxy.blocks import Blocks, spelled
+from firnline.server.proxy.identity import fingerprint
+from firnline.server.proxy.shape import ANTHROPIC, marks, unmarked
+from firnline.server.proxy.translating import chat_messages, translated
+from firnline.testing import ModelServer, call_tool
+from firnline.testing.claude import complaint
+from firnline.testing.order import openai_problems
+from firnline.testing.strategy_conformance import reference_encoder
+from firnline.wire import dump_anthropic, load_anthropic
+from rig import running
+
+MODEL = "gpt-4o-mini"  # counted exactly, so the budget can be kept to the last token
+WAYS = ("native", "translated")
+MARK = {"cache_control": {"type": "ephemeral"}}
+PNG = {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}
+TOOLS = [
+    {
+        "name": name,
+        "description": f"Tells the {name}.",
+        "input_schema": {"type": "object", "properties": {"city": {"type": "string"}}},
+    }
+    for name in ("weather", "clock")
+]
+FACT = "By the way, the vault's code word is Kestrel-7741, please keep it in mind."
+FILLER = "We walked along the river towards the old mill and talked about {n} and the {n}th bridge."
+
+
+@pytest.fixture
+def model():
+    with ModelServer(model=MODEL, pause=0.02) as server:
+        yield server
+
+
+@pytest.fixture(params=WAYS)
+def way(request):
+    return request.param
+
+
+def behind(way, model, **settings):
+    """A server with the model behind it, by one way or the other."""
+    name = "anthropic" if way == "native" else "upstream"
+    return running(**{name: model.url, **settings})
+
+
+def client(url, **more):
+    options = {"api_key": "sk-mine", "max_retries": 0, **more}
+    return anthropic.Anthropic(base_url=url, **options)
+
+
+def ask(sdk, history, *, stream=False, **more):
+    """The answer, as the SDK's object."""
+    request = {"model": MODEL, "max_tokens": 500, "messages": history, **more}
+    if not stream:
+        return sdk.messages.create(**request)
+    with sdk.messages.stream(**request) as events:
+        return events.get_final_message()
+
+
+def ask_raw(sdk, history):
+    """The events of an answer, as they come."""
+    return sdk.messages.create(model=MODEL, max_tokens=500, messages=history, stream=True)
+
+
+def said(text):
+    return {"role": "user", "content": text}
+
+
+def text_of(answer):
+    return "".join(block.text for block in answer.content if block.type == "text")
+
+
+def within(server, work):
+    async def run():
+        return await work(await server.parts.tenants.memory("default"))
+
+    return asyncio.run(run())
+
+
+def entries(server, conversation=None):
+    """The log of the only conversation, or of the one that is named."""
+    if conversation is None:
+        (conversation,) = heads(server)
+
+    async def read(memory):
+        return [entry.message for entry in await memory.read(conversation)]
+
+    return within(server, read)
+
+
+def heads(server):
+    async def read(memory):
+        return [head.conversation for head in await memory.conversations(limit=1_000)]
+
+    return within(server, read)
+
+
+def drained(server):
+    """Wait for what goes on without its client."""
+    deadline = time.monotonic() + 20
+    while server.parts.streams.live or server.parts.drafts.live:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+# -- pure -------------------------------------------------------------------------------------
+
+
+def test_a_message_is_known_again_whatever_the_sdk_makes_of_it():
+    stored = Message.assistant("Sure.", tool_calls=[ToolCall.of("a", "f", '{"x": 1, "y":[]}')])
+    sent = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "s"},
+            {"type": "text", "text": "Sure.", "citations": None, **MARK},
+            {"type": "tool_use", "id": "a", "name": "f", "input": {"x": 1, "y": []}, **MARK},
+        ],
+    }
+    (loaded,) = load_anthropic({"messages": [sent]})
+    assert fingerprint(loaded) == fingerprint(stored)
+    broken = Message.assistant(tool_calls=[ToolCall.of("a", "f", "no json")])
+    (again,) = load_anthropic(dump_anthropic([Message.user("x"), broken]))[1:]
+    assert fingerprint(again) == fingerprint(broken)
+    picture = {"type": "image", "source": PNG}
+    marked, plain = (Message.user([Part({**picture, **more})]) for more in (MARK, {}))
+    assert fingerprint(marked) == fingerprint(plain)
+    other = Message.user([Part({"type": "image", "source": {**PNG, "data": "AA=="}})])
+    assert fingerprint(other) != fingerprint(plain)
+
+
+_blocks = st.one_of(
+    st.builds(lambda t: {"type": "text", "text": t}, st.text(min_size=1)),
+    st.builds(
+        lambda t: {"type": "text", "text": t, "citations": [{"type": "char_location"}]}, st.text()
+    ),
+    st.builds(lambda t: {"type": "thinking", "thinking": t, "signature": "c2ln"}, st.text()),
+    st.just({"type": "redacted_thinking", "data": "ZGF0YQ=="}),
+    st.builds(
+        lambda given: {"type": "tool_use", "id": "a", "name": "f", "input": given},
+        st.dictionaries(st.text(), st.integers() | st.text()),
+    ),
+    st.just({"type": "brand_new", "anything": {"at": ["all"]}}),
+)
+
+
+@given(st.lists(_blocks, max_size=6))
+def test_an_answer_in_events_is_the_answer(content):
+    usage = {"input_tokens": 7, "output_tokens": 9}
+    whole = {"model": "m", "content": content, "stop_reason": "end_turn", "usage": usage}
+    blocks, text = Blocks(), ""
+    for said_, event in spelled(whole):
+        assert blocks.take(json.loads(json.dumps(event))) == said_
+        text += said_
+    assert list(blocks.content().values()) == content
+    assert text == "".join(block["text"] for block in content if block["type"] == "text")
+    assert (blocks.model, blocks.stop_reason, blocks.usage) == ("m", "end_turn", usage)
+    assert blocks.ended
+
+
+def test_a_call_whose_json_is_broken_is_kept_as_it_was_written():
+    blocks = Blocks()
+    call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
+    blocks.take({"type": "content_block_start", "index": 0, "content_block": call})
+    delta = {"type": "input_json_delta", "partial_json": '{"city": "Ro'}
+    blocks.take({"type": "content_block_delta", "index": 0, "delta": delta})
+    assert blocks.content()[0]["input"] == {"arguments": '{"city": "Ro'}
+
+
+def test_marks_for_the_cache_are_spared_from_the_oldest_on():
+    def turn(*blocks):
+        return {"role": "user", "content": list(blocks)}
+
+    text = {"type": "text", "text": "x", **MARK}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": [text], **MARK}
+    turns = [turn(text, text), turn(result), turn(text)]
+    for keep in range(6):
+        assert marks(unmarked(turns, keep)) == keep
+    assert unmarked(turns, 5) == turns
+    (first, *_, last) = unmarked(turns, 1)
+    assert "cache_control" not in first["content"][0]
+    assert last == turns[-1]
+    # No more than four in a request, and none if the client sends none.
+    body = {"model": "m", "tools": [{"name": "f", **MARK}], "messages": [turn(text)] * 9}
+    said_ = [Message.user([Part(text)]), Message.assistant("y")] * 6
+    assert marks(ANTHROPIC.put(body, said_)) == 4
+    assert marks(ANTHROPIC.put({**body, "messages": [turn()]}, said_)) == 1
+
+
+def test_a_request_is_translated():
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "system": [{"type": "text", "text": "Be kind.", **MARK}],
+        "messages": [said("hi")],
+        "tools": [{**TOOLS[0], **MARK}, {**TOOLS[1], "type": "custom"}],
+        "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
+        "stop_sequences": ["END"],
+        "temperature": 0.0,
+        "top_k": 4,
+        "thinking": {"type": "adaptive"},
+        "stream": True,
+        "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+    }
+    found = translated(body, load_anthropic(body), "max_tokens")
+    assert found["messages"] == [{"role": "system", "content": "Be kind."}, said("hi")]
+    assert [tool["function"]["name"] for tool in found["tools"]] == ["weather", "clock"]
+    assert found["tools"][0]["function"]["parameters"] == TOOLS[0]["input_schema"]
+    assert marks(found) == 0
+    assert (found["tool_choice"], found["parallel_tool_calls"]) == ("required", False)
+    assert (found["stop"], found["temperature"], found["max_tokens"]) == (["END"], 0.0, 9)
+    assert found["response_format"]["json_schema"]["schema"] == {"type": "object"}
+    assert not {"top_k", "thinking", "system", "output_config"} & set(found)
+    for choice, wanted in (
+        ({"type": "auto"}, "auto"),
+        ({"type": "none"}, "none"),
+        ({"type": "tool", "name": "f"}, {"type": "function", "function": {"name": "f"}}),
+    ):
+        assert translated({**body, "tool_choice": choice}, [], "x")["tool_choice"] == wanted
+    for wrong in ([{"type": "web_search_20250305", "name": "web_search"}], {"name": "f"}, [3]):
+        with pytest.raises(InputError):
+            translated({**body, "tools": wrong}, [], "x")
+
+
+def test_pictures_that_tools_return_follow_behind_the_results():
+    image = {"type": "image", "source": PNG}
+    document = {"type": "document", "source": {"type": "text", "data": "a page"}}
+    results = [
+        {"type": "tool_result", "tool_use_id": "a", "content": [image, {**document}]},
+        {"type": "tool_result", "tool_use_id": "b"},
+    ]
+    calls = [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in "ab"]
+    turns = [said("go"), {"role": "assistant", "content": calls}, said([*results, image])]
+    found = chat_messages(load_anthropic({"messages": turns}))
+    assert openai_problems(found) == []
+    assert [m["role"] for m in found] == ["user", "assistant", "tool", "tool", "user", "user"]
+    assert found[2]["content"] == "a page"
+    assert found[3]["content"] == ""
+    assert found[4]["content"][0]["image_url"]["url"] == "data:image/png;base64,iVBORw0KGgo="
+
+
+# -- one conversation, no header needed -------------------------------------------------------
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_sdk_is_answered_and_everything_is_remembered(model, way, stream):
+    with behind(way, model) as server:
+        sdk, history = client(server.url), []
+        for text in ("hello", "and you?", "fine"):
+            history.append(said(text))
+            answer = ask(sdk, history, stream=stream, system="Be kind.")
+            assert text_of(answer) == f"You said: {text}"
+            assert (answer.stop_reason, answer.role) == ("end_turn", "assistant")
+            history.append({"role": "assistant", "content": answer.content})
+        stored = entries(server)
+        assert [message.role for message in stored] == ["user", "assistant"] * 3
+        assert [message.text for message in stored[::2]] == ["hello", "and you?", "fine"]
+        asked = model.requests[-1]
+        assert "Be kind." in json.dumps(asked.get("system") or asked["messages"][0])
+        assert len(asked["messages"]) == (5 if way == "native" else 6)
+        # What the model charged is what the client is told.
+        if way == "native":
+            told = (answer.usage.input_tokens, answer.usage.output_tokens)
+            again = httpx2.post(f"{model.url}/messages", json={**asked, "stream": False}).json()
+            assert told == tuple(again["usage"].values())
+        else:
+            asked = {**asked, "stream": False}
+            paid = httpx2.post(f"{model.url}/chat/completions", json=asked).json()["usage"]
+            assert answer.usage.input_tokens == paid["prompt_tokens"]
+            assert answer.usage.output_tokens == paid["completion_tokens"]
+
+
+def test_the_headers_tell_of_the_memory(model, way):
+    with behind(way, model) as server:
+        sdk = client(server.url)
+        raw = sdk.messages.with_raw_response.create(
+            model=MODEL, max_tokens=9, messages=[said("hi")]
+        )
+        assert raw.headers["x-firnline-source"] == "new"
+        assert raw.headers["x-firnline-status"] == "ok"
+        assert int(raw.headers["x-firnline-tokens"]) > 0
+        assert raw.headers["x-firnline-conversation"] == heads(server)[0]
+        with sdk.messages.stream(model=MODEL, max_tokens=9, messages=[said("yo")]) as events:
+            assert events.response.headers["x-firnline-source"] == "new"
+            assert events.get_final_text() == "You said: yo"
+
+
+def test_a_conversation_is_named_by_its_path_or_by_the_metadata(model, way):
+    with behind(way, model) as server:
+        for url, more in (
+            (f"{server.url}/c/family", {}),
+            (server.url, {"metadata": {"user_id": "user_ab_account__session_0123456789"}}),
+        ):
+            for text in ("my cat is called Mia", "what did I say?"):
+                ask(client(url), [said(text)], **more)
+            assert len(model.requests[-1]["messages"]) == 3  # thin clients get their history
+        assert sorted(heads(server)) == ["0123456789", "family"]
+
+
+def test_an_edited_question_becomes_a_branch(model, way):
+    with behind(way, model) as server:
+        sdk = client(server.url)
+        history = [said("one")]
+        history.append(ask(sdk, history).to_param())
+        (original,) = heads(server)
+        ask(sdk, [*history, said("two")])
+        ask(sdk, [*history, said("two, no: three")], stream=True)
+        branch = next(name for name in heads(server) if name != original)
+        assert branch.startswith(original)
+        texts = [message.text for message in entries(server, branch)]
+        assert texts == ["one", "You said: one", "two, no: three", "You said: two, no: three"]
+        assert [m.text for m in entries(server, original)][2] == "two"
+
+
+# -- tools, pictures, thoughts ----------------------------------------------------------------
+
+
+def both_tools(number=0):
+    """A model's message that calls both tools at once."""
+    calls = [call_tool(name, {"city": "Rome"})["tool_calls"][0] for name in ("weather", "clock")]
+    calls = [{**call, "id": f"{call['id']}_{number}"} for call in calls]
+    return {"content": "Let me see.", "tool_calls": calls}
+
+
+@pytest.mark.promise("pairs-whole")
+@pytest.mark.parametrize("stream", [False, True])
+def test_tools_are_called_in_parallel_and_their_results_remembered(model, way, stream):
+    with behind(way, model) as server:
+        sdk = client(server.url)
+        model.say(both_tools(), "Sunny, and noon.")
+        history = [said("weather and time in Rome?")]
+        answer = ask(sdk, history, stream=stream, tools=TOOLS)
+        assert answer.stop_reason == "tool_use"
+        text, *calls = answer.content
+        assert text.text == "Let me see."
+        assert [(call.name, call.input) for call in calls] == [
+            ("weather", {"city": "Rome"}),
+            ("clock", {"city": "Rome"}),
+        ]
+        results = [
+            {
+                "type": "tool_result",
+                "tool_use_id": call.id,
+                "content": [{"type": "text", "text": f"no {call.name}"}],
+                "is_error": True,
+            }
+            for call in calls
+        ]
+        history += [answer.to_param(), said([*results, {"type": "text", "text": "Be brief."}])]
+        answer = ask(sdk, history, stream=stream, tools=TOOLS)
+        assert text_of(answer) == "Sunny, and noon."
+        stored = entries(server)
+        roles = ["user", "assistant", "tool", "tool", "user", "assistant"]
+        assert [message.role for message in stored] == roles
+        if way == "native":
+            # All of it goes upstream as the client sent it.
+            assert model.requests[-1]["messages"][1:] == json.loads(
+                json.dumps(history[1:], default=lambda block: block.to_dict())
+            )
+        else:
+            assert openai_problems(model.requests[-1]["messages"]) == []
+            assert [m["content"] for m in model.requests[-1]["messages"][2:]] == [
+                "no weather",
+                "no clock",
+                "Be brief.",
+            ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_picture_goes_upstream_and_into_the_log(model, way, stream):
+    picture = {"type": "image", "source": PNG}
+    with behind(way, model) as server:
+        history = [said([{"type": "text", "text": "look"}, picture])]
+        history.append(ask(client(server.url), history, stream=stream).to_param())
+        ask(client(server.url), [*history, said("and?")], stream=stream)
+        assert entries(server)[0].content[1].fields == picture
+        sent = model.requests[-1]["messages"][0]["content"][1]
+        if way == "native":
+            assert sent == picture
+        else:
+            url = "data:image/png;base64,iVBORw0KGgo="
+            assert sent == {"type": "image_url", "image_url": {"url": url}}
+
+
+THOUGHTS = [
+    {"type": "thinking", "thinking": "Two tools would do.", "signature": "c2lnbmVk"},
+    {"type": "redacted_thinking", "data": "ZW5jcnlwdGVk"},
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_thoughts_come_through_and_go_back_word_for_word(model, stream):
+    """The model server refuses a result without the thoughts that led to the call."""
+    with behind("native", model) as server:
+        sdk, more = client(server.url), {"tools": TOOLS, "thinking": {"type": "adaptive"}}
+        call = {"type": "tool_use", "id": "a", "name": "clock", "input": {"city": "Oslo"}}
+        model.say({"content": [*THOUGHTS, {"type": "text", "text": "So."}, call]}, "Noon.")
+        history = [said("what time is it?")]
+        answer = ask(sdk, history, stream=stream, **more)
+        assert [block.type for block in answer.content] == [
+            "thinking",
+            "redacted_thinking",
+            "text",
+            "tool_use",
+        ]
+        assert answer.content[0].signature == "c2lnbmVk"
+        result = {"type": "tool_result", "tool_use_id": "a", "content": "12:00"}
+        history += [answer.to_param(), said([result])]
+        history.append(ask(sdk, history, stream=stream, **more).to_param())
+        assert model.requests[-1]["messages"][1]["content"][:2] == THOUGHTS
+        # A client that drops them goes on in the same conversation; the log has them.
+        history[1] = {"role": "assistant", "content": [{"type": "text", "text": "So."}, call]}
+        ask(sdk, [*history, said("thanks")], stream=stream, **more)
+        stored = entries(server)
+        assert [part.fields for part in stored[1].content[:2]] == THOUGHTS
+        assert model.requests[-1]["messages"][1]["content"][:2] == THOUGHTS
+
+
+def test_thoughts_are_kept_but_not_shown_to_another_provider(model):
+    with behind("translated", model) as server:
+        thought = {"role": "assistant", "content": [*THOUGHTS, {"type": "text", "text": "Yes."}]}
+        ask(client(server.url), [said("is it?"), thought, said("sure?")])
+        assert "Two tools" not in json.dumps(model.requests[-1])
+        assert model.requests[-1]["messages"][1] == {"role": "assistant", "content": "Yes."}
+        assert entries(server)[1].content[0].fields == THOUGHTS[0]
+
+
+# -- long conversations -----------------------------------------------------------------------
+
+
+def size(text):
+    return len(reference_encoder().encode(text, disallowed_special=()))
+
+
+def texts_in(value):
+    """All that is said in a request, whatever the protocol: texts, names, inputs."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        hidden = ("type", "id", "tool_use_id", "tool_call_id", "role", "source", "image_url")
+        return [t for k, v in value.items() if k not in hidden for t in texts_in(v)]
+    return [t for item in value for t in texts_in(item)] if isinstance(value, list) else []
+
+
+def reference_tokens(request):
+    """What a request takes, counted here with the reference encoder, not by Firnline."""
+    total = 3 + sum(map(size, texts_in(request.get("system") or "")))
+    for message in request["messages"]:
+        total += 3 + sum(map(size, texts_in(message)))
+    for tool in request.get("tools") or ():
+        schema = tool.get("input_schema") or tool["function"]["parameters"]
+        total += size(json.dumps(schema, separators=(",", ":")))
+    return total
+
+
+def answered_by_prompt(request):
+    """A model that knows only what is in its prompt, and calls tools when it is told to."""
+    last = request["messages"][-1]
+    returned = last["role"] == "tool" or "tool_result" in json.dumps(last)
+    text = [t for t in texts_in(last["content"]) if t.strip()][-1]
+    if returned:
+        return "The tools have answered."
+    if "use both tools" in text:
+        return both_tools(text[-6:].strip())
+    if "code word" in text and text.endswith("?"):
+        found = re.search(r"Kestrel-\d+", json.dumps(request["messages"]))
+        return f"It is {found.group()}." if found else "I do not know."
+    return f"Noted, {len(text)} letters of it."
+
+
+def talk(sdk, turns):
+    """A conversation as applications hold it: the whole history is sent every time."""
+    history = []
+    for n in range(turns):
+        text = FACT if n == 0 else FILLER.format(n=n)
+        if n == turns - 1:
+            text = "What is the vault's code word?"
+        elif n % 10 == 3:
+            text = f"Please use both tools for {n:>6}"
+        content = [{"type": "text", "text": text}]
+        if n == 5:
+            content.append({"type": "image", "source": PNG})
+        history.append(said(content if n % 3 else text))
+        more = {"tools": TOOLS, "system": f"Be kind. It is day {n}."}
+        answer = ask(sdk, history, stream=n % 2 == 0, **more)
+        history.append(answer.to_param())
+        calls = [block for block in answer.content if block.type == "tool_use"]
+        if calls:
+            results = [
+                {"type": "tool_result", "tool_use_id": call.id, "content": "sunny"}
+                for call in calls
+            ]
+            history.append(said(results))
+            history.append(ask(sdk, history, stream=n % 20 == 3, **more).to_param())
+    return history
+
+
+def check_talk(server, model, history, turns, window):
+    stored = entries(server)  # one conversation, found again each time
+    assert history[-1]["content"][0].text == "It is Kestrel-7741."
+    asked = [
+        message["content"] if isinstance(message["content"], str) else message["content"][0]["text"]
+        for message in history
+        if message["role"] == "user" and "tool_result" not in str(message["content"])
+    ]
+    assert [message.text for message in stored if message.role == "user"] == asked
+    assert len(asked) == turns
+    answers = [m for m in stored if m.role == "assistant"]
+    assert len(answers) == len([m for m in history if m["role"] == "assistant"])
+    for request in model.requests:
+        assert reference_tokens(request) <= window
+
+
+@pytest.mark.requirement("X1")
+@pytest.mark.promise("within-budget")
+def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path):
+    model.answer = answered_by_prompt
+    turns = 300
+    store = f"sqlite:///{tmp_path}/proxy.db"
+    with behind("translated", model, window_tokens=8_000, store=store) as server:
+        history = talk(client(server.url), turns)
+        check_talk(server, model, history, turns, 8_000 - 500)
+    assert len(model.requests) == turns + turns // 10
+    for request in model.requests:
+        assert openai_problems(request["messages"]) == []
+
+
+@pytest.mark.requirement("X1")
+@pytest.mark.promise("within-budget")
+def test_100_turns_in_anthropics_own_shape(model):
+    model.answer = answered_by_prompt
+    turns = 100
+    with behind("native", model, window_tokens=4_000) as server:
+        history = talk(client(server.url), turns)
+        check_talk(server, model, history, turns, 4_000 - 500)
+    assert len(model.requests) == turns + turns // 10
+    for request in model.requests:
+        assert complaint(request, 4_000 - 500 + 1_600) is None
+
+
+def test_marks_for_the_cache_stay_where_the_client_puts_them_and_never_are_too_many(model):
+    """They move with every turn, and the log keeps those of all; a fifth one would be refused."""
+    with behind("native", model) as server:
+        history, sdk = [], client(server.url)
+        system = [{"type": "text", "text": "Be kind.", **MARK}]
+        for n in range(12):
+            history.append(said([{"type": "text", "text": f"turn {n}", **MARK}]))
+            answer = ask(sdk, history, system=system, tools=[{**TOOLS[0], **MARK}])
+            history[-1] = said([{"type": "text", "text": f"turn {n}"}])
+            history.append(answer.to_param())
+            sent = model.requests[-1]
+            assert sent["system"] == system
+            assert sent["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
+            assert marks(sent["messages"]) == 1
+        assert len(heads(server)) == 1
+
+
+# -- what is passed on ------------------------------------------------------------------------
+
+
+def test_unknown_fields_headers_and_the_query_go_through(model):
+    with behind("native", model) as server:
+        client(server.url).messages.create(
+            model=MODEL,
+            max_tokens=9,
+            messages=[said("hi")],
+            extra_body={"made_up": {"a": [1, None]}, "top_k": 3},
+            extra_headers={"anthropic-beta": "new-things", "X-Secret-Of-Mine": "no"},
+            extra_query={"beta": "true"},
+        )
+        request, headers = model.requests[-1], model.headers[-1]
+        assert (request["made_up"], request["top_k"]) == ({"a": [1, None]}, 3)
+        assert headers["anthropic-beta"] == "new-things"
+        assert headers["anthropic-version"]
+        assert "x-secret-of-mine" not in headers
+        assert model.paths[-1] == "/v1/messages?beta=true"
+        # The client's key goes on as it came: as a bearer's from the SDK of today, else by itself.
+        assert headers["authorization"] == "Bearer sk-mine"
+        assert "x-api-key" not in headers
+        body = {"model": MODEL, "max_tokens": 9, "messages": [said("yo")]}
+        httpx2.post(f"{server.url}/v1/messages", json=body, headers={"x-api-key": "sk-old"})
+        assert model.headers[-1]["x-api-key"] == "sk-old"
+        assert "authorization" not in model.headers[-1]
+    with behind("native", model, anthropic_key="sk-server") as server:
+        ask(client(server.url), [said("hi")])
+        assert model.headers[-1]["x-api-key"] == "sk-server"
+        assert "authorization" not in model.headers[-1]
+
+
+def test_events_are_relayed_untouched(model):
+    body = {"model": MODEL, "max_tokens": 99, "stream": True, "tools": TOOLS}
+    body["messages"] = [said([{"type": "text", "text": "hi"}])]
+    content = [*THOUGHTS, {"type": "text", "text": "One moment."}]
+    with behind("native", model) as server:
+        model.say({**both_tools(), "content": content}, {**both_tools(), "content": content})
+        through = httpx2.post(f"{server.url}/v1/messages", json=body).text
+        direct = httpx2.post(f"{model.url}/messages", json=model.requests[-1]).text
+        assert through == direct.replace('"msg_2"', '"msg_1"')
+        assert "event: ping" in through
+
+
+def test_an_endpoint_that_does_not_stream_is_streamed(model):
+    """Some gateways answer with JSON, whatever is asked for."""
+    with behind("native", model) as server:
+        send = model.compose
+
+        def whole(request, fault, chat=None):
+            request["stream"] = False
+            return send(request, fault, chat)
+
+        model.compose = whole
+        answer = ask(client(server.url), [said("hi")], stream=True)
+        assert text_of(answer) == "You said: hi"
+        assert entries(server)[1].text == "You said: hi"
+
+
+def test_the_longest_answer_and_a_refusal_are_told_as_anthropic_tells_them(model, way):
+    with behind(way, model) as server:
+        for fault, reason in (("length", "max_tokens"), ("content_filter", "refusal")):
+            for stream in (False, True):
+                model.fail(fault)
+                answer = ask(client(server.url), [said(f"{fault} {stream}")], stream=stream)
+                assert answer.stop_reason == reason
+
+
+def test_tokens_are_counted_here(model, way):
+    with behind(way, model) as server:
+        counted = client(server.url).messages.count_tokens(
+            model=MODEL, system="Be kind.", messages=[said("Which order was it?")]
+        )
+        assert counted.input_tokens == 3 + 2 * 4 + size("Be kind.") + size("Which order was it?")
+        with_tools = client(server.url).messages.count_tokens(
+            model=MODEL, messages=[said("Which order was it?")], tools=TOOLS
+        )
+        assert with_tools.input_tokens > counted.input_tokens
+        assert client(f"{server.url}/c/x").messages.count_tokens(model=MODEL, messages=[])
+        assert model.requests == []
+        assert heads(server) == []
+
+
+def test_models_are_asked_of_the_endpoint_that_the_client_speaks_to(model):
+    with behind("native", model) as server:
+        headers = {"anthropic-version": "2023-06-01"}
+        listed = httpx2.get(f"{server.url}/v1/models", headers=headers).json()
+        assert listed["data"][0]["id"] == MODEL
+
+
+# -- repeated requests ------------------------------------------------------------------------
+
+
+@pytest.mark.promise("idempotent")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_repeated_request_gets_the_answer_that_is_stored(model, way, stream):
+    with behind(way, model) as server:
+        model.say({"content": "Let me see.", "tool_calls": both_tools()["tool_calls"]})
+        sdk = client(server.url)
+        answers = [
+            ask(
+                sdk,
+                [said("hi")],
+                stream=stream,
+                tools=TOOLS,
+                extra_headers={"x-stainless-retry-count": str(n), "idempotency-key": "k"},
+            )
+            for n in (0, 1)
+        ]
+        assert [block.to_dict() for block in answers[0].content] == [
+            block.to_dict() for block in answers[1].content
+        ]
+        assert [answer.stop_reason for answer in answers] == ["tool_use"] * 2
+        assert len(model.requests) == 1
+        assert len(entries(server)) == 2
+
+
+def test_an_unanswered_question_is_not_stored_again_when_the_sdk_repeats_it(model, way):
+    with behind(way, model) as server:
+        model.fail("529", "503")
+        answer = ask(client(server.url, max_retries=3), [said("are you there?")])
+        assert text_of(answer) == "You said: are you there?"
+        assert [message.role for message in entries(server)] == ["user", "assistant"]
+
+
+# -- trouble ----------------------------------------------------------------------------------
+
+
+def test_errors_of_the_endpoint_come_as_anthropic_tells_them(model, way):
+    model.retry_after = "7"
+    with behind(way, model) as server:
+        sdk = client(server.url)
+        for fault, kind, name in (
+            ("429", anthropic.RateLimitError, "rate_limit_error"),
+            ("401", anthropic.AuthenticationError, "authentication_error"),
+            ("529", anthropic.OverloadedError, "overloaded_error"),
+            ("500", anthropic.InternalServerError, "api_error"),
+        ):
+            model.fail(fault)
+            with pytest.raises(kind) as caught:
+                ask(sdk, [said(f"hi {fault}")], stream=fault == "500")
+            assert caught.value.body["type"] == "error"
+            assert caught.value.body["error"]["type"] == name
+            assert "on demand" in caught.value.body["error"]["message"]
+            assert caught.value.response.headers["x-firnline-status"] == "ok"
+            if fault == "429":
+                assert caught.value.response.headers["retry-after"] == "7"
+        model.fail("context_length")
+        with pytest.raises(anthropic.BadRequestError) as caught:
+            ask(sdk, [said("long")])
+        if way == "translated":
+            assert "prompt is too long" in str(caught.value)
+        model.close()
+        with pytest.raises(anthropic.InternalServerError) as caught:
+            ask(sdk, [said("still?")])
+        assert caught.value.status_code == 502
+        assert caught.value.body["error"]["type"] == "api_error"
+        assert all(len(entries(server, name)) == 1 for name in heads(server))
+
+
+def test_an_error_among_the_events_reaches_the_client(model, way):
+    with behind(way, model) as server:
+        for fault in ("error_body", "invalid_body", "no_choices"):
+            model.fail(fault, fault)
+            with pytest.raises(anthropic.APIStatusError) as caught:
+                ask(client(server.url), [said(fault)], stream=True)
+            if fault == "error_body" and way == "native":
+                assert caught.value.body["error"]["type"] == "overloaded_error"
+            with pytest.raises(anthropic.APIStatusError) as caught:
+                ask(client(server.url), [said(f"{fault} again")], stream=False)
+            assert caught.value.status_code == 502
+        drained(server)
+        assert all(len(entries(server, name)) == 1 for name in heads(server))
+
+
+def test_of_an_answer_that_breaks_off_what_the_client_saw_is_stored(model, way):
+    long = "It was a dark and stormy night, and nobody knew how it would end."
+    with behind(way, model) as server:
+        model.say(long)
+        model.fail("cut")
+        seen = ""
+        with (
+            pytest.raises((anthropic.APIStatusError, httpx2.TransportError)),
+            client(server.url).messages.stream(
+                model=MODEL, max_tokens=99, messages=[said("a story")]
+            ) as events,
+        ):
+            for text in events.text_stream:
+                seen += text
+        drained(server)
+        answer = entries(server)[1]
+        assert seen
+        assert answer.text.startswith(seen)
+        assert long.startswith(answer.text)
+        assert INTERRUPTED in answer.metadata
+        # The client asks again, with what it saw or without it, and is in the same conversation.
+        told = {"role": "assistant", "content": seen}
+        ask(client(server.url), [said("a story"), told, said("and then?")])
+        assert len(entries(server)) == 4
+        assert len(heads(server)) == 1
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.parametrize("events_seen", [1, 4, 6])
+def test_a_client_that_hangs_up_loses_nothing_of_what_it_saw(model, way, events_seen):
+    text = "one two three four five"
+    with behind(way, model) as server:
+        model.say(text)
+        model.pause = 0.0002
+        model.fail("trickle")
+        seen = ""
+        stream = ask_raw(client(server.url), [said("count")])
+        for number, event in enumerate(stream, 1):
+            if event.type == "content_block_delta":
+                seen += event.delta.text
+            if number == events_seen:
+                break
+        stream.close()
+        drained(server)
+        question, answer = entries(server)
+        assert question.text == "count"
+        assert answer.text == text  # it is read to its end without the client
+        assert text.startswith(seen)
+
+
+@pytest.mark.promise("dead-model")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_goes_on_without_its_memory_and_says_so(model, way, stream):
+    async def full(*_, **__):
+        raise StoreFull
+
+    with behind(way, model) as server:
+        server.parts.tenants.store.append = full
+        body = {"model": MODEL, "max_tokens": 9, "messages": [said("hi")], "stream": stream}
+        answer = httpx2.post(f"{server.url}/v1/messages", json=body)
+        assert answer.status_code == 200
+        assert answer.headers["x-firnline-status"] == "degraded"
+        assert "no room left" in answer.headers["x-firnline-degraded"]
+        assert "said" in answer.text
+        assert model.requests[-1]["messages"] == body["messages"]
+
+
+def test_a_shape_that_memory_does_not_know_is_passed_on_to_anthropics_endpoint(model):
+    with behind("native", model) as server:
+        body = {"model": MODEL, "max_tokens": 9, "messages": [{"role": "critic", "content": "no"}]}
+        answer = httpx2.post(f"{server.url}/v1/messages", json=body)
+        assert answer.status_code == 400  # the endpoint's own opinion
+        assert "alternate" in answer.json()["error"]["message"]
+        assert answer.headers["x-firnline-status"] == "degraded"
+        assert model.requests[-1] == body
+
+
+def test_memory_off_passes_a_request_through_and_stores_nothing(model, way):
+    with behind(way, model) as server:
+        ask(client(server.url), [said("hi")], extra_headers={"X-Firnline-Memory": "off"})
+        assert model.requests[-1]["messages"] == [said("hi")]
+        assert heads(server) == []
+
+
+MALFORMED = [
+    b"", b"[]", b"{}", b'{"messages": 3}', b"\xff", b'{"messages": [], "base_url": "http://x"}',
+    b'{"messages": ' + b"[" * 100_000, b'{"messages": [NaN]}',
+]  # fmt: skip
+
+
+def test_a_malformed_request_is_refused_in_anthropics_shape(model, way):
+    paths = ("/v1/messages", "/c/x/v1/messages", "/v1/messages/count_tokens")
+    with behind(way, model) as server, httpx2.Client(base_url=server.url) as http:
+        for path, body in itertools.product(paths, MALFORMED):
+            answer = http.post(path, content=body)
+            assert answer.status_code == 400, body
+            assert answer.json()["type"] == "error"
+            assert answer.json()["error"]["type"] == "invalid_request_error"
+        assert model.requests == []
+
+
+def test_what_cannot_fit_is_told_as_anthropic_tells_it(model, way):
+    with behind(way, model, window_tokens=300) as server:
+        with pytest.raises(anthropic.BadRequestError, match=r"prompt is too long: \d+ tokens > "):
+            ask(client(server.url), [said("word " * 1_000)])
+        assert model.requests == []
+
+
+def test_tools_of_anthropics_own_need_its_endpoint(model, way):
+    tool = {"type": "web_search_20250305", "name": "web_search"}
+    with behind(way, model) as server:
+        if way == "native":
+            ask(client(server.url), [said("hi")], tools=[tool])
+            assert model.requests[-1]["tools"] == [tool]
+        else:
+            with pytest.raises(anthropic.BadRequestError, match="FIRNLINE_ANTHROPIC"):
+                ask(client(server.url), [said("hi")], tools=[tool])
+
+
+def test_without_a_key_nobody_is_answered(model, way):
+    with behind(way, model, auth="required") as server:
+        for path in ("/v1/messages", "/v1/messages/count_tokens"):
+            answer = httpx2.post(f"{server.url}{path}", json={"messages": []})
+            assert answer.status_code == 401
+            assert answer.json()["error"]["type"] == "authentication_error"
+        assert model.requests == []
+
+
+# -- recall tools -----------------------------------------------------------------------------
+
+
+def recalling(request):
+    """A model that recalls before it answers, if it can."""
+    names = {tool.get("name") or tool["function"]["name"] for tool in request.get("tools") or ()}
+    last = json.dumps(request["messages"][-1])
+    if "Kestrel" in last and ("tool_result" in last or '"tool"' in last):
+        return "Found: Kestrel-7741"
+    if "search_history" in names and "recall" in last:
+        call = call_tool("search_history", {"query": "vault code word"})["tool_calls"]
+        return {"content": "Let me look.", "tool_calls": call}
+    if "mixed" in last:
+        pair = ("search_history", "clock")
+        calls = [call_tool(name, {"query": "x"})["tool_calls"][0] for name in pair]
+        return {"content": None, "tool_calls": calls}
+    return "Noted."
+
+
+@pytest.mark.requirement("B10")
+@pytest.mark.parametrize("stream", [False, True])
+def test_recall_tools_are_run_by_the_server_and_the_client_sees_nothing_of_it(model, way, stream):
+    model.answer = recalling
+    with behind(way, model, recall_tools=True, window_tokens=8_000) as server:
+        sdk = client(server.url)
+        history = [said(FACT)]
+        history.append(ask(sdk, history, stream=stream).to_param())
+        history.append(said("recall it"))
+        answer = ask(sdk, history, stream=stream)
+        assert all(block.type == "text" for block in answer.content)
+        assert answer.stop_reason == "end_turn"
+        assert text_of(answer).endswith("Found: Kestrel-7741")
+        asked, answered = model.requests[-2:]
+        assert len(asked["tools"]) >= 4
+        assert answer.usage.input_tokens > reference_tokens(answered)  # both rounds are paid
+        # What the client saw is what is stored, so that it goes on where it was.
+        history += [answer.to_param(), said("thank you")]
+        ask(sdk, history, stream=stream)
+        assert [message.role for message in entries(server)] == ["user", "assistant"] * 3
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_of_mixed_calls_the_client_sees_its_own(model, way, stream):
+    model.answer = recalling
+    with behind(way, model, recall_tools=True) as server:
+        answer = ask(client(server.url), [said("mixed")], stream=stream, tools=TOOLS)
+        assert [block.name for block in answer.content] == ["clock"]
+        assert answer.stop_reason == "tool_use"
+        assert [call.name for call in entries(server)[-1].tool_calls] == ["clock"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_recalling_without_end_is_ended(model, way, stream):
+    def endless(request):
+        chosen = request.get("tool_choice") or {}
+        offered = request.get("tools") and chosen != {"type": "none"}
+        number = len(model.requests)
+        call = call_tool("search_history", {"query": "again"})["tool_calls"][0]
+        return {"tool_calls": [{**call, "id": f"c{number}"}]} if offered else "Enough."
+
+    model.answer = endless
+    with behind(way, model, recall_tools=True, window_tokens=4_000) as server:
+        answer = ask(client(server.url), [said("go on")], stream=stream)
+        assert text_of(answer) == "Enough."
+        assert 2 <= len(model.requests) <= 5
+        assert all(reference_tokens(request) <= 4_000 - 500 for request in model.requests)
+
+
+# -- no model at all --------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("X4")
+@pytest.mark.parametrize("stream", [False, True])
+def test_without_a_model_memory_is_quoted_and_that_is_said(stream):
+    with running() as server:
+        history = [said(FACT)]
+        history.append(ask(client(server.url), history, stream=stream).to_param())
+        history.append(said("Which code word has the vault?"))
+        answer = ask(client(server.url), history, stream=stream)
+        assert "no language model" in text_of(answer)
+        assert f"“{FACT}” (user" in text_of(answer)
+        assert answer.model == "firnline-offline" or stream

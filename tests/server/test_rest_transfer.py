@@ -1,0 +1,294 @@
+"""Export and import over HTTP: nothing is lost on the way, and progress is told."""
+
+import asyncio
+import json
+import re
+import tempfile
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from firnline import transfer
+from firnline.errors import ConflictError
+from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs
+from firnline.server.problems import NotFound, TooFast
+from rest_kit import Api, key_for, parse_events
+from rig import running
+
+LINES = {"content-type": "application/jsonl"}
+LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
+
+
+@pytest.fixture
+def talks(api):
+    for name in ("a", "b/c"):
+        path = name.replace("/", "~1")
+        api.say(path, *(f"{name} {number}: {LONG}" for number in range(30)))
+        api.post(f"/conversations/{path}/context", {"budget": 1_500})
+    api.put("/projects/p", {"task": "Something."})
+    api.put("/conversations/a/pins/3")
+    return api
+
+
+def finished(api, job):
+    """The job, once it has come to its end."""
+    events = parse_events(api.ask("GET", f"/jobs/{job['id']}/events").text)
+    names = [name for name, _ in events]
+    assert names[-1] in ("done", "failed")
+    assert set(names[:-1]) <= {"progress"}
+    shown = api.get(f"/jobs/{job['id']}")
+    assert shown == events[-1][1]
+    return shown
+
+
+def imported(api, data):
+    response = api.ask("POST", "/import", content=data, headers=LINES)
+    assert response.status_code == 202
+    assert response.headers["location"] == response.json()["url"]
+    return finished(api, response.json())
+
+
+def copy_of(api):
+    """What can be seen of everything."""
+    found = []
+    for head in api.all("/conversations"):
+        path = head["url"].removeprefix("/api/v1")
+        about = api.get(path)
+        del about["created_at"]  # of the copy
+        found.append((about, api.all(f"{path}/messages"), api.all(f"{path}/digests")))
+    return found, [(p["name"], p["task"]) for p in api.all("/projects")]
+
+
+@pytest.mark.parametrize("way", ["stream", "job"])
+def test_an_export_can_be_imported_elsewhere_without_loss(talks, way, tmp_path):
+    if way == "stream":
+        data = talks.http.get("/api/v1/export").content
+    else:
+        begun = talks.ask("POST", "/exports")
+        assert begun.status_code == 202
+        job = finished(talks, begun.json())
+        assert (job["state"], job["done"], job["total"]) == ("done", 60, 60)
+        assert job["result"]["entries"] == 60
+        response = talks.http.get(job["file"])
+        assert response.headers["content-type"] == "application/jsonl"
+        assert "attachment" in response.headers["content-disposition"]
+        data = response.content
+    assert json.loads(data.splitlines()[-1])["manifest"]["conversations"] == 2
+    with (
+        running(store=f"sqlite:///{tmp_path}/other.db", background=False) as server,
+        Api(server.url) as other,
+    ):
+        job = imported(other, data)
+        assert (job["state"], job["result"]["added"]) == ("done", 60)
+        assert job["done"] == job["total"] == len(data)
+        assert copy_of(other) == copy_of(talks)
+        assert imported(other, data)["result"]["added"] == 0
+        for name in ("a", "b~1c"):
+            assert other.post(f"/conversations/{name}/verify")["ok"]
+
+
+def test_some_conversations_can_be_exported(talks):
+    data = talks.http.get("/api/v1/export", params={"conversation": ["b/c"]}).content
+    assert json.loads(data.splitlines()[-1])["manifest"]["conversations"] == 1
+    job = finished(talks, talks.post("/exports", {"conversations": ["a", "a"]}))
+    assert (job["total"], job["result"]["conversations"]) == (30, 1)
+    for response in (
+        talks.ask("GET", "/export", params={"conversation": "nobody"}),
+        talks.ask("POST", "/exports", {"conversations": ["nobody"]}),
+    ):
+        assert response.status_code == 404
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: data[:-200],
+        lambda data: data.replace(b"harbour", b"desert", 1),
+        lambda data: b"",
+        lambda data: b"not json\n",
+        lambda data: b'{"firnline": 1}\n' * 5,
+        lambda data: data + data,
+        lambda data: b"[" * 100_000 + b"\n",
+        lambda data: b"\xff\xfe\n",
+    ],
+)
+def test_a_file_that_is_not_whole_is_not_taken(talks, spoil):
+    data = spoil(talks.http.get("/api/v1/export").content)
+    talks.delete("/conversations/a")
+    job = imported(talks, data)
+    assert job["state"] == "failed"
+    assert job["error"]["status"] == 400
+    assert re.match("the file, line |tenant: ", job["error"]["detail"])
+    assert tempfile.gettempdir() not in json.dumps(job)
+    assert [head["conversation"] for head in talks.all("/conversations")] == ["b/c"]
+
+
+def test_another_conversation_of_that_name_is_a_conflict(talks):
+    data = talks.http.get("/api/v1/export").content
+    talks.delete("/conversations/a")
+    talks.say("a", "Something else.")
+    assert imported(talks, data)["error"]["code"] == ConflictError.__name__
+
+
+def test_the_body_of_an_import_is_the_file_itself(api):
+    for kind in ("multipart/form-data; boundary=x", "application/json", "text/plain", ""):
+        response = api.ask("POST", "/import", content=b"x", headers={"content-type": kind})
+        assert response.status_code == 415
+
+
+def test_nothing_of_an_import_is_left_on_disk(talks, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    data = talks.http.get("/api/v1/export").content
+    imported(talks, data)
+    imported(talks, data[:-10])
+    finished(talks, talks.post("/exports"))
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".jsonl"] == []
+
+
+def test_an_import_that_is_too_large_is_refused(url, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def pieces():
+        for _ in range(50):
+            yield b"x" * 1_000
+
+    with running(store=url, import_bytes_max=20_000) as server, Api(server.url) as api:
+        for body in (b"x" * 50_000, pieces()):  # declared, and chunked
+            response = api.ask("POST", "/import", content=body, headers=LINES)
+            assert response.status_code == 413
+        for _ in range(RUNNING_MAX + 1):  # those did not take a place for ever
+            imported(api, b"x" * 10_000)
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
+def test_a_client_that_goes_away_leaves_nothing(url, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with running(store=url) as server, Api(server.url) as api:
+
+        def broken():
+            yield b"x" * 1_000
+            raise ConnectionError
+
+        for _ in range(RUNNING_MAX + 1):
+            with pytest.raises(ConnectionError):
+                api.http.post("/api/v1/import", content=broken(), headers=LINES)
+        wait_for(lambda: all(job["state"] == "failed" for job in api.get("/jobs")["data"]))
+        assert imported(api, b"x")["state"] == "failed"
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
+def wait_for(what):
+    waiting = threading.Event()
+    for _ in range(500):
+        if what():
+            return
+        waiting.wait(0.02)
+    raise AssertionError("it did not come true")
+
+
+def test_an_erasure_drops_the_exports(talks):
+    job = finished(talks, talks.post("/exports"))
+    talks.delete("/conversations/a")
+    assert talks.http.get(job["file"]).status_code == 404
+    assert talks.get(f"/jobs/{job['id']}")["file"] is None
+
+
+def test_a_broken_export_has_no_manifest(talks, monkeypatch):
+    real = transfer._checked_page
+
+    async def breaks(store, key, first, end):
+        if key.conversation != "a":
+            raise ConflictError("it was erased")
+        return await real(store, key, first, end)
+
+    monkeypatch.setattr(transfer, "_checked_page", breaks)
+    with pytest.raises(httpx2.RemoteProtocolError):
+        talks.http.get("/api/v1/export")
+    job = finished(talks, talks.post("/exports"))
+    assert (job["state"], job["error"]["status"]) == ("failed", 409)
+    assert talks.http.get(f"/api/v1/jobs/{job['id']}/file").status_code == 404
+
+
+def test_jobs_are_their_tenants_own(url):
+    with (
+        running(store=url, auth="required") as server,
+        Api(server.url, key_for(server, "ann")) as ann,
+        Api(server.url, key_for(server, "bob")) as bob,
+    ):
+        ann.say("c", "hello")
+        job = finished(ann, ann.post("/exports"))
+        assert [one["id"] for one in ann.get("/jobs")["data"]] == [job["id"]]
+        assert bob.get("/jobs")["data"] == []
+        for path in ("", "/file", "/events"):
+            mine = ann.ask("GET", f"/jobs/{'0' * 16}{path}")
+            theirs = bob.ask("GET", f"/jobs/{job['id']}{path}")
+            assert theirs.status_code == 404
+            assert theirs.content == mine.content.replace(b"0" * 16, job["id"].encode())
+
+
+# -- the jobs themselves ----------------------------------------------------------------------
+
+
+class Clock:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self):
+        return self.now
+
+
+async def test_so_many_jobs_go_on_at_once_and_are_remembered():
+    clock, gate = Clock(), asyncio.Event()
+    jobs = Jobs(clock=clock)
+
+    async def work(_):
+        await gate.wait()
+        return {"ok": True}
+
+    running_ = [jobs.open("t", "export") for _ in range(RUNNING_MAX)]
+    for job in running_:
+        jobs.start(job, work)
+    with pytest.raises(TooFast):
+        jobs.open("t", "export")
+    jobs.open("other", "export")  # each tenant has its own
+    gate.set()
+    await asyncio.wait(set(jobs._tasks.values()))
+    assert [job.state for job in running_] == ["done"] * RUNNING_MAX
+    for _ in range(KEPT_MAX):
+        jobs.start(jobs.open("t", "export"), work)
+        await asyncio.wait(set(jobs._tasks.values()))
+    assert len(jobs.all("t")) == KEPT_MAX
+    with pytest.raises(NotFound):
+        jobs.get("t", running_[0].id)
+    clock.now += LIFE + timedelta(seconds=1)
+    assert jobs.all("t") == []
+    assert "t" not in jobs._jobs, "a tenant that has none takes no room"
+
+
+async def test_a_mistake_in_a_job_is_told_without_its_words(caplog):
+    jobs = Jobs()
+
+    async def work(_):
+        raise RuntimeError("the text of somebody's message")
+
+    job = jobs.open("t", "import")
+    jobs.start(job, work)
+    await asyncio.wait(set(jobs._tasks.values()))
+    assert job.state == "failed"
+    assert "somebody" not in json.dumps(job.error)
+    assert "a mistake in a job" in caplog.text
+
+
+async def test_the_end_of_the_server_is_the_end_of_its_jobs(tmp_path):
+    jobs = Jobs()
+    path = Path(tmp_path, "upload")
+    path.write_text("x")
+    waiting, receiving = jobs.open("t", "export"), jobs.open("t", "import")
+    receiving.path = path
+    jobs.start(waiting, lambda _: asyncio.Event().wait())
+    await asyncio.sleep(0)
+    await jobs.close()
+    assert waiting.state == receiving.state == "failed"
+    assert not path.exists()

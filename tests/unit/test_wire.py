@@ -1,0 +1,264 @@
+"""Anthropic's shape goes in and comes out without loss."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from firnline import Message, Part, ToolCall
+from firnline.errors import InputError
+from firnline.message import decode, encode
+from firnline.testing.order import anthropic_problems
+from firnline.wire import OPENING, dump_anthropic, load_anthropic
+from strategies import clean, json_objects, json_values
+
+pytestmark = pytest.mark.promise("byte-exact")
+
+# -- requests as the SDK sends them -----------------------------------------------------------
+
+_marks = st.fixed_dictionaries({}, optional={"cache_control": st.just({"type": "ephemeral"})})
+_ids = st.text("abcdefghij0123456789_-", min_size=1, max_size=12).map(lambda text: f"toolu_{text}")
+_texts = st.builds(
+    lambda text, mark, cited: {"type": "text", "text": text, **mark, **cited},
+    clean,
+    _marks,
+    st.fixed_dictionaries({}, optional={"citations": st.none() | st.lists(json_objects)}),
+)
+_images = st.builds(
+    lambda source, mark: {"type": "image", "source": source, **mark},
+    st.sampled_from(
+        [
+            {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="},
+            {"type": "url", "url": "https://example.org/a.png"},
+            {"type": "file", "file_id": "file_1"},
+        ]
+    ),
+    _marks,
+)
+_documents = st.builds(
+    lambda title, mark: {
+        "type": "document",
+        "source": {"type": "text", "media_type": "text/plain", "data": "x"},
+        "title": title,
+        **mark,
+    },
+    clean,
+    _marks,
+)
+_unknown = st.builds(lambda fields: {**fields, "type": "brand_new_2027"}, json_objects)
+_thoughts = st.one_of(
+    st.builds(lambda t: {"type": "thinking", "thinking": t, "signature": "c2ln"}, clean),
+    st.just({"type": "redacted_thinking", "data": "ZGF0YQ=="}),
+)
+_calls = st.builds(
+    lambda call, name, given, more: {
+        "type": "tool_use",
+        "id": call,
+        "name": name,
+        "input": given,
+        **more,
+    },
+    _ids,
+    clean,
+    st.dictionaries(clean, json_values, max_size=3),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "cache_control": st.just({"type": "ephemeral"}),
+            "caller": st.just({"type": "direct"}),
+        },
+    ),
+)
+_results = st.builds(
+    lambda call, content, more: {
+        "type": "tool_result",
+        "tool_use_id": call,
+        **content,
+        **more,
+    },
+    _ids,
+    st.fixed_dictionaries(
+        {}, optional={"content": clean | st.lists(st.one_of(_texts, _images), max_size=3)}
+    ),
+    st.fixed_dictionaries(
+        {}, optional={"is_error": st.booleans(), "cache_control": st.just({"type": "ephemeral"})}
+    ),
+)
+_users = st.lists(st.one_of(_results, _texts, _images, _documents, _unknown), max_size=5)
+_answers = st.lists(st.one_of(_thoughts, _texts, _calls, _unknown), max_size=5)
+_turns = st.one_of(
+    st.builds(lambda content: {"role": "user", "content": content}, clean | _users),
+    st.builds(lambda content: {"role": "assistant", "content": content}, clean | _answers),
+    st.builds(
+        lambda content, more: {"role": "system", "content": content, **more},
+        clean | st.lists(_texts, max_size=2),
+        st.fixed_dictionaries({}, optional={"clear_at": st.just("never")}),
+    ),
+)
+bodies = st.builds(
+    lambda system, turns: {**system, "messages": turns},
+    st.fixed_dictionaries({}, optional={"system": clean | st.lists(_texts, max_size=3)}),
+    st.lists(_turns, max_size=8),
+)
+
+
+# -- the same by Anthropic's own rules, written down here and not taken from the code ---------
+
+
+def blocks(content: Any) -> list[dict[str, Any]]:
+    """Text is a block of text; what is blank is nothing."""
+    listed = [{"type": "text", "text": content}] if isinstance(content, str) else content or []
+    found = []
+    for block in listed:
+        if block["type"] == "tool_result":
+            found.append({**block, "content": blocks(block.get("content"))})
+        elif block["type"] != "text" or block["text"].strip():
+            found.append(block)
+    return found
+
+
+def joined(turns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Consecutive turns of one role are one turn; results come first."""
+    found: list[dict[str, Any]] = []
+    for turn in turns:
+        content = blocks(turn["content"])
+        if not content and set(turn) == {"role", "content"}:
+            continue
+        if found and found[-1]["role"] == turn["role"] != "system":
+            found[-1]["content"] += content
+        else:
+            found.append({**turn, "content": content})
+    for turn in found:
+        results = [block for block in turn["content"] if block["type"] == "tool_result"]
+        turn["content"] = results + [b for b in turn["content"] if b["type"] != "tool_result"]
+    if found and found[0]["role"] != "user":
+        found.insert(0, {"role": "user", "content": [{"type": "text", "text": OPENING}]})
+    return found
+
+
+@given(bodies)
+def test_what_the_sdk_sends_is_stored_without_loss(body):
+    before = json.dumps(body)
+    stored = [decode(encode(message)) for message in load_anthropic(body)]
+    assert json.dumps(body) == before  # the caller's dict is left alone
+    given_back = dump_anthropic(stored)
+    assert given_back["messages"] == joined(body["messages"])
+    system = blocks(body.get("system"))
+    if any(len(block) > 2 for block in system):
+        assert given_back["system"] == system
+    else:
+        assert given_back["system"] == "\n\n".join(block["text"] for block in system)
+
+
+@given(bodies)
+def test_to_load_what_was_dumped_changes_nothing(body):
+    once = dump_anthropic(load_anthropic(body))
+    assert dump_anthropic(load_anthropic(once)) == once
+
+
+@given(bodies)
+def test_order_is_kept_in_the_log(body):
+    """Every text and every result is a message's, in the order in which they were sent."""
+    sent = [
+        block.get("tool_use_id") or block.get("text")
+        for turn in body["messages"]
+        if turn["role"] == "user"
+        for block in blocks(turn["content"])
+        if block["type"] in ("text", "tool_result")
+    ]
+    kept: list[str] = []
+    for message in load_anthropic(body):
+        if message.role == "tool":
+            kept.append(message.tool_call_id)
+        elif message.role == "user":
+            parts = message.content if isinstance(message.content, tuple) else ()
+            texts = [part.text for part in parts if part.kind == "text"]
+            texts = [message.content] if isinstance(message.content, str) else texts
+            kept += [text for text in texts if text.strip()]
+    assert kept == sent
+
+
+# -- by hand ----------------------------------------------------------------------------------
+
+
+def test_calls_become_calls_and_results_messages_of_their_own():
+    body = {
+        "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
+        "messages": [
+            {"role": "user", "content": "Weather and time in Rome?"},
+            {
+                "role": "assistant",
+                "content": [
+                    {"type": "thinking", "thinking": "Two tools.", "signature": "c2ln"},
+                    {"type": "text", "text": "Let me see."},
+                    {"type": "tool_use", "id": "a", "name": "weather", "input": {"city": "Rome"}},
+                    {"type": "tool_use", "id": "b", "name": "clock", "input": {}},
+                ],
+            },
+            {
+                "role": "user",
+                "content": [
+                    {"type": "tool_result", "tool_use_id": "a", "content": "sunny"},
+                    {"type": "tool_result", "tool_use_id": "b", "content": "no", "is_error": True},
+                    {"type": "text", "text": "Be brief."},
+                ],
+            },
+        ],
+    }
+    system, question, answer, first, second, more = load_anthropic(body)
+    assert (system.role, system.text) == ("system", "Be kind.")
+    assert question == Message.user("Weather and time in Rome?")
+    assert answer.text == "Let me see."
+    assert [call.name for call in answer.tool_calls] == ["weather", "clock"]
+    assert json.loads(answer.tool_calls[0].arguments) == {"city": "Rome"}
+    assert answer.content[0].kind == "reasoning"
+    assert [m.tool_call_id for m in (first, second)] == ["a", "b"]
+    assert (first.text, second.text, more.text) == ("sunny", "no", "Be brief.")
+    request = dump_anthropic(load_anthropic(body))
+    assert anthropic_problems(request) == []
+    assert request["system"] == body["system"]
+    assert request["messages"][1] == body["messages"][1]
+    assert request["messages"][2]["content"][1]["is_error"] is True
+
+
+def test_messages_of_openais_shape_come_out_in_anthropics():
+    said = [
+        Message.user([Part.of_text("look"), Part.image("data:image/png;base64,AA==")]),
+        Message.assistant(tool_calls=[ToolCall.of("a", "f", "not json")]),
+        Message.tool("4", tool_call_id="a"),
+        Message.system("Be brief from now on."),
+        Message.user([Part({"type": "input_audio", "input_audio": {}}), Part.of_text("hm?")]),
+    ]
+    turns = dump_anthropic(said)["messages"]
+    assert turns[0]["content"][1]["source"] == {
+        "type": "base64",
+        "media_type": "image/png",
+        "data": "AA==",
+    }
+    assert turns[1]["content"][0]["input"] == {"arguments": "not json"}
+    assert [block.get("text") for block in turns[2]["content"]] == [
+        None,
+        "[system] Be brief from now on.",
+        "hm?",
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"messages": None},
+        {"messages": ["hi"]},
+        {"messages": [{"role": "tool", "content": "x"}]},
+        {"messages": [{"role": "user", "content": 3}]},
+        {"messages": [{"role": "user", "content": ["x"]}]},
+        {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
+        {"messages": [{"role": "assistant", "content": [{"type": "tool_use", "id": "a"}]}]},
+        {"messages": [], "system": 3},
+    ],
+)
+def test_what_is_no_request_is_refused(body):
+    with pytest.raises(InputError):
+        load_anthropic(body)
