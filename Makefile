@@ -6,12 +6,15 @@ READY := $(VENV)/.ready
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-model lint format bench torture lock clean
+.PHONY: help run demo test test-model lint format bench torture lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-run: $(READY) ## See it work: append, a context, a receipt, and damage that verify finds
+run: $(READY) ## Serve the page, the API and a sample conversation; ARGS=--port=8090 for another port
+	$(BIN)/firnline serve --sample $(ARGS)
+
+demo: $(READY) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.demo
 
 test: $(READY) ## Run all tests

@@ -118,9 +118,11 @@ def _load_result(block: Mapping[str, Any], where: str) -> Message:
 def _load_answer(content: list[Any], where: str) -> Message:
     """What the model says and calls; where calls are not last, their places are noted."""
     calls = [block for block in content if _is_call(block)]
-    others = _message("assistant", [block for block in content if not _is_call(block)], where)
+    if not calls:
+        return _message("assistant", content, where)
+    others = [block for block in content if not _is_call(block)]
     loaded = tuple(_load_call(block, where) for block in calls)
-    message = replace(others, tool_calls=loaded)
+    message = _message("assistant", others, where, tool_calls=loaded)
     shown = [block for block in content if _is_call(block) or _block(Part(block))]
     places = [at for at, block in enumerate(shown) if _is_call(block)]
     known = ("type", "id", "name", "input")

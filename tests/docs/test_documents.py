@@ -10,6 +10,7 @@ import pytest
 import firnline
 from firnline.cli import main
 from firnline.promises import PROMISES
+from rig import running
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -25,8 +26,20 @@ def _blocks(language: str) -> list:
     ]
 
 
+SERVER = "http://localhost:8080"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """Where the documents say that a server is."""
+    with running() as served:
+        yield served.url
+
+
 @pytest.mark.parametrize("code", _blocks("python"))
-def test_python_in_the_documents_runs(code, tmp_path):
+def test_python_in_the_documents_runs(code, tmp_path, request):
+    if SERVER in code:
+        code = code.replace(SERVER, request.getfixturevalue("server"))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,
@@ -47,7 +60,7 @@ def test_commands_in_the_documents_work(text, tmp_path, monkeypatch, capsys):
             assert main([argument.strip('"') for argument in arguments]) == 0, line
 
 
-def test_make_run_tells_its_story():
+def test_make_demo_tells_its_story():
     done = subprocess.run(
         [sys.executable, "-m", "firnline.demo"], capture_output=True, text=True, check=True
     )

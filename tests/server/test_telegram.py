@@ -13,6 +13,7 @@ from firnline.errors import ConflictError, StoreUnavailable
 from firnline.log import Key
 from firnline.models import open_model
 from firnline.plan import ends_round
+from firnline.server import prompts
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import Claim, Place
 from firnline.server.telegram.replier import FAILURES_MAX

@@ -29,6 +29,9 @@ from firnline.server.proxy import chat, messages, relay
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.settings import Settings
 from firnline.server.streams import Streams
+from firnline.server.telegram import webhook
+from firnline.server.telegram.replier import Replier
+from firnline.server.telegram.settings import named
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
 from firnline.strategies import strategy as strategy_named
@@ -62,6 +65,14 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     for each in (health, rest, chat, messages, relay, page):
         app.include_router(each.router)
+    app.include_router(
+        webhook.router(
+            parts.replier.bots,
+            parts.tenants.memory,
+            observer=parts.observer,
+            poke=parts.replier.poke,
+        )
+    )
     return app
 
 
@@ -83,6 +94,9 @@ def parts_for(settings: Settings) -> Parts:
         tokens=Pace(settings.tokens_per_minute),
         streams=Streams(settings.streams_max),
         drafts=Drafts(store, tenants.memory),
+        replier=Replier(
+            store, named(settings.telegram), tenants.memory, model=tenants.model, observer=told
+        ),
         upstream=_upstream(settings.upstream, settings.upstream_key),
         anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
     )
@@ -133,6 +147,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.wait([opening])
         await parts.streams.close(parts.settings.drain_seconds)
         await parts.drafts.stop()
+        await parts.replier.stop()
         await parts.jobs.close()
         for upstream in filter(None, [parts.upstream, parts.anthropic]):
             await upstream.close()
@@ -150,6 +165,8 @@ async def _open(parts: Parts) -> None:
             logger.warning("the store cannot be reached yet: %s", error)
             await asyncio.sleep(_AGAIN_SECONDS)
         else:
+            if parts.settings.worker and parts.replier.bots:
+                parts.replier.start()
             parts.ready = True
             parts.opened.set()
             return

@@ -14,6 +14,7 @@ from firnline.server.pace import Pace
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.settings import Settings
 from firnline.server.streams import Streams
+from firnline.server.telegram.replier import Replier
 from firnline.server.tenants import Tenants
 from firnline.server.tracing import Tracer
 
@@ -29,6 +30,7 @@ class Parts:
     tokens: Pace
     streams: Streams
     drafts: Drafts
+    replier: Replier
     metrics: Metrics
     observer: Observer
     tracer: Tracer | None = None

@@ -90,7 +90,8 @@ class Replier:
         backoff: Backoff | None = None,
     ) -> None:
         self._store, self._memory_of, self._clock = store, memory_of, clock
-        self._bots = {bot.id: bot for bot in checked(bots)}
+        self.bots = checked(bots)
+        self._bots = {bot.id: bot for bot in self.bots}
         self._apis = {bot.id: Api(bot.token, url=bot.api_url) for bot in bots}
         self._names: dict[int, str] = {}
         self._events = {bot.id: Events(bot.tenant, observer) for bot in bots}

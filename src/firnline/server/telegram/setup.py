@@ -10,7 +10,6 @@ from firnline.errors import InputError
 from firnline.server import settings
 from firnline.server.app import parts_for
 from firnline.server.telegram.api import Api
-from firnline.server.telegram.replier import Replier
 from firnline.server.telegram.settings import TELEGRAM, BotSettings, named
 from firnline.server.telegram.updates import KINDS
 
@@ -62,16 +61,13 @@ async def _called(bot: BotSettings, method: str, **parameters: Any) -> Any:
 
 async def answer(config: str | None, *, once: bool) -> int:
     """Answer in the chats of all bots until cancelled, or what is due now; returns how many."""
-    chosen = settings.load(config)
-    bots = named(chosen.telegram)
-    tenants = parts_for(chosen).tenants
-    await tenants.store.open()
-    replier = Replier(tenants.store, bots, tenants.memory, model=tenants.model)
+    parts = parts_for(settings.load(config))
+    await parts.tenants.store.open()
     try:
         if once:
-            return await replier.once()
-        await replier.run()
+            return await parts.replier.once()
+        await parts.replier.run()
         return 0
     finally:
-        await replier.stop()
-        await tenants.close()
+        await parts.replier.stop()
+        await parts.tenants.close()

@@ -1,0 +1,224 @@
+"""Transactions: what each one says about itself, and how few messages it takes.
+
+Statements are bound here and sent as text, several in one message: no prepared statements and no
+settings that outlive a transaction, so a pooler may give each one another connection. What needs no
+answer waits for what does: an append is two messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import psycopg
+from psycopg import AsyncClientCursor, AsyncConnection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import AsyncConnectionPool
+
+from firnline import limits
+from firnline.errors import BadURL, FirnlineError, StoreTimeout
+from firnline.message import microseconds
+from firnline.protocols import Clock
+from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+Values = Sequence[Any]
+
+SCHEMA: Final = "firnline"
+EVERYONE: Final = None
+"""Instead of a tenant: work on the server's own behalf, in all of them."""
+
+_SETTINGS: Final[dict[str, Any]] = {
+    "application_name": "firnline",
+    "client_encoding": "utf8",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",  # a dead network is noticed in a minute, not in two hours
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+}
+_BEGIN: Final = (
+    f"SELECT set_config('search_path', '{SCHEMA}, pg_catalog', true),"
+    " set_config('firnline.tenant', %s, true)"
+)
+# An acknowledged write is durable even if the database is set up otherwise. And nobody waits for
+# long for one who stands still in the middle of a transaction.
+_BEGIN_WRITING: Final = (
+    f"{_BEGIN}, CASE current_setting('synchronous_commit') WHEN 'off'"
+    " THEN set_config('synchronous_commit', 'on', true) END,"
+    f" set_config('lock_timeout', '{int(limits.BUSY_SECONDS)}s', true),"
+    " set_config('idle_in_transaction_session_timeout',"
+    f" '{int(limits.TRANSACTION_SECONDS)}s', true)"
+)
+_DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+
+
+class Transaction:
+    """One transaction on one connection."""
+
+    def __init__(self, connection: AsyncConnection[Row], clock: Clock | None) -> None:
+        self._cursor: AsyncClientCursor[Row] = AsyncClientCursor(connection)
+        self._clock = clock
+        self._waiting: list[str] = []
+        self.begun = False
+        self.ended = False
+
+    @property
+    def now(self) -> str:
+        """The present time as SQL, in microseconds: the database's, for all share that one."""
+        return str(microseconds(self._clock())) if self._clock else _DATABASE_TIME
+
+    def later(self, sql: str, values: Values = ()) -> None:
+        """Run a statement whose result nobody needs, with whatever comes next."""
+        self._waiting.append(self._cursor.mogrify(sql, values) if values else sql)  # type: ignore[arg-type]
+
+    async def rows(self, sql: str, values: Values = (), *, last: bool = False) -> list[Row]:
+        """The rows of a query. After the `last` one nothing more is read in this transaction."""
+        (found,) = await self.each((sql, values), last=last)
+        return found
+
+    async def row(self, sql: str, values: Values = (), *, last: bool = False) -> Row:
+        """The first row of a query, or an empty tuple."""
+        found = await self.rows(sql, values, last=last)
+        return found[0] if found else ()
+
+    async def each(
+        self, *queries: tuple[str, Values], last: bool = False
+    ) -> tuple[list[Row], ...]:
+        """The rows of several queries, by one message."""
+        for sql, values in queries:
+            self.later(sql, values)
+        if last:
+            self._waiting.append("COMMIT")
+        found = await self._send(len(queries) + last)
+        self.ended = last
+        return tuple(found[: len(queries)])
+
+    async def changed(self, sql: str, values: Values = ()) -> int:
+        """How many rows a statement has changed."""
+        self.later(sql, values)
+        await self._send(0)
+        return self._cursor.rowcount
+
+    async def commit(self) -> None:
+        """Make it durable. Never by the first message: a connection that had died while nobody
+        used it is noticed before anything can be in doubt.
+        """
+        if self._waiting and not self.begun:
+            await self._send(0)
+        self._waiting.append("COMMIT")
+        self.ended = True
+        await self._send(0)
+
+    async def _send(self, wanted: int) -> list[list[Row]]:
+        """Send what waits; returns the rows of the last `wanted` statements."""
+        message, count = "; ".join(self._waiting), len(self._waiting)
+        self._waiting.clear()
+        await self._cursor.execute(message.encode())
+        self.begun = True
+        found: list[list[Row]] = []
+        for number in range(count):
+            if number >= count - wanted:
+                found.append(await self._cursor.fetchall() if self._cursor.description else [])
+            if number < count - 1:
+                self._cursor.nextset()
+        return found
+
+
+Work = Callable[[Transaction], Awaitable[T]]
+
+
+class Database:
+    """A pool of connections, and transactions on them that are tried again where that is safe."""
+
+    def __init__(self, url: str, *, clock: Clock | None, connections: int) -> None:
+        try:
+            given = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise BadURL(f"the store's URL is not understood: {error}") from error
+        self.conninfo = make_conninfo(**{**_SETTINGS, **given})
+        self.place = "postgresql://{}/{}".format(
+            given.get("host", ""), given.get("dbname", given.get("user", ""))
+        )
+        self._clock = clock
+        self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
+            self.conninfo,
+            kwargs={"autocommit": True, "prepare_threshold": None},
+            min_size=1,
+            max_size=connections,
+            max_waiting=limits.WRITES_WAITING_MAX,
+            timeout=limits.CONNECT_SECONDS,
+            reconnect_timeout=limits.CONNECT_SECONDS,
+            open=False,
+            name="firnline",
+        )
+
+    async def open(self) -> None:
+        """Make connections from now on."""
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        await self._pool.close()
+
+    async def connect(self) -> AsyncConnection[Row]:
+        """A connection of one's own, outside the pool and outside any transaction."""
+        try:
+            return await AsyncConnection.connect(
+                self.conninfo, autocommit=True, prepare_threshold=None
+            )
+        except psycopg.Error as error:
+            raise translated(error, self.place) from error
+
+    async def read(self, tenant: str | None, work: Work[T]) -> T:
+        """Run `work`; all that it reads is of one moment."""
+        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+        return await self._run(tenant, work, (begin, _BEGIN))
+
+    async def write(self, tenant: str | None, work: Work[T]) -> T:
+        """Run `work` in a transaction that is durable when this returns.
+
+        `StoreTimeout` if it is not known whether it is; after any other error it was undone.
+        """
+        return await self._run(tenant, work, ("BEGIN", _BEGIN_WRITING))
+
+    async def _run(self, tenant: str | None, work: Work[T], begin: tuple[str, str]) -> T:
+        tries = 0
+        while True:
+            try:
+                return await self._once(tenant, work, begin)
+            except FirnlineError as error:
+                tries += 1
+                if tries >= limits.STORE_TRIES_MAX or not _repeatable(error):
+                    raise
+                await self._before_again(error, tries)
+
+    async def _once(self, tenant: str | None, work: Work[T], begin: tuple[str, str]) -> T:
+        transaction = None
+        try:
+            async with self._pool.connection() as connection:
+                transaction = Transaction(connection, self._clock)
+                transaction.later(begin[0])
+                transaction.later(begin[1], ["*" if tenant is None else f"={tenant}"])
+                result = await work(transaction)
+                if not transaction.ended:
+                    await transaction.commit()
+                return result
+        except psycopg.Error as error:
+            committing = transaction is not None and transaction.ended
+            raise translated(error, self.place, committing=committing) from error
+
+    async def _before_again(self, error: FirnlineError, tries: int) -> None:
+        if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
+            await self._pool.check()  # the others are likely to be gone, too
+        await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
+
+
+def _repeatable(error: FirnlineError) -> bool:
+    """Whether it was undone for sure, by something that passes."""
+    cause = error.__cause__
+    if isinstance(error, StoreTimeout) or not isinstance(cause, psycopg.Error):
+        return False
+    return isinstance(cause, REPEATABLE) or is_lost(cause)

@@ -1,0 +1,60 @@
+"""A Chromium for the tests of the page: the one that is there, or one that is installed.
+
+As a program it sees to it that there is one: ``python tests/chromium.py``.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+VARIABLE = "FIRNLINE_TEST_CHROMIUM"
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+INSTALL = (
+    ("apt-get", "update", "-qq"),
+    ("apt-get", "install", "-qq", "-y", "--no-install-recommends", "chromium"),
+)
+HELP = f"""The tests of the page need Chromium, and there is none.
+Install it ("apt-get install chromium", "dnf install chromium", "brew install --cask chromium",
+or Chrome itself), or say where it is: {VARIABLE}=/path/to/chromium"""
+
+
+def find() -> str | None:
+    """The path of a Chromium that starts, or None."""
+    given = os.environ.get(VARIABLE)
+    for candidate in [given] if given else map(shutil.which, NAMES):
+        if candidate and _starts(candidate):
+            return candidate
+    return None
+
+
+def _starts(path: str) -> bool:
+    """Some systems have a script of that name which only says how to get one."""
+    try:
+        told = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return told.returncode == 0 and b"Chrom" in told.stdout
+
+
+def _install() -> None:
+    """With apt-get, which Debian and Ubuntu have, if this is allowed here."""
+    if shutil.which("apt-get") is None or os.geteuid() != 0:
+        return
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in INSTALL:
+        if subprocess.run(command, env=environment, check=False).returncode:
+            return
+
+
+def main() -> int:
+    if find() is None and not os.environ.get(VARIABLE):
+        _install()
+    if find() is None:
+        print(HELP, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
