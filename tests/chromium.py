@@ -51,7 +51,7 @@ def main() -> int:
     if find() is None and not os.environ.get(VARIABLE):
         _install()
     if find() is None:
-        print(HELP, file=sys.stderr)
+        sys.stderr.write(f"{HELP}\n")
         return 1
     return 0
 

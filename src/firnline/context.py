@@ -127,6 +127,12 @@ class Context:
         return self.tools_tokens + self.framing_tokens + sum(s.tokens for s in self.sections)
 
     @property
+    def whole_tokens(self) -> int:
+        """What a request with the whole conversation in it would take."""
+        given = sum(piece.tokens for piece in self["system"].pieces if piece.entry is None)
+        return self.log_tokens + given + self.tools_tokens + self.framing_tokens
+
+    @property
     def seqs(self) -> tuple[int, ...]:
         """The sequence numbers of the entries that are present as messages, word for word."""
         return tuple(sorted({entry.seq for s in self.sections for entry in s.entries}))

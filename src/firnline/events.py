@@ -114,12 +114,11 @@ def of_context(context: Context) -> Values:
     """Where the tokens went, and what whoever sends everything would have sent."""
     accounting = context.accounting
     numbers = {name: getattr(accounting, name) for name in accounting.__slots__}
-    given = sum(piece.tokens for piece in context["system"].pieces if piece.entry is None)
     kinds = Counter(map(kind_of, context.degraded))
     return {
         **numbers,
         "tokens": context.tokens,
-        "whole": context.log_tokens + given + context.tools_tokens + context.framing_tokens,
+        "whole": context.whole_tokens,
         "hits": len(context.hits),
         "degraded": len(context.degraded),
         **{f"degraded_{kind}": count for kind, count in kinds.items()},

@@ -47,6 +47,14 @@ CROWD_SECONDS: Final = 0.001
 """How long a commit waits for as many writes as shared the one before it."""
 READERS: Final = 4
 """Reading connections of one process."""
+CONNECTIONS: Final = 10
+"""Connections of one process to a database server."""
+CONNECT_SECONDS: Final = 10.0
+"""How long one is waited for, also while the server restarts."""
+TRANSACTION_SECONDS: Final = 10.0
+"""How long a transaction may stand still before the server ends it: others may wait for it."""
+STORE_TRIES_MAX: Final = 5
+"""Tries of a transaction that others were in the way of."""
 READ_PAGE: Final = 1_000
 """Entries fetched at once when a whole conversation is walked."""
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024

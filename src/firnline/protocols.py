@@ -67,7 +67,7 @@ class Finding(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """How much is owed and under way, in all conversations of all tenants.
+    """How much is owed and under way, in all conversations of all tenants or of one.
 
     `owed` conversations are to be digested, the first of them since `oldest`. `making` digests are
     in the making: `leased` of them under a lease that still runs, `stuck` for too long.
@@ -472,10 +472,13 @@ class Store(Protocol):
         """The conversations of a tenant, or of all, whose digesting is due, longest due first."""
         ...
 
-    async def pending(self, now: datetime, *, stuck_before: datetime, cards: str) -> Pending:
+    async def pending(
+        self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
+    ) -> Pending:
         """What there is to do at `now`, for whoever watches the store; cheap enough for that.
 
-        Stuck is what was begun before `stuck_before`; `cards` is the kind of card that is counted.
+        Of one tenant, if it is named. Stuck is what was begun before `stuck_before`; `cards` is the
+        kind of card that is counted.
         """
         ...
 

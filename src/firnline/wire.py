@@ -52,6 +52,7 @@ OPENING: Final = "(The conversation goes on here; what came before it is not sho
 NOTE: Final = "anthropic"
 """In a message's metadata: what Anthropic's shape had that ours has no place for."""
 _ROLES: Final = ("user", "assistant", "system")
+_PLAIN: Final = ("type", "text")
 _TEXT_FIELDS: Final = ("cache_control", "citations")
 _FOREIGN: Final = frozenset(
     ["input_audio", "audio", "file", "input_file", "function_call", "function_call_output"]
@@ -147,6 +148,8 @@ def _load_call(block: Mapping[str, Any], where: str) -> ToolCall:
 
 
 def _message(role: Any, content: object, where: str, **more: Any) -> Message:
+    if isinstance(content, list) and (plain := _plain(content)) is not None:
+        content = plain
     if isinstance(content, list):
         if not all(isinstance(block, Mapping) for block in content):
             raise InputError(f"{where}: expected blocks of content")
@@ -154,6 +157,15 @@ def _message(role: Any, content: object, where: str, **more: Any) -> Message:
     if content is not None and not isinstance(content, str | tuple):
         raise InputError(f"{where}: expected text or blocks, got {type(content).__name__}")
     return Message(role, content, **more)
+
+
+def _plain(content: list[Any]) -> str | None:
+    """The text of a single block that has nothing else; text is short for that."""
+    block = content[0] if len(content) == 1 else None
+    if not isinstance(block, dict) or block.get("type") != "text" or len(block) != len(_PLAIN):
+        return None
+    text = block.get("text")
+    return text if isinstance(text, str) else None
 
 
 def _noted(message: Message, **notes: Json) -> Message:
@@ -237,7 +249,7 @@ def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
     """What the system says in front: text, or blocks if they have more than text."""
     parts = [part for message in messages for part in _content_parts(message)]
     blocks = [block for part in parts if (block := _block(part))]
-    if any(set(block) != {"type", "text"} for block in blocks):
+    if any(set(block) != set(_PLAIN) for block in blocks):
         return blocks
     return "\n\n".join(block["text"] for block in blocks)
 

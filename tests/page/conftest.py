@@ -1,15 +1,17 @@
 """The page in a real Chromium, on a real server with a conversation to look at.
 
-A test takes `site` and `page`, opens something with ``site.open(page, "#/...")``, and keeps pictures
-of it with ``shot(page, "name")``. Whatever the page complains about fails the test.
+A test takes `site` and `page`, opens something with ``site.open(page, "#/...")``, and keeps
+pictures of it with ``shot(page, "name")``. Whatever the page complains about fails the test.
 """
 
 import asyncio
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -35,9 +37,15 @@ FLAGS = [
 ]
 
 
-@pytest.fixture(scope="session")
+def apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """What `work` returns, from another thread: in this one Playwright's event loop is running."""
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(asyncio.run, work).result()
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Chromium, once for all tests of a process."""
+    """Chromium, once for a module: its event loop must be gone before other tests have theirs."""
     path = chromium.find()
     assert path is not None, chromium.HELP
     with sync_playwright() as playwright:
@@ -79,7 +87,7 @@ def site(tmp_path) -> Iterator[Site]:
         async with Memory.open(store, embedder=None) as memory:
             await add_sample(memory)
 
-    asyncio.run(fill())
+    apart(fill())
     with ModelServer(model="gpt-4o-mini") as model:
         settings = {"model": "gpt-4o-mini", "model_url": model.url, "model_key": "sk-x"}
         with running(store=store, background=False, **settings) as server, Api(server.url) as api:

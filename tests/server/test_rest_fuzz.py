@@ -8,7 +8,7 @@ import os
 import httpx2
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
@@ -68,6 +68,8 @@ SCHEMA = _schema()
 UNDECIDED = [checks.positive_data_acceptance, checks.ignored_auth]
 
 
+# The server in this process draws numbers while hypothesis does.
+@pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
 def test_schemathesis_finds_nothing(server, key, api, method, path, operation, mode):
@@ -84,13 +86,15 @@ def test_schemathesis_finds_nothing(server, key, api, method, path, operation, m
         suppress_health_check=list(HealthCheck),
         database=None,
         derandomize=not TORTURE,
+        phases=[Phase.explicit, Phase.generate],  # what fails is printed as a request anyway
     )
     @given(case=tested.as_strategy(generation_mode=mode))
     def run(case):
         nonlocal count
         count += 1
         excluded = list(UNDECIDED)
-        if count % 4:  # mostly about something that is there
+        if count % 4 or path == "/api/v1/import":
+            # Mostly about something that is there; and what is in a file is told by its job.
             excluded.append(checks.negative_data_rejection)
             for name in case.path_parameters or ():
                 case.path_parameters[name] = KNOWN.get(name, case.path_parameters[name])

@@ -3,24 +3,32 @@
 import asyncio
 import json
 import logging
+import subprocess
+import sys
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from firnline.cli import main
 from firnline.errors import ConflictError, StoreUnavailable
 from firnline.log import Key
 from firnline.models import open_model
 from firnline.plan import ends_round
 from firnline.server import prompts
+from firnline.server.settings import load
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import Claim, Place
 from firnline.server.telegram.replier import FAILURES_MAX
-from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER
+from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
 from firnline.store import open_store
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.telegram_server import TelegramServer
+from rig import running
 from telegram_kit import PATIENCE, SECRET, TOKEN, House, bot_at, until
 
 CHAT = "telegram:7"
@@ -269,6 +277,11 @@ async def test_forged_updates_are_refused_and_nothing_tells_why(house, telegram)
     assert {answer.content for answer in answers} == {b""}
     assert await entries(house) == []
     assert telegram.calls == []
+
+
+@given(st.lists(st.sampled_from([SECRET, SECRET[:-1], "", "x"]) | st.text(max_size=30), max_size=3))
+def test_only_the_secret_itself_and_once_is_taken(sent):
+    assert _same(sent, bot_at("http://x").secret) == (sent == [SECRET])
 
 
 async def test_the_secret_is_checked_before_the_body_is_read(house):
@@ -540,6 +553,22 @@ async def test_a_model_that_goes_on_failing_leads_to_an_apology_and_is_asked_no_
     assert telegram.texts(7)[-1] == "Now I can."
 
 
+async def test_an_apology_in_a_group_where_others_are_mentioned_first(house, telegram, server):
+    server.fail("500", repeat=True)
+    entity = {"type": "mention", "offset": 0, "length": 9}
+    to_bot = {"reply_to_message": {"message_id": 1, "from": {"id": 42}}}
+    telegram.fail("500", method="getMe")
+    await push(
+        telegram,
+        house,
+        telegram.said("@somebody hi", chat_id=-5, entities=[entity]),
+        telegram.said("and you?", chat_id=-5, **to_bot),
+    )
+    await house.idle()
+    assert telegram.texts(-5) == [bot_at(telegram.url).apology]
+    assert (await entries(house, "telegram:-5"))[-1].message.metadata["answers"] == [1]
+
+
 async def test_a_model_that_never_answers_is_given_up(url, telegram):
     async def silent(messages, tools=()):
         await asyncio.Event().wait()
@@ -638,6 +667,38 @@ async def test_of_many_repliers_one_answers(url, telegram, server):
         assert len(server.requests) == 25
     for model in models:
         await model.close()
+
+
+@on_both
+async def test_even_without_claims_one_answer_is_stored(url, telegram, monkeypatch):
+    """A replier that was away for too long does not know that another one took over."""
+    monkeypatch.setattr(Claim, "take", take_always)
+    store, asked = open_store(url), asyncio.Barrier(3)
+
+    def model(name):
+        async def answers(messages, tools=()):
+            await asked.wait()
+            return f"I am {name}."
+
+        return answers
+
+    houses = [
+        House(store, [bot_at(telegram.url)], model=model(name), replies=False) for name in "abc"
+    ]
+    async with houses[0].served():
+        await push(telegram, houses[0], telegram.said("Who are you?"))
+        await asyncio.gather(*(house.replier.once() for house in houses))
+        (_, answer) = await entries(houses[0])
+        assert set(telegram.texts(7)) == {answer.message.text}, "nobody sends another one"
+        assert await houses[0].left() == 0
+        for house in houses[1:]:
+            await house.replier.close()
+
+
+async def take_always(store, place, *, seconds, clock):
+    claim = Claim(store, clock, seconds, place, 1)
+    await claim._write(seconds)
+    return claim
 
 
 @on_both
@@ -746,3 +807,112 @@ async def test_a_call_that_hangs_ends(telegram):
     with pytest.raises(TelegramError, match="cannot be reached"):
         await api.call("getMe")
     await api.close()
+
+
+# -- in the server, and by hand ---------------------------------------------------------------
+
+
+def settings_for(telegram, server, **more):
+    bot = {"token": TOKEN, "secret": SECRET, "api_url": telegram.url}
+    known = {"telegram": {"house": bot}, "model": "test-model", "model_url": server.url}
+    return {**known, **more}
+
+
+@pytest.mark.requirement("B10")
+async def test_the_server_has_it_all(tmp_path, telegram, server):
+    def chat():
+        chosen = settings_for(telegram, server, store=f"sqlite:///{tmp_path}/house.db")
+        with running(**chosen) as whole:
+            url = f"{whole.url}/telegram/house/webhook"
+            assert telegram.push(telegram.said("Hello?"), url, SECRET) == [200]
+            assert telegram.push(telegram.said("Hello?"), url, "wrong", tries=1) == [401]
+            eventually(lambda: telegram.texts(7))
+            entries = httpx2.get(f"{whole.url}/api/v1/conversations/telegram:7/messages").json()
+            metrics = httpx2.get(f"{whole.url}/metrics").text
+        return entries["data"], metrics
+
+    data, metrics = await asyncio.to_thread(chat)
+    assert [entry["message"]["content"] for entry in data] == ["Hello?", "You said: Hello?"]
+    assert 'firnline_telegram_updates_total{outcome="stored"} 1.0' in metrics
+    assert telegram.texts(7) == ["You said: Hello?"]
+
+
+def eventually(condition):
+    ends = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < ends, "it does not happen"
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def config(tmp_path, telegram, server, monkeypatch):
+    """A file of settings, in the working folder."""
+    lines = [
+        f'store = "sqlite:///{tmp_path}/house.db"',
+        f'model = "test-model"\nmodel_url = "{server.url}"\nembedder = "none"',
+        f'[telegram.house]\ntoken = "{TOKEN}"\nsecret = "{SECRET}"\napi_url = "{telegram.url}"',
+    ]
+    (tmp_path / "firnline.toml").write_text("\n".join(lines))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "firnline.toml"
+
+
+async def command(*arguments):
+    """A command runs a loop of its own, so it gets a thread of its own."""
+    return await asyncio.to_thread(main, ["telegram", *arguments])
+
+
+async def test_set_webhook_and_info_by_hand(config, telegram, capsys):
+    assert await command("info") == 0
+    assert "nowhere" in capsys.readouterr().out
+    assert await command("set-webhook", "--url", "http://chat.example.org/") == 0
+    address = "http://chat.example.org/telegram/house/webhook"
+    assert address in capsys.readouterr().out
+    given = telegram.calls[-1].parameters
+    assert given["url"] == address
+    assert given["secret_token"] == SECRET
+    assert given["allowed_updates"] == ["message", "edited_message"]
+    telegram.webhook |= {"last_error_message": "Connection refused", "last_error_date": 86_400}
+    assert await command("info", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["url"] == address
+    assert await command("info", "--bot", "house") == 0
+    assert "1970-01-02 00:00: Connection refused" in capsys.readouterr().out
+
+
+async def test_wrong_commands_are_explained_and_no_token_is_shown(config, telegram, capsys):
+    assert await command("info", "--bot", "mouse") == 2
+    assert "there is: house" in capsys.readouterr().err
+    assert await command("set-webhook", "--url", "chat.example.org") == 2
+    assert "https://" in capsys.readouterr().err
+    text = config.read_text()
+    config.write_text(text.replace(TOKEN, "42:another-token"))
+    assert await command("info") == 2
+    told = capsys.readouterr().err
+    assert "401" in told
+    assert "another-token" not in told
+    config.write_text(text.replace(SECRET, "too short"))
+    assert await command("info") == 2
+    told = capsys.readouterr().err
+    assert "TELEGRAM__HOUSE__SECRET" in told
+    assert "too short" not in told
+    config.write_text(text.replace(telegram.url, "https://api.telegram.org"))
+    assert await command("set-webhook", "--url", "http://chat.example.org") == 2
+
+
+async def test_answers_can_be_given_by_a_process_apart(config, telegram, server):
+    def chat():
+        chosen = settings_for(telegram, server, worker=False, store=load(str(config)).store)
+        with running(**chosen) as whole:
+            url = f"{whole.url}/telegram/house/webhook"
+            assert telegram.push(telegram.said("Hello?"), url, SECRET) == [200]
+            answer = [sys.executable, "-m", "firnline.cli", "telegram", "answer"]
+            once = subprocess.run([*answer, "--once"], capture_output=True, text=True, check=True)
+            assert once.stdout == "1 answers\n"
+            assert telegram.push(telegram.said("And now?"), url, SECRET) == [200]
+            with subprocess.Popen(answer) as process:
+                eventually(lambda: len(telegram.texts(7)) > 1)
+                process.terminate()
+                assert process.wait(PATIENCE) == 0
+
+    await asyncio.to_thread(chat)
+    assert telegram.texts(7) == ["You said: Hello?", "You said: And now?"]

@@ -1,6 +1,7 @@
 """Every promise has a test, every test's promise exists, and the documents say the same."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "src/firnline/testing").rglob("*.py")]
 
 
+@cache
 def _marks(kind: str) -> dict[str, set[str]]:
     """The ids given to ``pytest.mark.<kind>("id")``, and where."""
     found: dict[str, set[str]] = {}

@@ -31,6 +31,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "cli.keys": ("firnline.server", "the same settings as the server's, so that both agree"),
     "cli.mcp": ("firnline.mcp", "needs the SDK of MCP; slow to import"),
     "cli.telegram": ("firnline.server.telegram", "needs fastapi and httpx2; slow to import"),
+    "server.agents": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
     "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
     "server.observing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
     "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),

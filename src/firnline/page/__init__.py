@@ -48,6 +48,7 @@ _INDEX: Final = f"""<!doctype html>
 <title>Firnline</title>
 <link rel="icon" href="/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/page/page.css">
+<link rel="stylesheet" href="/page/panels.css">
 <script type="importmap">{_MAP}</script>
 <script type="module" src="/page/app.js"></script>
 </head>

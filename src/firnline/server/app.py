@@ -18,7 +18,7 @@ from firnline.keys import Keys
 from firnline.models import open_model
 from firnline.options import MemoryOptions
 from firnline.protocols import ChatModel
-from firnline.server import health, problems, rest
+from firnline.server import agents, health, problems, rest
 from firnline.server.drafts import Drafts
 from firnline.server.gate import Gate
 from firnline.server.metrics import Metrics
@@ -73,6 +73,7 @@ def create_app(settings: Settings) -> FastAPI:
             poke=parts.replier.poke,
         )
     )
+    agents.offer(app, parts)
     return app
 
 
@@ -140,7 +141,8 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.wait([opening], timeout=_AGAIN_SECONDS)
         if opening.done():
             opening.result()
-        yield
+        async with agents.answering(parts):
+            yield
     finally:
         parts.ready = False
         opening.cancel()

@@ -106,8 +106,11 @@ class Metrics:
 
     def observe(self, event: Event) -> None:
         """Count what has happened in a memory: an `Observer`."""
-        name, _, failed = event.name.partition("_")
         values = event.values
+        if (chats := self._events.chats.get(event.name)) is not None:
+            chats.labels(str(values["outcome"])).inc()
+            return
+        name, _, failed = event.name.partition("_")
         if name in _OPERATIONS and "milliseconds" in values:
             outcome = _outcome(failed, values)
             took = _number(values, "milliseconds") * _MILLI
@@ -267,6 +270,9 @@ class _Events:
         self.apologies = counter("turns_degraded", "Turns answered without the model.")
         self.model_tokens = counter("model_tokens", "Tokens of turns, as told by models.", "kind")
         self.erased = counter("erased_entries", "Entries destroyed by erase.")
+        updates = counter("telegram_updates", "Updates from Telegram.", "outcome")
+        answers = counter("telegram_answers", "Answers that are done with.", "outcome")
+        self.chats = {"telegram_update": updates, "telegram_answer": answers}
         for metric, known in (
             (self.sections, _SECTIONS),
             (self.prompts, ("sent", "whole")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from firnline.keys import Keys
 from firnline.protocols import Observer
@@ -17,6 +18,9 @@ from firnline.server.streams import Streams
 from firnline.server.telegram.replier import Replier
 from firnline.server.tenants import Tenants
 from firnline.server.tracing import Tracer
+
+if TYPE_CHECKING:
+    from firnline.mcp.endpoint import Endpoint
 
 
 @dataclass(slots=True)
@@ -37,6 +41,7 @@ class Parts:
     upstream: Upstream | None = None
     anthropic: Upstream | None = None
     jobs: Jobs = field(default_factory=Jobs)
+    agents: Endpoint | None = None
     ready: bool = False
     opened: asyncio.Event = field(default_factory=asyncio.Event)
     draining: bool = False

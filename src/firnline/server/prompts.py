@@ -127,6 +127,7 @@ def packed(context: Context, facts: Mapping[str, Any]) -> bytes:
         "reason": context.reason,
         "budget": asdict(context.budget),
         "tokens": context.tokens,
+        "whole_tokens": context.whole_tokens,
         "accounting": asdict(context.accounting),
         "sections": [
             {"name": section.name, "tokens": section.tokens, "why": section.why}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Hashable
 from contextlib import aclosing
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -22,6 +22,8 @@ logger: Final = logging.getLogger("firnline.server")
 T = TypeVar("T")
 LINGER_SECONDS: Final = 30.0
 """How long an answer is still read when its client has gone."""
+STOPPED: Final = "stopped by the reader"
+"""Why an answer ends where somebody told it to."""
 BUFFER_MAX: Final = 20_000
 """Pieces that wait for a slow client; then it is dropped, and the answer is read to its end."""
 
@@ -45,22 +47,40 @@ class Streams:
     def __init__(self, most: int) -> None:
         self._most = most
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._named: dict[asyncio.Task[Any], Hashable] = {}
 
     @property
     def live(self) -> int:
         """How many there are."""
         return len(self._tasks)
 
-    def open(self, source: AsyncGenerator[tuple[str, T], None], keeper: Keeper) -> Listener[T]:
+    def open(
+        self,
+        source: AsyncGenerator[tuple[str, T], None],
+        keeper: Keeper,
+        name: Hashable | None = None,
+    ) -> Listener[T]:
         """Read `source` in the background; the listener gets its items.
 
-        An item is a text and what the client gets for it, once the keeper has the text.
+        An item is a text and what the client gets for it, once the keeper has the text. By its
+        `name` it can be stopped.
         """
         if len(self._tasks) >= self._most:
             raise TooFast("too many answers are being streamed", retry_after=1.0)
         listener = Listener[T]()
         listener.task = self._spawn(_pump(source, listener, keeper))
+        if name is not None:
+            self._named[listener.task] = name
         return listener
+
+    async def stop(self, name: Hashable) -> int:
+        """End the streams of that name now; what there is of them is stored. Returns how many."""
+        found = [task for task, known in self._named.items() if known == name]
+        for task in found:
+            task.cancel(STOPPED)
+        if found:
+            await asyncio.wait(found)
+        return len(found)
 
     async def whole(self, work: Coroutine[Any, Any, T]) -> T:
         """What `work` returns; it comes to its end even if nobody waits for it any more."""
@@ -83,6 +103,7 @@ class Streams:
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
+        self._named.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, FirnlineError):
             logger.error("a mistake in what streams an answer", exc_info=error)
@@ -188,5 +209,5 @@ async def _all_of(arrived: asyncio.Queue[tuple[str, T] | None]) -> list[tuple[st
 
 def _why(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
-        return "given up"
+        return STOPPED if STOPPED in error.args else "given up"
     return str(error) if isinstance(error, FirnlineError) else type(error).__name__

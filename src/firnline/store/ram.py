@@ -477,9 +477,13 @@ class RamStore:
         longest_first = sorted(due, key=lambda item: item[0])
         return [key for at, key in longest_first if at <= now][: max(limit, 0)]
 
-    async def pending(self, now: datetime, *, stuck_before: datetime, cards: str) -> Pending:
+    async def pending(
+        self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
+    ) -> Pending:
         """See `Store.pending`."""
-        known = self._conversations.values()
+        known = [
+            found for key, found in self._conversations.items() if tenant in (None, key.tenant)
+        ]
         owed = [found.owed_at for found in known if found.owed_at is not None]
         making = [
             (item.created_at, found.lease_until)
@@ -493,7 +497,7 @@ class RamStore:
             making=len(making),
             leased=sum(until is not None and until > now for _, until in making),
             stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
-            cards=sum(kind == cards for kind, _, _ in self._cards),
+            cards=sum(kind == cards and tenant in (None, of) for kind, of, _ in self._cards),
         )
 
     async def settle(self, key: Key, last_seq: int) -> bool:

@@ -54,6 +54,11 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
+def unspaced(term: str) -> bool:
+    """Whether it is a character of a script that is written without blanks between words."""
+    return _RUN_START.match(term) is not None
+
+
 def facts(message: Message) -> list[str]:
     """Terms that say who spoke and when: role, name, weekday, day, month and year."""
     at = message.created_at

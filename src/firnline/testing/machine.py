@@ -157,6 +157,7 @@ class _StoreMachine(RuleBasedStateMachine):
         now = START + timedelta(minutes=minute)
         self._both(lambda s: s.owed(now, limit))
         self._both(lambda s: s.pending(now, stuck_before=now, cards="k"))
+        self._both(lambda s: s.pending(now, stuck_before=now, cards="k", tenant="a"))
 
     @rule(key=_KEYS)
     def erase(self, key: Key) -> None:

@@ -96,6 +96,7 @@ async def work(path, rng):
         SqliteStore(path),
         summarizer=slowly(offline_summarizer(counter().text), rng),
         lease_seconds=LEASE_SECONDS,
+        embedder=None,
     )
     async with memory:
         await memory.work()

@@ -23,7 +23,8 @@ BATCH = re.compile(r"(\S+) (\d+)/(\d+)\b")
 
 
 def memory_at(path, **options):
-    return Memory(SqliteStore(path, **options))
+    # Without an embedder, as in all tests: importing numpy would take most of a short life.
+    return Memory(SqliteStore(path, **options), embedder=None)
 
 
 async def soon(awaitable, seconds=PATIENCE):

@@ -10,6 +10,7 @@ from fastapi.security import HTTPBearer
 from firnline.server.rest import (
     contexts,
     conversations,
+    costs,
     digests,
     me,
     messages,
@@ -49,6 +50,7 @@ for _subject in (
     topics.routes,
     digests.routes,
     numbers.routes,
+    costs.routes,
     transferring.routes,
     transferring.raw_routes,
 ):

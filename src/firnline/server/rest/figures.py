@@ -155,6 +155,29 @@ class TenantStats(BaseModel):
     whole: Cost
 
 
+class Spent(BaseModel):
+    """Some turns one after the other: what they sent, and what the whole history would have."""
+
+    since: Instant | None
+    until: Instant | None
+    turns: int
+    sent: int = Field(description="Tokens of their prompts.")
+    whole: int = Field(description="Tokens of the same prompts with the whole history in each.")
+
+
+class Costs(BaseModel):
+    """What answers cost, and what they would have cost with the whole history in every prompt."""
+
+    turns: int
+    sent: int
+    whole: int
+    price: float = Field(description="Dollars for a million prompt tokens.")
+    spent: float = Field(description="In dollars.")
+    saved: float = Field(description="In dollars.")
+    complete: bool = Field(description="False: there are older turns that are not counted.")
+    data: list[Spent] = Field(description="Over time, oldest first.")
+
+
 class Progress(BaseModel):
     """How far digests reach into the log."""
 
@@ -202,6 +225,15 @@ class Stuck(BaseModel):
     created_at: Instant | None
 
 
+class Failed(BaseModel):
+    """A digest that could not be made, and was not made since."""
+
+    conversation: str
+    version: int
+    created_at: Instant | None
+    error: str
+
+
 class Work(BaseModel):
     """The digesting of all conversations."""
 
@@ -214,6 +246,8 @@ class Work(BaseModel):
     mean_milliseconds: float
     max_milliseconds: int
     stuck: list[Stuck]
+    failed: list[Failed]
+    owed_since: Instant | None = Field(description="From when on the first of what is owed is due.")
     due: list[str] = Field(description="Conversations that are to be digested now.")
     waiting: list[str] = Field(description="Those that are tried again later.")
     events: dict[str, int] = Field(
@@ -259,6 +293,17 @@ class Limits(BaseModel):
     tokens_per_minute: int
 
 
+class About(BaseModel):
+    """What the server is."""
+
+    version: str
+    store: str = Field(examples=["sqlite"])
+    answers: str | None = Field(description="The model for turns; null: quotes from memory.")
+    proxy: bool = Field(description="Whether /v1 has a model behind it.")
+    embedder: str = Field(description="Who finds entries by meaning; none: words alone.")
+    worker: bool = Field(description="Whether this process makes the digests that are owed.")
+
+
 class Me(BaseModel):
     """Who is asking."""
 
@@ -266,3 +311,4 @@ class Me(BaseModel):
     tenant: str
     scopes: list[str]
     limits: Limits
+    server: About

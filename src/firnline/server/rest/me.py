@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import Request, Response
 
-from firnline import limits
+from firnline import __version__, limits
 from firnline.keys import SCOPES
 from firnline.server.gate import Reading, caller_of, parts_of
 from firnline.server.reading import tagged
 from firnline.server.rest import figures
 from firnline.server.rest.documenting import FOUND, router
+from firnline.server.settings import Settings
 
 routes = router("me")
 
@@ -28,5 +31,17 @@ async def who_am_i(request: Request, _: Reading) -> Response:
         "tokens_per_minute": settings.tokens_per_minute,
     }
     scopes = [scope for scope in SCOPES if scope in caller.scopes]
-    about = {"key": caller.id, "tenant": caller.tenant, "scopes": scopes, "limits": allowed}
-    return tagged(request, about)
+    told = {"key": caller.id, "tenant": caller.tenant, "scopes": scopes, "limits": allowed}
+    return tagged(request, {**told, "server": _about(settings)})
+
+
+def _about(settings: Settings) -> dict[str, Any]:
+    """What the server is; no path and no address."""
+    return {
+        "version": __version__,
+        "store": settings.store.partition(":")[0],
+        "answers": settings.model,
+        "proxy": settings.upstream is not None or settings.anthropic is not None,
+        "embedder": settings.embedder,
+        "worker": settings.worker,
+    }

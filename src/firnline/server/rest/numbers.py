@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request, Response
 
 from firnline import limits
-from firnline.lineage import Lineage
+from firnline.lineage import STUCK_AFTER, Lineage
 from firnline.log import Digest, Head
 from firnline.memory import Memory
 from firnline.message import format_time, utc_now
@@ -140,7 +140,15 @@ async def get_work(request: Request, memory: Reading) -> Response:
         tally.add(head, await memory.lineage(name), await memory.in_force(name))
     due = await owed(memory, utc_now())
     waiting = [name for name in await owed(memory) if name not in set(due)]
-    lists = {"due": due[:_LISTED], "waiting": waiting[:_LISTED]}
+    now = utc_now()
+    pending = await memory.store.pending(
+        now, stuck_before=now - STUCK_AFTER, cards="", tenant=memory.tenant
+    )
+    lists = {
+        "owed_since": showing.plain(pending.oldest),
+        "due": due[:_LISTED],
+        "waiting": waiting[:_LISTED],
+    }
     return tagged(request, {**tally.told(), **lists, "events": dict(memory.events)})
 
 
@@ -152,6 +160,7 @@ class _Tally:
         self._statuses: Counter[str] = Counter()
         self._times = [0, 0, 0]  # how many, their sum, the longest
         self._stuck: list[dict[str, Any]] = []
+        self._failed: list[dict[str, Any]] = []
 
     def add(self, head: Head, lineage: Lineage, force: Sequence[Digest]) -> None:
         """One conversation more."""
@@ -164,8 +173,9 @@ class _Tally:
                 took = digest.milliseconds
                 self._times = [count + 1, total + took, max(longest, took)]
         for digest in lineage.stuck[: _LISTED - len(self._stuck)]:
-            about = {"version": digest.version, "created_at": showing.plain(digest.created_at)}
-            self._stuck.append({"conversation": head.conversation, **about})
+            self._stuck.append(_about(head, digest))
+        for digest in failed(lineage.digests)[: _LISTED - len(self._failed)]:
+            self._failed.append({**_about(head, digest), "error": digest.error})
 
     def told(self) -> dict[str, Any]:
         """All of it."""
@@ -177,4 +187,19 @@ class _Tally:
             "mean_milliseconds": total / count if count else 0.0,
             "max_milliseconds": longest,
             "stuck": self._stuck,
+            "failed": self._failed,
         }
+
+
+def failed(digests: Sequence[Digest]) -> list[Digest]:
+    """Those that failed, and that no later one made good."""
+    done = {digest.topic: digest.version for digest in digests if digest.status == "completed"}
+    return [d for d in digests if d.status == "failed" and d.version > done.get(d.topic, 0)]
+
+
+def _about(head: Head, digest: Digest) -> dict[str, Any]:
+    return {
+        "conversation": head.conversation,
+        "version": digest.version,
+        "created_at": showing.plain(digest.created_at),
+    }

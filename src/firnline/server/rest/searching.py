@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
 
 from firnline.memory import Memory
-from firnline.message import utc_now
-from firnline.recall.dates import interval
+from firnline.message import format_time, utc_now
+from firnline.recall.dates import Interval, interval
 from firnline.recaller import Filters
 from firnline.server.gate import Reading
 from firnline.server.reading import head_of, position_of, sent, tagged
@@ -72,6 +72,20 @@ async def _found(memory: Memory, conversation: str | None, asked: SearchQuery) -
     return {"data": [showing.hit(hit) for hit in hits]}
 
 
+@routes.get("/dates", response_model=shapes.Span, responses=FOUND)
+async def read_date(request: Request, _: Reading, when: When, zone: Zone = "UTC") -> Response:
+    """What words for a time mean now: `since` and `until` for a search."""
+    return tagged(request, _span(interval(when, now=utc_now(), zone=zone)))
+
+
+def _span(meant: Interval) -> dict[str, Any]:
+    return {
+        "since": format_time(meant.since),
+        "until": format_time(meant.until),
+        "when": meant.words,
+    }
+
+
 @routes.get(
     "/conversations/{conversation}/dates",
     response_model=shapes.DatedPage,
@@ -93,5 +107,4 @@ async def list_messages_by_date(
     found = await memory.dated(conversation, meant.since, meant.until, first_seq=first, limit=limit)
     following = found[-1].seq + 1 if len(found) == limit else None
     page = showing.page([showing.entry(entry) for entry in found], following)
-    span = {"since": meant.since, "until": meant.until, "when": meant.words}
-    return tagged(request, {**page, **showing.plain(span)})
+    return tagged(request, {**page, **_span(meant)})

@@ -59,12 +59,16 @@ class EntryPage(Page):
     data: list[Entry]
 
 
-class DatedPage(EntryPage):
-    """What was said in a span of time."""
+class Span(BaseModel):
+    """What words for a time mean."""
 
     since: Instant
     until: Instant
     when: str = Field(examples=["yesterday"])
+
+
+class DatedPage(EntryPage, Span):
+    """What was said in a span of time."""
 
 
 class Appended(BaseModel):
@@ -276,7 +280,9 @@ class Context(BaseModel):
     reason: str
     budget: Budget
     tokens: int
-    system: str | None = Field(description="In Anthropic's shape, what goes beside the messages.")
+    system: str | list[dict[str, Any]] | None = Field(
+        description="In Anthropic's shape, what goes beside the messages: text, or blocks."
+    )
     messages: list[dict[str, Any]]
     accounting: Accounting
     sections: list[Section]
@@ -304,6 +310,12 @@ class Turn(BaseModel):
     tool_results: list[Entry]
     context_tokens: int
     accounting: Accounting
+
+
+class Stopped(BaseModel):
+    """How many answers were ended."""
+
+    stopped: int
 
 
 # -- recall -----------------------------------------------------------------------------------

@@ -130,13 +130,24 @@ def _cost(turn: Turn) -> int:
     return (told or turn.context.tokens + turn.answer.tokens) if turn.calls else 0
 
 
+@routes.post("/conversations/{conversation}/turns/stop", response_model=shapes.Stopped)
+async def stop_turns(request: Request, memory: Writing, conversation: Conversation) -> Response:
+    """End the answers that this process streams into the conversation, where they are.
+
+    What has come of them is stored, marked as interrupted. To go away does not stop an answer.
+    """
+    stopped = await parts_of(request).streams.stop((memory.tenant, conversation))
+    return sent({"stopped": stopped})
+
+
 # -- as events --------------------------------------------------------------------------------
 
 
 async def _streamed(request: Request, parts: Parts, spoken: _Spoken) -> Response:
     head = await spoken.memory.head(spoken.conversation)
     keeper = _Late(parts, spoken, head.seq if head else -1)
-    listener = parts.streams.open(_events(request, spoken), keeper)
+    named = (spoken.memory.tenant, spoken.conversation)
+    listener = parts.streams.open(_events(request, spoken), keeper, named)
     items = listener.items()
     # What goes wrong before the first piece is answered with a status of its own.
     first = await anext(items)

@@ -84,12 +84,14 @@ class Job:
     @classmethod
     def of(cls, card: Card) -> Self:
         """The job that a card is."""
-        fields = _body(card)
+        body = _body(card)
+        # Fields that a newer Firnline has added are not a reason to leave a chat without answers.
+        fields = {name: body[name] for name in cls.__slots__ if name in body}
         named = fields.pop("mentions", None)
-        place = Place(card.tenant, int(card.name.partition("/")[0]), card.conversation or "")
         try:
+            place = Place(card.tenant, int(card.name.partition("/")[0]), card.conversation or "")
             return cls(place=place, mentions=None if named is None else tuple(named), **fields)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise StoreCorrupt(f"the card {card.name!r} is no job") from error
 
 

@@ -168,7 +168,11 @@ class Replier:
 
     def _ended(self, place: Place, task: asyncio.Task[int]) -> None:
         del self._busy[place]
-        if not task.cancelled() and task.exception() is None and task.result():
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            logger.error("%s: a mistake: %s", place.conversation, outline(error))
+        elif task.result():
             self.poke()  # what came in at the very end was not looked at
 
     async def _due(self, bot: BotSettings) -> list[Place]:
@@ -205,22 +209,24 @@ class Replier:
         while jobs := await jobs_of(self._store, place.tenant, place.prefix):
             if jobs[0].due > self._clock().timestamp():
                 break
+            batch = jobs
             try:
-                batch = _together(await self._meant(jobs))
-                done += await self._batch(batch, claim, patient=overtaken < OVERTAKEN_MAX)
+                if batch := _together(await self._meant(jobs)):
+                    done += await self._batch(batch, claim, patient=overtaken < OVERTAKEN_MAX)
                 overtaken = 0
             except Overtaken:
                 overtaken += 1
+            except UnknownConversation as error:
+                logger.info("%s: %s", place.conversation, error)
+                break
             except Exception as error:
                 if not claim.held:
                     raise
-                await self._postpone(jobs, error)
+                await self._postpone(batch[0], error)
         return done
 
     async def _batch(self, batch: Sequence[Job], claim: Claim, *, patient: bool) -> int:
-        """Answer some messages together and send the answer; 1 if that is done with."""
-        if not batch:
-            return 0
+        """Answer some messages together and send the answer; 1, for that is done with."""
         first = batch[0]
         memory = await self._memory_of(first.place.tenant)
         found = await answer_to(memory, first.place.conversation, first.seq)
@@ -325,12 +331,8 @@ class Replier:
             sent = await api.call("sendMessage", chat_id=moved_to, **message)
         return int(sent["message_id"])
 
-    async def _postpone(self, jobs: Sequence[Job], error: Exception) -> None:
-        """Note when to try again. Where a conversation was erased, nothing is left to answer."""
-        first = jobs[0]
-        if isinstance(error, UnknownConversation):
-            await drop_jobs(self._store, first.place, {job.seq for job in jobs})
-            return
+    async def _postpone(self, first: Job, error: Exception) -> None:
+        """Note when to try again; the oldest job of a chat says it for all."""
         attempts = first.attempts + 1
         told = float(getattr(error, "context", {}).get("retry_after") or 0.0)
         wait = max(self._backoff.delay(attempts), told)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection
@@ -25,7 +25,8 @@ from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
-Values = Sequence[Any]
+Values = Sequence[Any] | Mapping[str, Any]
+Query = tuple[str, Values]
 
 SCHEMA: Final = "firnline"
 EVERYONE: Final = None
@@ -39,30 +40,49 @@ _SETTINGS: Final[dict[str, Any]] = {
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-_BEGIN: Final = (
+_SAY: Final = (
     f"SELECT set_config('search_path', '{SCHEMA}, pg_catalog', true),"
     " set_config('firnline.tenant', %s, true)"
 )
 # An acknowledged write is durable even if the database is set up otherwise. And nobody waits for
 # long for one who stands still in the middle of a transaction.
-_BEGIN_WRITING: Final = (
-    f"{_BEGIN}, CASE current_setting('synchronous_commit') WHEN 'off'"
+_SAY_WRITING: Final = (
+    f"{_SAY}, CASE current_setting('synchronous_commit') WHEN 'off'"
     " THEN set_config('synchronous_commit', 'on', true) END,"
     f" set_config('lock_timeout', '{int(limits.BUSY_SECONDS)}s', true),"
     " set_config('idle_in_transaction_session_timeout',"
     f" '{int(limits.TRANSACTION_SECONDS)}s', true)"
 )
+
+
+class _Kind(NamedTuple):
+    """How a transaction begins, and what it says about itself."""
+
+    begin: str
+    say: str
+
+
+_READ: Final = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", _SAY)
+_BRIEF: Final = _Kind(*_READ)
+_WRITE: Final = _Kind("BEGIN", _SAY_WRITING)
 _DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
 class Transaction:
-    """One transaction on one connection."""
+    """One transaction on one connection.
 
-    def __init__(self, connection: AsyncConnection[Row], clock: Clock | None) -> None:
+    A `brief` one is a single message that reads: its first question also ends it.
+    """
+
+    def __init__(
+        self, connection: AsyncConnection[Row], clock: Clock | None, *, brief: bool = False
+    ) -> None:
         self._cursor: AsyncClientCursor[Row] = AsyncClientCursor(connection)
         self._clock = clock
+        self._brief = brief
         self._waiting: list[str] = []
-        self.begun = False
+        self._begun = False
+        self.committing = False
         self.ended = False
 
     @property
@@ -74,26 +94,26 @@ class Transaction:
         """Run a statement whose result nobody needs, with whatever comes next."""
         self._waiting.append(self._cursor.mogrify(sql, values) if values else sql)  # type: ignore[arg-type]
 
-    async def rows(self, sql: str, values: Values = (), *, last: bool = False) -> list[Row]:
-        """The rows of a query. After the `last` one nothing more is read in this transaction."""
-        (found,) = await self.each((sql, values), last=last)
+    async def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        """The rows of a query."""
+        (found,) = await self.each((sql, values))
         return found
 
-    async def row(self, sql: str, values: Values = (), *, last: bool = False) -> Row:
+    async def row(self, sql: str, values: Values = ()) -> Row:
         """The first row of a query, or an empty tuple."""
-        found = await self.rows(sql, values, last=last)
+        found = await self.rows(sql, values)
         return found[0] if found else ()
 
-    async def each(
-        self, *queries: tuple[str, Values], last: bool = False
-    ) -> tuple[list[Row], ...]:
+    async def each(self, *queries: Query) -> tuple[list[Row], ...]:
         """The rows of several queries, by one message."""
+        if self.ended:
+            raise _MoreThanBrief
         for sql, values in queries:
             self.later(sql, values)
-        if last:
+        if self._brief:
             self._waiting.append("COMMIT")
-        found = await self._send(len(queries) + last)
-        self.ended = last
+        found = await self._send(len(queries) + self._brief)
+        self.ended = self._brief
         return tuple(found[: len(queries)])
 
     async def changed(self, sql: str, values: Values = ()) -> int:
@@ -103,13 +123,15 @@ class Transaction:
         return self._cursor.rowcount
 
     async def commit(self) -> None:
-        """Make it durable. Never by the first message: a connection that had died while nobody
-        used it is noticed before anything can be in doubt.
+        """Make it durable.
+
+        Never by the first message: a connection that had died while nobody used it is noticed
+        before anything can be in doubt.
         """
-        if self._waiting and not self.begun:
+        if not self._begun:
             await self._send(0)
         self._waiting.append("COMMIT")
-        self.ended = True
+        self.committing = True
         await self._send(0)
 
     async def _send(self, wanted: int) -> list[list[Row]]:
@@ -117,7 +139,7 @@ class Transaction:
         message, count = "; ".join(self._waiting), len(self._waiting)
         self._waiting.clear()
         await self._cursor.execute(message.encode())
-        self.begun = True
+        self._begun = True
         found: list[list[Row]] = []
         for number in range(count):
             if number >= count - wanted:
@@ -125,6 +147,10 @@ class Transaction:
             if number < count - 1:
                 self._cursor.nextset()
         return found
+
+
+class _MoreThanBrief(Exception):  # noqa: N818 - it never leaves this module
+    """A transaction that was thought to be one message has another question."""
 
 
 Work = Callable[[Transaction], Awaitable[T]]
@@ -173,42 +199,47 @@ class Database:
             raise translated(error, self.place) from error
 
     async def read(self, tenant: str | None, work: Work[T]) -> T:
-        """Run `work`; all that it reads is of one moment."""
-        begin = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
-        return await self._run(tenant, work, (begin, _BEGIN))
+        """Run `work`; all that it reads is of one moment. It may be run anew from its beginning.
+
+        One message and one answer if it asks once, which most do.
+        """
+        try:
+            return await self._run(tenant, work, _BRIEF)
+        except _MoreThanBrief:
+            return await self._run(tenant, work, _READ)
 
     async def write(self, tenant: str | None, work: Work[T]) -> T:
-        """Run `work` in a transaction that is durable when this returns.
+        """Run `work` in a transaction that is durable when this returns. It may be run anew.
 
         `StoreTimeout` if it is not known whether it is; after any other error it was undone.
         """
-        return await self._run(tenant, work, ("BEGIN", _BEGIN_WRITING))
+        return await self._run(tenant, work, _WRITE)
 
-    async def _run(self, tenant: str | None, work: Work[T], begin: tuple[str, str]) -> T:
+    async def _run(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
         tries = 0
         while True:
             try:
-                return await self._once(tenant, work, begin)
+                return await self._once(tenant, work, kind)
             except FirnlineError as error:
                 tries += 1
                 if tries >= limits.STORE_TRIES_MAX or not _repeatable(error):
                     raise
                 await self._before_again(error, tries)
 
-    async def _once(self, tenant: str | None, work: Work[T], begin: tuple[str, str]) -> T:
+    async def _once(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
         transaction = None
         try:
             async with self._pool.connection() as connection:
-                transaction = Transaction(connection, self._clock)
-                transaction.later(begin[0])
-                transaction.later(begin[1], ["*" if tenant is None else f"={tenant}"])
+                transaction = Transaction(connection, self._clock, brief=kind is _BRIEF)
+                transaction.later(kind.begin)
+                transaction.later(kind.say, ["*" if tenant is None else f"={tenant}"])
                 result = await work(transaction)
                 if not transaction.ended:
                     await transaction.commit()
                 return result
         except psycopg.Error as error:
-            committing = transaction is not None and transaction.ended
-            raise translated(error, self.place, committing=committing) from error
+            doubtful = kind is _WRITE and transaction is not None and transaction.committing
+            raise translated(error, self.place, committing=doubtful) from error
 
     async def _before_again(self, error: FirnlineError, tries: int) -> None:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):

@@ -36,22 +36,32 @@ def owed(connection: apsw.Connection, now: datetime, limit: int, tenant: str | N
 
 
 def pending(
-    connection: apsw.Connection, now: datetime, stuck_before: datetime, cards: str
+    connection: apsw.Connection,
+    now: datetime,
+    stuck_before: datetime,
+    cards: str,
+    tenant: str | None,
 ) -> Pending:
     """What is owed and under way: counted in indexes that hold only that."""
     owed, oldest = one(
         connection,
         "SELECT count(*), min(owed_at) FROM conversation INDEXED BY conversation_owed"
-        " WHERE owed_at IS NOT NULL",
+        " WHERE owed_at IS NOT NULL AND (?1 IS NULL OR tenant = ?1)",
+        (tenant,),
     )
     until = "SELECT lease_until FROM conversation WHERE id = digest.id >> 32"
+    whose = "SELECT tenant FROM conversation WHERE id = digest.id >> 32"
     rows = connection.execute(
         f"SELECT CAST(body AS BLOB), ({until}) FROM digest INDEXED BY digest_processing"  # noqa: S608
-        " WHERE status = 'processing' LIMIT ?",
-        (limits.WATCHED_MAX,),
+        f" WHERE status = 'processing' AND (?1 IS NULL OR ({whose}) = ?1) LIMIT ?2",
+        (tenant, limits.WATCHED_MAX),
     )
     making = [(begun_at(body), lease) for body, lease in rows]
-    (kept,) = one(connection, "SELECT count(*) FROM card WHERE kind = ?", (cards,))
+    (kept,) = one(
+        connection,
+        "SELECT count(*) FROM card WHERE kind = ?1 AND (?2 IS NULL OR tenant = ?2)",
+        (cards, tenant),
+    )
     return Pending(
         owed=owed,
         oldest=None if oldest is None else from_microseconds(oldest),

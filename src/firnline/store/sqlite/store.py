@@ -449,9 +449,11 @@ class SqliteStore:
         """See `Store.owed`."""
         return await self._read(lambda con: debt.owed(con, now, limit, tenant))
 
-    async def pending(self, now: datetime, *, stuck_before: datetime, cards: str) -> Pending:
+    async def pending(
+        self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
+    ) -> Pending:
         """See `Store.pending`."""
-        return await self._read(lambda con: debt.pending(con, now, stuck_before, cards))
+        return await self._read(lambda con: debt.pending(con, now, stuck_before, cards, tenant))
 
     async def settle(self, key: Key, last_seq: int) -> bool:
         """See `Store.settle`."""

@@ -1,0 +1,62 @@
+// Pieces that the panels beside the chat share.
+
+import { useEffect, useState } from 'preact/hooks';
+import { html, number } from './ui.js';
+import { link, place } from './app.js';
+import { markdown } from './markdown.js';
+
+/** The words of a message, whatever its content is made of. */
+export function textOf(message) {
+  if (typeof message.content === 'string') return message.content;
+  const said = (message.content || []).map((part) => part.text || `[${part.type || 'part'}]`).join('\n');
+  const calls = (message.tool_calls || []).map((call) => `${call.function?.name || 'call'}(${call.function?.arguments || ''})`).join('\n');
+  return [said, calls].filter(Boolean).join('\n');
+}
+
+/** An entry by its number; pressing it shows the entry in the chat. */
+export const Ref = ({ seq, show }) => html`<button type="button" class="ref" title=${`Show entry ${seq} in the chat`}
+  aria-label=${`Show entry ${seq} in the chat`} onClick=${() => show(seq)}>#${seq}</button>`;
+
+export const Refs = ({ seqs, show }) => seqs.map((seq) => html`<${Ref} key=${seq} seq=${seq} show=${show} />`);
+
+/** Text with markdown in it, made safe. */
+export const Text = ({ of }) => html`<div class="said-text" dir="auto" dangerouslySetInnerHTML=${{ __html: markdown(of) }} />`;
+
+/** Names and values, side by side: `[[name, value], …]`; what is null is left out. */
+export const Facts = ({ of }) => html`<dl class="facts">
+  ${of.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+</dl>`;
+
+/** A share as a thin bar. */
+export const Share = ({ of, label, kind = '' }) => html`<span class=${`share ${kind}`} role="img" aria-label=${label} title=${label}>
+  <i style=${{ width: `${Math.max(0, Math.min(1, of)) * 100}%` }} /></span>`;
+
+/** A unified difference, line by line. */
+export function Difference({ text }) {
+  const kind = (line) => (/^(\+\+\+|---|@@)/.test(line) ? 'about' : { '+': 'new', '-': 'old' }[line[0]] || '');
+  return html`<pre class="difference">${text.split('\n').map((line, n) => html`<span key=${n} class=${kind(line)}>${line || ' '}${'\n'}</span>`)}</pre>`;
+}
+
+/** What is chosen in a panel, kept in the address so that it can be linked to. */
+export function useChosen(name, tab, key) {
+  const look = () => place().params.get(key);
+  const [chosen, set] = useState(look());
+  useEffect(() => {
+    const moved = () => set(look());
+    addEventListener('hashchange', moved);
+    return () => removeEventListener('hashchange', moved);
+  }, [name, tab, key]);
+  const choose = (value) => { location.hash = link(name, tab, value === null ? {} : { [key]: value }); };
+  return [chosen === null ? null : Number(chosen), choose];
+}
+
+export const milliseconds = (n) => (n < 1000 ? `${number(Math.round(n))} ms` : `${(n / 1000).toFixed(1)} s`);
+export const span = (first, last) => (last < first ? 'no entries' : first === last ? `#${first}` : `#${first}–${last}`);
+
+/** Hand a file to the reader. */
+export function save(name, data, type = 'application/json') {
+  const url = URL.createObjectURL(data instanceof Blob ? data : new Blob([data], { type }));
+  const made = Object.assign(document.createElement('a'), { href: url, download: name });
+  made.click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}

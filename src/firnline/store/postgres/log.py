@@ -1,0 +1,412 @@
+"""The log in PostgreSQL: appended to under a lock on the conversation's row, read in snapshots."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from firnline import limits, proof
+from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.log import Appended, Draft, Entry, Head, Idempotency, Key, Record, genesis, runs
+from firnline.message import EPOCH, Message, microseconds
+from firnline.store import rows
+from firnline.store.postgres import words
+from firnline.store.postgres.connection import Query, Row, Transaction
+from firnline.store.rows import SEQ_MAX, Found, Segment
+
+# Locks on a conversation's row, each held to the end of its transaction.
+CHANGE: Final = "FOR NO KEY UPDATE"  # one at a time: whoever moves its head or what hangs on it
+KEEP: Final = "FOR KEY SHARE"  # it is not erased meanwhile
+
+ID: Final = "(SELECT id FROM conversation WHERE tenant = %(tenant)s AND name = %(name)s)"
+HERE: Final = f"tenant = %(tenant)s AND conversation = {ID}"
+"""Where the rows of a conversation are; the values are those of `here`."""
+
+_FIND: Final = (
+    "SELECT id, next_seq, total, hash, genesis FROM conversation"
+    " WHERE tenant = %(tenant)s AND name = %(name)s"
+)
+_HEAD: Final = (
+    "SELECT tenant, name, genesis, next_seq, hash, total, created_at, updated_at, project,"
+    " metadata::text, archived, strategy::text FROM conversation"
+)
+_COLUMNS: Final = "SELECT seq, body, tokens, total, hash, tokenizer"
+# The sizes are known without reading the bodies, so a page of large ones ends early.
+_PAGE: Final = (
+    f"{_COLUMNS} FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq)"  # noqa: S608
+    f" - octet_length(body) AS before FROM entry WHERE {HERE}"
+    " AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq LIMIT %(limit)s) AS page"
+    f" WHERE before < {limits.PAGE_BYTES_MAX} ORDER BY seq"
+)
+_SEGMENT_COLUMNS: Final = (
+    "SELECT first_seq, last_seq, hash_before, hash, total_before, total, checksum, body"
+    " FROM segment"
+)
+_SEGMENTS: Final = (
+    f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq BETWEEN"  # noqa: S608
+    f" coalesce((SELECT max(first_seq) FROM segment WHERE {HERE}"
+    " AND first_seq <= %(first)s), %(first)s) AND %(last)s"
+    " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
+)
+_SEGMENTS_AT_ONCE: Final = 8
+_INSERT_ENTRIES: Final = (
+    "INSERT INTO entry (tenant, conversation, seq, tokens, total, tokenizer, hash, body)"
+    " SELECT %s, %s, new.* FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[],"
+    " %s::text[], %s::bytea[]) AS new"
+)
+_INSERT_WORDS: Final = (
+    "INSERT INTO search (tenant, conversation, seq, part, at, words)"
+    " SELECT %s, %s, seq, part, at, words::tsvector FROM unnest(%s::bigint[], %s::smallint[],"
+    " %s::bigint[], %s::text[]) AS new (seq, part, at, words)"
+)
+_ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
+_NEWEST_AT_ONCE: Final = 64
+
+WordRow = tuple[int, int, int, str]
+"""An entry's place among those analysed together, the part, its time, and its words."""
+
+
+def here(key: Key, **more: Any) -> Mapping[str, Any]:
+    """The values of `HERE`, and others."""
+    return {"tenant": key.tenant, "name": key.conversation, **more}
+
+
+# -- finding ----------------------------------------------------------------------------------
+
+
+async def find(transaction: Transaction, key: Key, lock: str = "") -> Found | None:
+    """The conversation, or None."""
+    found, _ = await find_with(transaction, key, lock=lock)
+    return found
+
+
+async def find_with(
+    transaction: Transaction, key: Key, *queries: Query, lock: str = ""
+) -> tuple[Found | None, tuple[list[Row], ...]]:
+    """The conversation, or None; and by the same message the rows of queries about it."""
+    own, *others = await transaction.each((f"{_FIND} {lock}", here(key)), *queries)
+    return Found.of(key, own[0]) if own else None, tuple(others)
+
+
+async def must_find(transaction: Transaction, key: Key, lock: str = "") -> Found:
+    """The conversation; `UnknownConversation` if there is none."""
+    found = await find(transaction, key, lock)
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    return found
+
+
+async def head(transaction: Transaction, key: Key) -> Head | None:
+    """Where the conversation stands."""
+    row = await transaction.row(f"{_HEAD} WHERE tenant = %s AND name = %s", key)
+    return rows.head_of(row) if row else None
+
+
+async def conversations(
+    transaction: Transaction, tenant: str, project: str | None, after: str, limit: int
+) -> list[Head]:
+    """A page of the tenant's conversations."""
+    found = await transaction.rows(
+        f"{_HEAD} WHERE tenant = %(tenant)s AND name > %(after)s"
+        f"{'' if project is None else ' AND project = %(project)s'}"
+        " ORDER BY name LIMIT %(limit)s",
+        {"tenant": tenant, "after": after, "project": project, "limit": max(limit, 0)},
+    )
+    return [rows.head_of(row) for row in found]
+
+
+# -- appending --------------------------------------------------------------------------------
+
+
+async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[WordRow]:
+    """The rows of the word index for messages of so many bytes; beside the event loop if large."""
+
+    def analyse() -> list[WordRow]:
+        return [
+            (place, part, microseconds(message.created_at or EPOCH), found)
+            for place, (message, _) in enumerate(messages)
+            for part, found in enumerate(words.parts(tenant, message))
+        ]
+
+    large = sum(size for _, size in messages) > _ANALYSED_INLINE
+    return await asyncio.to_thread(analyse) if large else analyse()
+
+
+async def append(
+    transaction: Transaction,
+    key: Key,
+    drafts: Sequence[Draft],
+    found_words: Sequence[WordRow],
+    expected_seq: int | None,
+    idempotency: Idempotency | None,
+) -> Appended:
+    """Add messages; all that can be refused is refused before the first write."""
+    found = await _open_head(transaction, key, drafts, expected_seq, idempotency)
+    if isinstance(found, Appended):
+        return found
+    entries = rows.next_entries(found.next_seq, found.total, found.hash, drafts)
+    insert_entries(transaction, found, entries, [draft.body for draft in drafts])
+    insert_words(transaction, found, found_words, found.next_seq)
+    last = entries[-1]
+    transaction.later(
+        "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
+        " WHERE tenant = %s AND id = %s",
+        (
+            *(last.seq + 1, last.total, last.hash, microseconds(drafts[-1].time)),
+            *(key.tenant, found.id),
+        ),
+    )
+    if idempotency:
+        transaction.later(
+            "INSERT INTO idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)"
+            " VALUES (%s, %s, %s, %s, %s, %s)",
+            (key.tenant, found.id, *idempotency, found.next_seq, last.seq),
+        )
+    pins = [seq for seq, draft in enumerate(drafts, found.next_seq) if draft.pinned]
+    if pins:
+        transaction.later(
+            "INSERT INTO pin (tenant, conversation, seq) SELECT %s, %s, unnest(%s::bigint[])",
+            (key.tenant, found.id, pins),
+        )
+    return Appended(entries)
+
+
+def insert_entries(
+    transaction: Transaction,
+    found: Found,
+    entries: Sequence[Entry | Record],
+    bodies: Sequence[bytes],
+) -> None:
+    """Write live entries."""
+    columns = (
+        [entry.seq for entry in entries],
+        [entry.tokens for entry in entries],
+        [entry.total for entry in entries],
+        [entry.tokenizer for entry in entries],
+        [entry.hash for entry in entries],
+        list(bodies),
+    )
+    transaction.later(_INSERT_ENTRIES, (found.key.tenant, found.id, *columns))
+
+
+def insert_words(
+    transaction: Transaction, found: Found, found_words: Sequence[WordRow], first_seq: int
+) -> None:
+    """Write rows of the word index, for entries from `first_seq` on."""
+    if found_words:
+        places, part, at, texts = (list(column) for column in zip(*found_words, strict=True))
+        seqs = [first_seq + place for place in places]
+        transaction.later(_INSERT_WORDS, (found.key.tenant, found.id, seqs, part, at, texts))
+
+
+async def _open_head(
+    transaction: Transaction,
+    key: Key,
+    drafts: Sequence[Draft],
+    expected_seq: int | None,
+    idempotency: Idempotency | None,
+) -> Found | Appended:
+    """The conversation's head, locked, and created if need be; or what was stored by this key."""
+    known = (
+        f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {HERE}"  # noqa: S608
+        " AND key = %(key)s",
+        here(key, key=idempotency.key if idempotency else None),
+    )
+    queries = (known,) if idempotency else ()
+    while True:
+        found, seen = await find_with(transaction, key, *queries, lock=CHANGE)
+        if found and idempotency and seen[0]:
+            fingerprint, first, last = seen[0][0]
+            rows.check_repeat(idempotency, fingerprint)
+            return Appended(tuple(await span(transaction, key, first, last)), replayed=True)
+        rows.check_append(key, found.next_seq if found else 0, drafts, expected_seq)
+        found = found or await create(transaction, key, str(microseconds(drafts[0].time)))
+        if found is not None:
+            return found
+
+
+async def create(transaction: Transaction, key: Key, now: str) -> Found | None:
+    """Create the conversation; None if somebody else has just done so. `now` is SQL."""
+    start = genesis(key)
+    row = await transaction.row(
+        "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at)"
+        f" VALUES (%s, %s, %s, %s, {now}, {now}) ON CONFLICT (tenant, name) DO NOTHING"
+        " RETURNING id",
+        (*key, start, start),
+    )
+    return Found(key, row[0], 0, 0, start) if row else None
+
+
+# -- reading ----------------------------------------------------------------------------------
+
+
+async def span(
+    transaction: Transaction, key: Key, first: int, last: int = SEQ_MAX, limit: int | None = None
+) -> list[Entry]:
+    """The entries `first` to `last`, checked: every one there, every hash derived again."""
+    first, last = max(first, 0), min(last, SEQ_MAX)
+    if limit is not None:
+        last = min(last, first + limit - 1)
+    if first > last:
+        return []
+    at = max(first - 1, 0)
+    found, stored, at = await page(transaction, key, at, last)
+    if found is None:
+        return []
+    last = min(last, found.next_seq - 1)
+    while at <= last:
+        _, more, at = await page(transaction, key, at, last)
+        stored += more
+    if first > last:
+        return []
+    return rows.whole_span(found, [item for item in stored if item.seq <= last], first, last)
+
+
+async def page(
+    transaction: Transaction,
+    key: Key,
+    first: int,
+    last: int,
+    *,
+    limit: int = limits.READ_PAGE,
+    tolerant: bool = False,
+) -> tuple[Found | None, list[Record], int]:
+    """The conversation, what is stored of a span, unchecked, and where to go on."""
+    values = here(key, first=first, last=last, limit=limit, segments=_SEGMENTS_AT_ONCE)
+    found, (live_rows, archived_rows) = await find_with(
+        transaction, key, (_PAGE, values), (_SEGMENTS, values)
+    )
+    live = [Record(*row) for row in live_rows]
+    archived = [Segment(*row) for row in archived_rows]
+    end = last
+    size = sum(len(record.body) for record in live)
+    if live and (len(live) == limit or size >= limits.PAGE_BYTES_MAX):
+        end = min(end, live[-1].seq)
+    if len(archived) == _SEGMENTS_AT_ONCE:
+        end = min(end, archived[-1].last_seq)
+    stored = rows.merged(iter(live), archived, first, end, tolerant=tolerant)
+    return found, [item for item in stored if item.seq <= end], end + 1
+
+
+async def at(transaction: Transaction, key: Key, seqs: Sequence[int]) -> list[Entry]:
+    """The entries at these sequence numbers that exist, in order."""
+    asked = sorted({seq for seq in seqs if 0 <= seq <= SEQ_MAX})
+    # With those before them, whose hashes theirs begin with.
+    values = here(key, seqs=sorted({max(seq - step, 0) for seq in asked for step in (0, 1)}))
+    found, (live, archived) = await find_with(
+        transaction,
+        key,
+        (f"{_COLUMNS} FROM entry WHERE {HERE} AND seq = ANY(%(seqs)s)", values),
+        (
+            f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq IN (SELECT (SELECT max(first_seq)"
+            f" FROM segment WHERE {HERE} AND first_seq <= asked.seq)"
+            " FROM unnest(%(seqs)s::bigint[]) AS asked (seq))",
+            values,
+        ),
+    )
+    if found is None:
+        return []
+    stored = {item.seq: item for row in archived for item in rows.unpacked(Segment(*row))}
+    stored |= {row[0]: Record(*row) for row in live}
+    entries: list[Entry] = []
+    for first, last in runs([seq for seq in asked if seq < found.next_seq]):
+        wanted = range(max(first - 1, 0), last + 1)
+        run = [stored[seq] for seq in wanted if seq in stored]
+        entries += rows.whole_span(found, run, first, last)
+    return entries
+
+
+async def tokens_between(transaction: Transaction, key: Key, first: int, last: int) -> int:
+    """By the running totals at both ends."""
+    first, last = max(first, 0), min(last, SEQ_MAX)
+    if first > last:
+        return 0
+    found = await find(transaction, key)
+    if found is None or first >= found.next_seq:
+        return 0
+    until = found.total if last >= found.next_seq - 1 else await _total_at(transaction, key, last)
+    return until - (await _total_at(transaction, key, first - 1) if first else 0)
+
+
+async def _total_at(transaction: Transaction, key: Key, seq: int) -> int:
+    return (await _at(transaction, key, seq)).total
+
+
+async def hash_at(transaction: Transaction, key: Key, seq: int) -> str:
+    """The chain's value at `seq`; -1 is before the first entry."""
+    return genesis(key) if seq < 0 else (await _at(transaction, key, seq)).hash
+
+
+async def _at(transaction: Transaction, key: Key, seq: int) -> Record:
+    _, stored, _ = await page(transaction, key, seq, seq)
+    if not stored:
+        raise StoreCorrupt(f"{key.conversation}: entry {seq} is missing", seq=seq)
+    return stored[0]
+
+
+async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[Entry]:
+    """Walk back from the end until the next entry would not fit."""
+    fitting: list[Record] = []
+    before, end = genesis(key), SEQ_MAX
+    while end >= 0:
+        found, some = await _backwards(transaction, key, end)
+        if found is None or not some:
+            break
+        for item in some:
+            if not rows.fits(found, item, tokens_max):
+                before, end = item.hash, 0
+                break
+            fitting.append(item)
+        end = some[-1].seq - 1 if end else -1
+    if not fitting or found is None:
+        return []
+    fitting.reverse()
+    rows.check_newest(found, fitting)
+    return proof.entries(fitting, before)
+
+
+async def _backwards(
+    transaction: Transaction, key: Key, end: int
+) -> tuple[Found | None, list[Record]]:
+    """Some records up to `end` or the log's end, the newest first, without a hole."""
+    found, (live,) = await find_with(
+        transaction,
+        key,
+        (
+            f"{_COLUMNS} FROM entry WHERE {HERE} AND seq <= %(end)s"
+            " ORDER BY seq DESC LIMIT %(limit)s",
+            here(key, end=end, limit=_NEWEST_AT_ONCE),
+        ),
+    )
+    end = min(end, found.next_seq - 1) if found else -1
+    some = [Record(*row) for row in live if row[0] <= end]
+    if end >= 0 and (not some or some[0].seq != end):  # it is archived
+        first = max(end - limits.SEGMENT_ENTRIES_MAX, 0)
+        _, archived, _ = await page(transaction, key, first, end)
+        some = archived[::-1]
+    return found, [item for place, item in enumerate(some) if item.seq == end - place]
+
+
+async def dated(
+    transaction: Transaction,
+    key: Key,
+    since: datetime,
+    until: datetime,
+    limit: int,
+    first_seq: int,
+) -> list[Entry]:
+    """The entries said in [since, until)."""
+    said = await transaction.rows(
+        f"SELECT seq FROM search WHERE {HERE} AND at >= %(since)s AND at < %(until)s"  # noqa: S608
+        " AND seq >= %(first)s AND part = 0 ORDER BY seq LIMIT %(limit)s",
+        here(
+            key,
+            since=microseconds(since),
+            until=microseconds(until),
+            first=min(max(first_seq, 0), SEQ_MAX),
+            limit=max(limit, 0),
+        ),
+    )
+    return await at(transaction, key, [seq for (seq,) in said]) if said else []
