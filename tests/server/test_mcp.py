@@ -309,6 +309,7 @@ async def test_a_digest_leads_back_to_every_message_it_covers(agent, memory):
         )
         texts += [m["text"] for m in page["messages"]]
         seqs += [m["seq"] for m in page["messages"]]
+        assert seqs == sorted(set(seqs))
         first = page.get("next_seq")
     covered = await memory.expand("long", digest.version)
     assert seqs == [entry.seq for entry in covered]
@@ -355,6 +356,16 @@ async def test_state_gives_each_fact_with_its_messages(agent, memory):
     assert len(values) == whole["total"]
 
 
+async def test_state_leaves_out_what_was_replaced(agent, memory):
+    await memory.append("c", Message.user("x"))
+    for seat in ("aisle", "window"):
+        await memory.remember("c", {"user_preferences": {"seat": seat}, "entities": ["Ana"]})
+    known = await agent("state", conversation="c")
+    facts = [(fact["field"], fact.get("name", ""), fact["value"]) for fact in known["facts"]]
+    assert facts == [("user_preferences", "seat", "window"), ("entities", "", "Ana")]
+    assert "user preferences seat: window" in await agent.text("state", conversation="c")
+
+
 async def test_conversations_are_listed_page_by_page(agent, memory):
     names = sorted(f"talk {i:02}" for i in range(7))
     for name in names:
@@ -384,9 +395,10 @@ async def _all_of(agent, conversation, **asked):
         )
         for message in page["messages"]:
             texts[message["seq"]] = texts.get(message["seq"], "") + message["text"]
-        last = page["messages"][-1]
+        last, before = page["messages"][-1], (first, offset)
         offset = last.get("next_offset", 0)
         first = last["seq"] if offset else page.get("next_seq")
+        assert first is None or (first, offset) > before
     return [texts[seq] for seq in sorted(texts)]
 
 
@@ -394,6 +406,8 @@ async def test_paging_reaches_every_character_of_every_message(agent, memory):
     texts = ["short", "漢字" * 3_000, "", "a b\n" * 4_000, "x" * 9_999, "end"]
     await memory.append("c", [Message.user(text) for text in texts])
     assert await _all_of(agent, "c", tokens=500, limit=2) == texts
+    await memory.append("short", [Message.user(str(i)) for i in range(11)])
+    assert await _all_of(agent, "short", limit=4) == [str(i) for i in range(11)]
 
 
 async def test_a_page_begins_with_what_was_cut_and_goes_on_behind_it(agent, memory):
@@ -439,6 +453,7 @@ async def test_a_date_is_read_to_its_end_in_all_conversations(agent, memory, mon
             name, first = places[0]["conversation"], places[0]["seq"]
             more = await agent("by_date", date="today", conversation=name, first_seq=first, limit=5)
             found.setdefault(name, []).extend(m["text"] for m in more["messages"])
+            assert more["messages"][0]["seq"] == first
             places = [*more["more"], *places[1:]]
         after = page.get("next_after", "")
         if not after:
@@ -733,6 +748,7 @@ async def test_the_list_of_resources_has_pages(agent, memory, monkeypatch):
     while True:
         page = await agent.client.list_resources(cursor=cursor)
         seen += [resource.name for resource in page.resources]
+        assert len(seen) == len(set(seen))
         cursor = page.next_cursor
         if cursor is None:
             break
@@ -890,9 +906,11 @@ def test_standard_output_is_the_protocols_alone_and_the_end_is_clean(tmp_path, e
             server.stdin.close()
         else:
             server.send_signal(end)  # the input stays open
-        rest = server.stdout.read()
-        assert server.wait(30) == 0
-        complaints = server.stderr.read()
+        try:
+            assert server.wait(60) == 0
+        finally:
+            server.kill()
+        rest, complaints = server.stdout.read(), server.stderr.read()
     answers = [json.loads(line) for line in [*lines, *rest.splitlines()]]
     assert [answer["id"] for answer in answers] == [1, 2, 2, 2]
     assert all(answer["jsonrpc"] == "2.0" and "result" in answer for answer in answers)

@@ -22,7 +22,7 @@ from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy.blocks import Blocks, spelled
 from firnline.server.proxy.identity import fingerprint
 from firnline.server.proxy.shape import ANTHROPIC, marks, unmarked
-from firnline.server.proxy.translating import chat_messages, translated
+from firnline.server.proxy.translating import TRANSLATED, chat_messages, translated
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.claude import complaint
 from firnline.testing.order import openai_problems
@@ -223,7 +223,7 @@ def test_a_request_is_translated():
         "stream": True,
         "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
     }
-    found = translated(body, load_anthropic(body), "max_tokens")
+    found = TRANSLATED.finish(translated(body, "max_tokens"))
     assert found["messages"] == [{"role": "system", "content": "Be kind."}, said("hi")]
     assert [tool["function"]["name"] for tool in found["tools"]] == ["weather", "clock"]
     assert found["tools"][0]["function"]["parameters"] == TOOLS[0]["input_schema"]
@@ -237,10 +237,10 @@ def test_a_request_is_translated():
         ({"type": "none"}, "none"),
         ({"type": "tool", "name": "f"}, {"type": "function", "function": {"name": "f"}}),
     ):
-        assert translated({**body, "tool_choice": choice}, [], "x")["tool_choice"] == wanted
+        assert translated({**body, "tool_choice": choice}, "x")["tool_choice"] == wanted
     for wrong in ([{"type": "web_search_20250305", "name": "web_search"}], {"name": "f"}, [3]):
         with pytest.raises(InputError):
-            translated({**body, "tools": wrong}, [], "x")
+            translated({**body, "tools": wrong}, "x")
 
 
 def test_pictures_that_tools_return_follow_behind_the_results():
@@ -776,6 +776,26 @@ def test_of_an_answer_that_breaks_off_what_the_client_saw_is_stored(model, way):
         ask(client(server.url), [said("a story"), told, said("and then?")])
         assert len(entries(server)) == 4
         assert len(heads(server)) == 1
+
+
+def test_a_question_whose_answer_broke_off_is_asked_again(model, way):
+    """What there was of the answer stays in the log, but is not the beginning of the next one."""
+    with behind(way, model) as server:
+        model.say("Once upon a time there was a king.")
+        model.fail("cut")
+        with pytest.raises((anthropic.APIStatusError, httpx2.TransportError)):
+            ask(client(server.url, max_retries=0), [said("a story")], stream=True)
+        drained(server)
+        (conversation,) = heads(server)
+        history = [said("a story")]
+        more = {"extra_headers": {"x-stainless-retry-count": "1"}}
+        answer = ask(client(server.url), history, stream=True, **more)
+        assert text_of(answer) == "Once upon a time there was a king."
+        assert [message["role"] for message in model.requests[-1]["messages"]] == ["user"]
+        roles = [message.role for message in entries(server, conversation)]
+        assert roles == ["user", "assistant", "assistant"]
+        ask(client(server.url), [*history, answer.to_param(), said("and then?")])
+        assert len(entries(server)) == 5
 
 
 @pytest.mark.promise("durable")

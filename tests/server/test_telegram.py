@@ -290,11 +290,13 @@ async def test_the_secret_is_checked_before_the_body_is_read(house):
     reader, writer = await asyncio.open_connection(host, int(port))
     path = house.url.split(f":{port}")[1]
     head = f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-length: 100000\r\n\r\n{{"
-    writer.write(head.encode())
-    async with asyncio.timeout(PATIENCE):
-        assert b" 401 " in await reader.readline()
-    writer.close()
-    await writer.wait_closed()
+    try:
+        writer.write(head.encode())
+        async with asyncio.timeout(PATIENCE):
+            assert b" 401 " in await reader.readline()
+    finally:
+        writer.close()
+        await writer.wait_closed()
 
 
 async def test_what_is_not_an_update_is_not_repeated_for_ever_but_counted(house, telegram):

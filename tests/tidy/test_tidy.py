@@ -17,6 +17,7 @@ LONGER = {  # module: why it may be longer
     "protocols.py": (580, "the contracts are prose"),
     "store/ram.py": (660, "every promise of the protocol, to be read beside it"),
     "store/sqlite/store.py": (570, "every method of the protocol, a few lines each"),
+    "store/postgres/store.py": (520, "the same methods, over transactions"),
     "transfer.py": (500, "a format and its reader, best read together"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
@@ -35,6 +36,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
     "server.observing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
     "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),
+    "store": ("firnline.store.postgres", "needs psycopg; the default store does not"),
 }
 
 LAYERS = [

@@ -49,6 +49,7 @@ _INDEX: Final = f"""<!doctype html>
 <link rel="icon" href="/favicon.svg" type="image/svg+xml">
 <link rel="stylesheet" href="/page/page.css">
 <link rel="stylesheet" href="/page/panels.css">
+<link rel="stylesheet" href="/page/boards.css">
 <script type="importmap">{_MAP}</script>
 <script type="module" src="/page/app.js"></script>
 </head>

@@ -6,6 +6,7 @@ import asyncio
 from collections import OrderedDict
 from contextlib import suppress
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 from firnline.memory import Memory
 from firnline.options import MemoryOptions
@@ -24,6 +25,7 @@ class Tenants:
         self.store, self.model = store, model
         self._options = options
         self._open: OrderedDict[str, Memory] = OrderedDict()
+        self._let_go: WeakSet[Memory] = WeakSet()
         self._everybody: Memory | None = None
         self._working: asyncio.Task[int] | None = None
 
@@ -41,7 +43,8 @@ class Tenants:
             with suppress(asyncio.CancelledError):
                 await self._working
         try:
-            for memory in [*self._open.values(), *filter(None, [self._everybody])]:
+            everybody = filter(None, [self._everybody])
+            for memory in [*self._open.values(), *self._let_go, *everybody]:
                 await memory.close()
         finally:
             self._open.clear()
@@ -52,14 +55,16 @@ class Tenants:
     async def memory(self, tenant: str) -> Memory:
         """The tenant's memory."""
         found = self._open.get(tenant)
-        if found is None:
-            found = self._open[tenant] = self._new(tenant)
-            await found.start()
-        self._open.move_to_end(tenant)
-        if len(self._open) > REMEMBERED:
+        if found is not None:
+            self._open.move_to_end(tenant)
+            return found
+        found = self._open[tenant] = self._new(tenant)
+        while len(self._open) > REMEMBERED:
             # One that is in use goes on working: what it lets go of, it takes up again.
             _, quiet = self._open.popitem(last=False)
+            self._let_go.add(quiet)
             await quiet.close()
+        await found.start()
         return found
 
     def _new(self, tenant: str) -> Memory:

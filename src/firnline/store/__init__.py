@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from firnline.errors import BadURL
+from firnline.errors import BadURL, StoreError
 from firnline.message import utc_now
 from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
 
 __all__ = ["RamStore", "SqliteStore", "missing_file", "open_store"]
+
+_KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE or memory:"
 
 _OPTIONS = {"mode": ("rw", "ro"), "durability": ("full", "process")}
 
@@ -21,6 +23,8 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
 
     - ``sqlite:///notes.db`` (relative) or ``sqlite:////var/lib/notes.db`` (absolute). Behind a
       ``?``: ``mode=ro`` reads only, ``durability=process`` survives a crash but not a power cut.
+    - ``postgresql://user:password@host/database``, for many servers and workers on one database;
+      needs the extra ``firnline[postgres]``. Behind a ``?``: what libpq knows, such as ``sslmode``.
     - ``memory:`` keeps everything in memory.
     """
     if url in ("memory:", "memory://"):
@@ -28,9 +32,11 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise BadURL(f"{url!r}: use sqlite:///FILE or memory:") from error
+        raise BadURL(f"{url!r}: {_KNOWN}") from error
+    if parts.scheme in ("postgresql", "postgres"):
+        return _postgres(url, clock)
     if parts.scheme != "sqlite":
-        raise BadURL(f"{url!r}: use sqlite:///FILE or memory:")
+        raise BadURL(f"{url!r}: {_KNOWN}")
     if parts.fragment:
         raise BadURL(f"{url!r}: write a # in a file's name as %23, sqlite:///notes%231.db")
     path = unquote(parts.path)[1:]
@@ -46,6 +52,16 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
         full_sync=options.get("durability") != "process",
         clock=clock,
     )
+
+
+def _postgres(url: str, clock: Clock) -> Store:
+    try:
+        from firnline.store.postgres import PostgresStore  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        raise StoreError('PostgreSQL needs an extra: pip install "firnline[postgres]"') from error
+    return PostgresStore(url, clock=clock)
 
 
 def missing_file(url: str) -> Path | None:

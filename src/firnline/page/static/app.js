@@ -129,7 +129,7 @@ function App() {
     <a class="skip" href="#main">Skip to the content</a>
     <header class="top">
       <button class="quiet icon menu" aria-label="Conversations" aria-expanded=${open} onClick=${() => setOpen(!open)}>☰</button>
-      <a class="brand" href="#/"><img src="/favicon.svg" alt="" width="24" height="24" /> Firnline</a>
+      <a class="brand" href="#/"><img src="/favicon.svg" alt="" width="24" height="24" /> <span class="word">Firnline</span></a>
       <nav aria-label="Views">
         <a href="#/" aria-current=${here.view === '' ? 'page' : null}>Dashboard</a>
         <a href="#/search" aria-current=${here.view === 'search' ? 'page' : null}>Search</a>

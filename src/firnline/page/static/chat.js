@@ -1,7 +1,7 @@
 // The chat: every message ever, answers as they come, and branches instead of lost versions.
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { at, del, events, get, post, put } from './api.js';
+import { at, del, events, get, patch, post, put } from './api.js';
 import { ago, html, Name, number, plural, say, when } from './ui.js';
 import { link } from './app.js';
 import { markdown } from './markdown.js';
@@ -28,22 +28,28 @@ function Calls({ calls }) {
     <pre>${call.function?.arguments ?? JSON.stringify(call, null, 1)}</pre></details>`);
 }
 
+/** Markdown, made safe; drawn anew only when the text is another one. */
+function Text({ of }) {
+  const safe = useMemo(() => ({ __html: markdown(of) }), [of]);
+  return html`<div class="text" dir="auto" dangerouslySetInnerHTML=${safe} />`;
+}
+
 function Body({ message }) {
   const text = textOf(message);
   if (message.role === 'tool') {
     return html`<details class="call"><summary>tool result · ${plural(text.length, 'character')}</summary><pre>${text}</pre></details>`;
   }
-  return html`<div class="text" dir="auto" dangerouslySetInnerHTML=${{ __html: markdown(text) }} />`;
+  return html`<${Text} of=${text} />`;
 }
 
-function Message({ entry, pinned, onEdit, onAgain, onPin }) {
+function Message({ entry, found, pinned, onEdit, onAgain, onPin }) {
   const { message, metadata, seq } = entry;
   const broken = metadata?.interrupted;
-  return html`<li class=${`message ${message.role}`} data-seq=${seq}>
+  return html`<li class=${`message ${message.role} ${found ? 'found' : ''}`} data-seq=${seq}>
     <div class="who"><b><${Name}>${message.name || message.role}<//></b>
-      <span class="meta" title=${`${when(entry.created_at)}, ${entry.hash}`}>#${seq} · ${number(entry.tokens)} tokens · ${ago(entry.created_at)}${entry.archived ? ' · archived' : ''}</span>
+      <span class="meta" title=${`${when(entry.created_at)}, ${entry.hash}`}>#${seq} · <span class="only-wide">${number(entry.tokens)} tokens · </span>${ago(entry.created_at)}${entry.archived ? ' · archived' : ''}</span>
       ${pinned && html`<span class="badge warm">pinned</span>`}
-      ${broken && html`<span class="badge bad" title=${broken}>interrupted</span>`}
+      ${broken && html`<span class="badge bad" title=${String(broken)}>interrupted</span>`}
       <span class="does">
         ${message.role === 'user' && html`<button class="quiet small" onClick=${() => onEdit(entry)}>Edit</button>`}
         ${message.role === 'assistant' && !message.tool_calls && html`<button class="quiet small" onClick=${() => onAgain(entry)}>Again</button>`}
@@ -56,19 +62,36 @@ function Message({ entry, pinned, onEdit, onAgain, onPin }) {
   </li>`;
 }
 
+const QUEUED = 'firnline.say'; // what is to be said in the branch that is opened next
+
 // -- branches ---------------------------------------------------------------------------------
 
-/** The conversation this one branched from, and those that branched from it or beside it. */
+/** What a conversation is a branch of, if its metadata says so. */
+const originOf = (one) => (typeof one?.metadata?.branch?.of === 'string' ? one.metadata.branch : null);
+
+/** The conversation that a branch began with, and all its branches, wherever they part. */
+export function familyOf(name, head, known) {
+  const by = new Map(known.map((one) => [one.conversation, one]));
+  if (head) by.set(name, head);
+  const rootOf = (one) => {
+    const passed = new Set();
+    while (by.has(one) && originOf(by.get(one)) && !passed.has(one)) { passed.add(one); one = originOf(by.get(one)).of; }
+    return one;
+  };
+  const root = rootOf(name);
+  const branches = [...by.values()].filter((one) => originOf(one) && rootOf(one.conversation) === root);
+  return { root, branches: branches.sort((a, b) => (a.created_at < b.created_at ? -1 : 1)) };
+}
+
+const branchLabel = (n, at) => (at >= 0 ? `branch ${n}, after #${at}` : `branch ${n}, from the start`);
+
 function Branches({ name, head, list }) {
-  const known = list.value || [];
-  const origin = head?.metadata?.branch;
-  const family = origin?.of || name;
-  const others = known.filter((one) => one.metadata?.branch?.of === family);
-  if (!origin && !others.length) return null;
-  const all = [family, ...others.map((one) => one.conversation)];
-  return html`<label class="branches">Versions
+  const { root, branches } = familyOf(name, head, list.value || []);
+  if (!branches.length) return null;
+  const options = [root, ...branches.map((one) => one.conversation)];
+  return html`<label class="branches"><span>Version</span>
     <select value=${name} onChange=${(e) => { location.hash = link(e.target.value); }}>
-      ${all.map((one, n) => html`<option key=${one} value=${one}>${n === 0 ? 'original' : `branch ${n}, from #${others[n - 1].metadata.branch.at}`}</option>`)}
+      ${options.map((one, n) => html`<option key=${one} value=${one}>${n === 0 ? 'original' : branchLabel(n, Number(originOf(branches[n - 1]).at))}</option>`)}
     </select></label>`;
 }
 
@@ -77,76 +100,120 @@ const branchName = (name) => {
   return `${name.replace(/--[0-9a-f]{8}$/, '')}--${random}`;
 };
 
-/** Go on from before the entry `seq`, in a conversation of its own. */
-async function branchBefore(name, seq) {
+/** Go on from before the entry `seq`, in a conversation of its own; what is said there comes next. */
+async function branchBefore(name, head, seq, text) {
   const made = branchName(name);
   if (seq > 0) await post(at(name, '/branch'), { name: made, seq: seq - 1 });
+  // With nothing in common there is nothing to copy: it is told what it is a branch of when it exists.
+  const { name: strategy, parameters, own } = head.strategy;
+  const about = { project: head.project, metadata: { ...head.metadata, branch: { of: name, at: -1 } }, strategy: own ? { name: strategy, parameters } : null };
+  sessionStorage.setItem(QUEUED, JSON.stringify({ name: made, text, about: seq > 0 ? null : about }));
   return made;
 }
 
 // -- the chat ---------------------------------------------------------------------------------
 
-const QUEUED = 'firnline.say'; // what is to be said in the branch that is opened next
+const entriesOf = (name) => get(at(name)).then((head) => head.entries, (error) => (error.status === 404 ? 0 : null));
+
+/** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the entry it has become. */
+function useAnswer(name, count, setCount, changed) {
+  const [answer, setAnswer] = useState(null);
+  const going = useRef(null);
+  const send = async (text) => {
+    const gone = new AbortController();
+    const before = count;
+    going.current = { gone, halted: false };
+    let got = '';
+    let last;
+    setAnswer({ question: text, text: '' });
+    try {
+      const options = { body: { message: text, stream: true }, signal: gone.signal, extra: { 'idempotency-key': crypto.randomUUID() } };
+      for await (const [kind, data] of events('POST', at(name, '/turns'), options)) {
+        if (kind === 'delta') { got += data.text; setAnswer({ question: text, text: got }); }
+        if (kind === 'turn') { got = data.text; last = data.answer.seq; }
+        if (kind === 'error') throw new Error(data.detail || 'The answer broke off.');
+      }
+      if (last === undefined) throw new Error('The answer broke off.');
+      setAnswer({ question: text, text: got, last });
+      setCount(last + 1);
+    } catch (error) {
+      if (gone.signal.aborted && !going.current.halted) return; // the reader has gone elsewhere
+      const entries = await entriesOf(name);
+      const stored = entries !== null && entries > before;
+      if (stored) setCount(entries);
+      if (going.current.halted) say('Stopped. The answer is kept as far as it came.');
+      const trouble = going.current.halted ? null : error;
+      setAnswer({ question: text, text: got, error: trouble, stored, last: stored ? entries - 1 : undefined });
+    }
+    going.current = null;
+    changed();
+  };
+  const halt = async () => {
+    const now = going.current;
+    if (!now || now.halted) return;
+    now.halted = true;
+    await post(at(name, '/turns/stop')).catch((error) => say(error.message, true));
+    now.gone.abort();
+  };
+  /** What is in the list now need not be shown below it as well. */
+  const shown = (seq) => {
+    if (answer && seq >= answer.last && !(answer.error && !answer.question)) setAnswer(answer.error ? { error: answer.error, stored: true, last: answer.last } : null);
+  };
+  useEffect(() => () => going.current?.gone.abort(), [name]);
+  return { answer, send, halt, shown, busy: Boolean(answer && !answer.error && answer.last === undefined && going.current) };
+}
 
 export function Chat({ name, head, seen, changed, list, openPanel }) {
   const [count, setCount] = useState(head ? head.entries : 0);
-  const [version, setVersion] = useState(0);
-  const [answer, setAnswer] = useState(null); // { question, text, error }
   const [typed, setTyped] = useState('');
   const [jump, setJump] = useState(null);
   const [editing, setEditing] = useState(null);
   const pinned = useMemo(() => new Set(head?.pinned || []), [head]);
-  const stop = useRef(null);
   const input = useRef(null);
-  useEffect(() => { setCount(head ? head.entries : 0); }, [head?.entries, head?.hash]);
+  const { answer, send, halt, shown, busy } = useAnswer(name, count, setCount, changed);
+  useEffect(() => { if (!busy) setCount((before) => Math.max(before, head ? head.entries : 0)); }, [head?.entries, head?.hash, busy]);
+  useEffect(() => { if (answer?.error && !answer.stored && !typed) setTyped(answer.question); }, [answer?.error]);
 
-  const load = useCallback((first, last) => get(at(name, '/messages'), { first_seq: first, last_seq: last, limit: last - first + 1 }).then((page) => page.data), [name]);
-
-  const sendText = useCallback(async (text) => {
-    const gone = new AbortController();
-    stop.current = gone;
-    setAnswer({ question: text, text: '' });
-    let got = '';
-    try {
-      for await (const [kind, data] of events('POST', at(name, '/turns'), { body: { message: text, stream: true }, signal: gone.signal, extra: { 'idempotency-key': crypto.randomUUID() } })) {
-        if (kind === 'delta') { got += data.text; setAnswer({ question: text, text: got }); }
-        if (kind === 'turn') setCount(data.answer.seq + 1);
-        if (kind === 'error') throw new Error(data.detail || 'the answer broke off');
-      }
-      setAnswer(null);
-    } catch (error) {
-      if (gone.signal.aborted) { say('Stopped. The answer is stored as far as it came.'); setAnswer(null); } else setAnswer({ question: text, text: got, error });
-    }
-    stop.current = null;
-    setVersion((n) => n + 1);
-    changed();
-  }, [name, changed]);
+  const load = useCallback(async (first, last) => {
+    const found = [];
+    let cursor;
+    do { // a page ends early where messages are large
+      const page = await get(at(name, '/messages'), { first_seq: first, last_seq: last, limit: last - first + 1, cursor });
+      found.push(...page.data);
+      cursor = page.next_cursor;
+    } while (cursor);
+    return found;
+  }, [name]);
 
   useEffect(() => {
     const waiting = JSON.parse(sessionStorage.getItem(QUEUED) || 'null');
-    if (waiting?.name === name) { sessionStorage.removeItem(QUEUED); sendText(waiting.text); }
-    return () => stop.current?.abort();
+    if (waiting?.name !== name) return;
+    sessionStorage.removeItem(QUEUED);
+    send(waiting.text)
+      .then(() => waiting.about && patch(at(name), waiting.about).then(changed))
+      .catch((error) => say(error.message, true));
   }, [name]);
 
   const submit = (event) => {
     event?.preventDefault();
     const text = typed.trim();
-    if (!text || (answer && !answer.error)) return;
+    if (!text || busy) return;
     setTyped('');
-    sendText(text);
+    send(text);
   };
   const inBranch = async (seq, text) => {
     try {
-      const made = await branchBefore(name, seq);
-      sessionStorage.setItem(QUEUED, JSON.stringify({ name: made, text }));
+      const made = await branchBefore(name, head, seq, text);
       list.again();
       location.hash = link(made);
     } catch (error) { say(error.message, true); }
   };
   const again = async (entry) => {
-    const before = await get(at(name, '/messages'), { first_seq: Math.max(entry.seq - 50, 0), last_seq: entry.seq, order: 'desc', limit: 51 });
-    const question = before.data.find((one) => one.message.role === 'user');
-    if (question) inBranch(question.seq, textOf(question.message)); else say('There is no question before this answer.', true);
+    try {
+      const before = await get(at(name, '/messages'), { first_seq: Math.max(entry.seq - 50, 0), last_seq: entry.seq, order: 'desc', limit: 51 });
+      const question = before.data.find((one) => one.message.role === 'user');
+      if (question) inBranch(question.seq, textOf(question.message)); else say('There is no question before this answer.', true);
+    } catch (error) { say(error.message, true); }
   };
   const pin = async (entry, on) => {
     const path = at(name, `/pins/${entry.seq}`);
@@ -169,16 +236,15 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
   };
   const keys = (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event);
-    if (event.key === 'Escape' && stop.current) stop.current.abort();
+    if (event.key === 'Escape') halt();
   };
-  const draw = (entry) => html`<${Message} key=${entry.seq} entry=${entry} pinned=${pinned.has(entry.seq)} onEdit=${setEditing} onAgain=${again} onPin=${pin} />`;
-  const busy = answer && !answer.error;
-  const end = html`<div class="ending">
-    ${answer && html`<ol class="block">
-      <li class="message user"><div class="who"><b>user</b></div><div class="text" dir="auto" dangerouslySetInnerHTML=${{ __html: markdown(answer.question) }} /></li>
-      <li class="message assistant" aria-busy=${busy}><div class="who"><b>assistant</b> ${busy && html`<span class="meta">is answering …</span>`}</div>
-        <div class="text" dir="auto" dangerouslySetInnerHTML=${{ __html: markdown(answer.text || (busy ? '…' : '')) }} />
-        ${answer.error && html`<p class="trouble" role="alert">${answer.error.message} Your message is stored.</p>`}</li></ol>`}
+  const draw = (entry, found) => html`<${Message} key=${entry.seq} entry=${entry} found=${found} pinned=${pinned.has(entry.seq)} onEdit=${setEditing} onAgain=${again} onPin=${pin} />`;
+  const end = html`<div class="ending" aria-live="polite">
+    ${answer?.question && html`<ol class="block">
+      <li class="message user"><div class="who"><b>user</b></div><${Text} of=${answer.question} /></li>
+      ${(busy || answer.text) && html`<li class="message assistant" aria-busy=${busy}><div class="who"><b>assistant</b> ${busy && html`<span class="meta">is answering …</span>`}</div>
+        <${Text} of=${answer.text || '…'} /></li>`}</ol>`}
+    ${answer?.error && html`<p class="trouble" role="alert">${answer.error.message} ${answer.stored ? 'Your message is stored; ask again whenever you like.' : 'Your message was not stored: it is below, to be sent again.'}</p>`}
     ${!count && !answer && html`<div class="empty"><h3>Nothing said yet</h3>
       <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes what was said.</p></div>`}
   </div>`;
@@ -186,14 +252,14 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     <div class="chat-top">
       <h1 title=${name}><${Name}>${name}<//></h1>
       <${Branches} name=${name} head=${head} list=${list} />
-      <form class="jump" onSubmit=${goTo} role="search"><input name="when" aria-label="Go to a date or a number" placeholder="Go to: yesterday, 2026-03-02, #12" /></form>
+      <form class="jump" onSubmit=${goTo} role="search"><input name="when" aria-label="Go to a date or a number" placeholder="Go to: yesterday, #12" /></form>
       <button class="quiet small only-narrow" onClick=${openPanel}>Memory</button>
     </div>
-    <${Scroller} key=${name} count=${count} load=${load} item=${draw} seen=${jump && (!seen || jump.at > seen.at) ? jump : seen} end=${end} version=${version} label="Messages" />
+    <${Scroller} key=${name} count=${count} load=${load} item=${draw} seen=${jump && (!seen || jump.at > seen.at) ? jump : seen} end=${end} follow=${busy} onShown=${shown} label="Messages" />
     <form class="composer" onSubmit=${submit}>
       <textarea ref=${input} rows="2" aria-label="Your message" placeholder="Say something. Enter sends, Shift+Enter makes a new line." value=${typed}
         onInput=${(e) => setTyped(e.target.value)} onKeyDown=${keys} />
-      ${busy ? html`<button type="button" onClick=${() => stop.current?.abort()}>Stop</button>` : html`<button class="strong" disabled=${!typed.trim()}>Send</button>`}
+      ${busy ? html`<button type="button" onClick=${halt}>Stop</button>` : html`<button class="strong" disabled=${!typed.trim()}>Send</button>`}
     </form>
     ${editing && html`<${Edit} entry=${editing} close=${() => setEditing(null)} onDone=${(text) => { setEditing(null); inBranch(editing.seq, text); }} />`}
   </section>`;

@@ -31,15 +31,28 @@ async function load(name, signal) {
   }
 }
 
+/** Others write to it, too: through the proxy, in another tab. Look now and then. */
+function useNews(name, about, changed) {
+  const hash = about.value?.hash;
+  useEffect(() => {
+    const look = async () => {
+      if (document.hidden || hash === undefined) return;
+      const now = await get(at(name)).catch(() => null); // when it is asked for, it says what is wrong
+      if (now && now.hash !== hash) changed();
+    };
+    const timer = setInterval(look, 5000);
+    return () => clearInterval(timer);
+  }, [name, hash]);
+}
+
 export function Conversation({ name, tab, params, list }) {
   const about = useLoaded((signal) => load(name, signal), [name]);
-  const [seen, setSeen] = useState(null); // the entry that a panel points at
+  const asked = params.get('seq');
+  const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: Date.now() }); // the entry that is pointed at
   const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat
   const changed = useCallback(() => { about.again(); list.again(); }, []);
-  useEffect(() => {
-    const seq = params.get('seq');
-    setSeen(seq === null ? null : { seq: Number(seq), at: Date.now() });
-  }, [params.get('seq')]);
+  useEffect(() => { if (asked !== null) setSeen({ seq: Number(asked), at: Date.now() }); }, [asked]);
+  useNews(name, about, changed);
   const show = useCallback((seq) => { setSeen({ seq, at: Date.now() }); setWide(false); }, []);
   const current = TABS.find(([id]) => id === tab) || TABS[0];
   const Panel = current[2];

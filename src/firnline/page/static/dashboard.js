@@ -1,2 +1,223 @@
-import { html } from './ui.js';
-export const Dashboard = () => html`<div class="page"><h1>Dashboard</h1></div>`;
+// The dashboard: projects, what the server is doing, and what memory saves.
+
+import { useEffect, useState } from 'preact/hooks';
+import { at, get, key, patch, post, put, segment } from './api.js';
+import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, say, useLoaded, when } from './ui.js';
+import { link } from './app.js';
+import { Costs } from './costs.js';
+
+const AGAIN = 15_000;
+
+/** Ask again now and then, as long as somebody looks. */
+function useFresh(...loaded) {
+  useEffect(() => {
+    const timer = setInterval(() => { if (!document.hidden) loaded.forEach((one) => one.again()); }, AGAIN);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+// -- how to begin -----------------------------------------------------------------------------
+
+function Begin() {
+  const bearer = key.get() ? ' \\\n  -H "Authorization: Bearer YOUR_KEY"' : '';
+  const client = `from openai import OpenAI\n\nclient = OpenAI(base_url="${location.origin}/v1", api_key="${key.get() ? 'YOUR_KEY' : 'none'}")`;
+  const curl = `curl ${location.origin}/api/v1/conversations/first/turns${bearer} \\\n  -H "Content-Type: application/json" \\\n  -d '{"message": "We land in Lisbon on 3 March."}'`;
+  return html`<section class="card begin" aria-label="How to begin">
+    <h2>Nothing is remembered yet. Three ways to begin</h2>
+    <ol>
+      <li><h3>Talk here</h3><p>Press <kbd>+</kbd> beside the list, or the key <kbd>n</kbd>, and say something. It is kept word for word, and you see what memory makes of it.</p></li>
+      <li><h3>Point an OpenAI client at it</h3><p>Change one address, and its conversations have no end.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
+      <li><h3>Ask over HTTP</h3><p>Whatever language you use. The first message makes the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
+    </ol>
+    <p class="meta">Agents: MCP is at <code>${location.origin}/mcp</code>. A chat you already have: open a conversation, then <b>Manage</b>, to import it.</p>
+  </section>`;
+}
+
+// -- projects ---------------------------------------------------------------------------------
+
+const STATUSES = ['active', 'paused', 'waiting', 'done'];
+const KINDS = { active: 'good', done: '', paused: 'warm', waiting: 'warm' };
+
+function ProjectForm({ project, onDone, onClose }) {
+  const save = async (form) => {
+    const told = Object.fromEntries(['status', 'schedule', 'task'].map((name) => [name, form.get(name).trim()]));
+    const name = project ? project.name : form.get('name').trim();
+    await put(`/projects/${segment(name)}`, { ...told, metadata: project?.metadata || {} });
+    say(project ? 'Saved.' : 'There is a new project.');
+    onDone();
+  };
+  return html`<${FormDialog} title=${project ? `Project ${project.name}` : 'A new project'} button="Save" onDone=${save} onClose=${onClose}>
+    ${!project && html`<label>Name <input name="name" required maxlength="200" autocomplete="off" /></label>`}
+    <label>Status <input name="status" required list="statuses" defaultValue=${project?.status ?? 'active'} autocomplete="off" /></label>
+    <datalist id="statuses">${STATUSES.map((one) => html`<option key=${one} value=${one} />`)}</datalist>
+    <label>Schedule <input name="schedule" defaultValue=${project?.schedule ?? ''} placeholder="Mondays; every day at nine" autocomplete="off" /></label>
+    <label>Task at hand <textarea name="task" rows="4" defaultValue=${project?.task ?? ''} placeholder="What is to be done, and what is in the way. It is in every prompt." /></label>
+  <//>`;
+}
+
+/** What is known in the active project: its newest conversation's memory. */
+function Situation({ context }) {
+  const { important_data: data, conversation_summary: summary } = context.state;
+  const facts = [...Object.entries(data.user_preferences || {}).map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`),
+    ...(data.key_decisions || []), ...(data.important_facts || [])].slice(0, 8).map((one) => (typeof one === 'string' ? one : JSON.stringify(one)));
+  if (!summary && !facts.length) return null;
+  return html`<details class="situation"><summary>What is known in <${Name}>${context.conversation}<//></summary>
+    ${summary && html`<p dir="auto" class="summary">${summary}</p>`}
+    ${facts.length > 0 && html`<ul class="bullets">${facts.map((one, n) => html`<li key=${n} dir="auto">${one}</li>`)}</ul>`}</details>`;
+}
+
+function Project({ project, active, onEdit }) {
+  return html`<article class=${`card project ${active ? 'is-active' : ''}`} aria-label=${`Project ${project.name}`}>
+    <header class="row apart"><h3><${Name}>${project.name}<//></h3>
+      <span class="row"><span class=${`badge ${KINDS[project.status] ?? ''}`}><${Name}>${project.status}<//></span>
+        <button class="quiet small" onClick=${() => onEdit(project)} aria-label=${`Edit project ${project.name}`}>Edit</button></span></header>
+    ${project.schedule && html`<p class="meta" dir="auto">${project.schedule}</p>`}
+    ${project.task && html`<p class="task" dir="auto">${project.task}</p>`}
+    <dl class="numbers">
+      <div><dt>conversations</dt><dd>${number(project.conversations)}</dd></div>
+      <div><dt>messages</dt><dd title=${number(project.entries)}>${compact(project.entries)}</dd></div>
+      <div><dt>tokens</dt><dd title=${number(project.tokens)}>${compact(project.tokens)}</dd></div>
+      <div><dt>owed digests</dt><dd class=${project.owed ? 'owing' : ''}>${number(project.owed)}</dd></div>
+      <div><dt>last activity</dt><dd title=${when(project.last_activity)}>${ago(project.last_activity)}</dd></div>
+    </dl>
+    ${project.newest.length > 0 && html`<ul class="newest" aria-label="Its newest conversations">${project.newest.slice(0, 4).map((one) => html`<li key=${one.conversation}>
+      <a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a> <span class="meta">${compact(one.entries)} messages · ${ago(one.updated_at)}</span></li>`)}</ul>`}
+    ${project.context && html`<${Situation} context=${project.context} />`}
+  </article>`;
+}
+
+function Projects({ projects }) {
+  const [editing, setEditing] = useState(null); // a project, or 'new'
+  return html`<section aria-label="Projects">
+    <div class="row apart"><h2>Projects</h2><button onClick=${() => setEditing('new')}>New project</button></div>
+    <${Loaded} of=${projects} what="the projects">${({ data, active }) => (data.length
+    ? html`<div class="cards">${data.map((one) => html`<${Project} key=${one.name} project=${one} active=${one.name === active} onEdit=${setEditing} />`)}</div>`
+    : html`<${Empty} title="No project yet">A project gathers conversations. Its task at hand is in every prompt of theirs, and its debts and last activity are shown here.<//>`)}<//>
+    ${editing && html`<${ProjectForm} project=${editing === 'new' ? null : editing} onDone=${projects.again} onClose=${() => setEditing(null)} />`}
+  </section>`;
+}
+
+// -- conversations of no project --------------------------------------------------------------
+
+const LISTED = 20;
+
+function Unassigned({ list, projects }) {
+  const found = (list.value || []).filter((one) => one.project === null).sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
+  if (!found.length) return null;
+  const names = (projects.value?.data || []).map((one) => one.name);
+  const move = async (one, project) => {
+    try {
+      await patch(at(one.conversation), { project });
+      say(`Moved to ${project}.`);
+      list.again();
+      projects.again();
+    } catch (error) { say(error.message, true); }
+  };
+  return html`<section class="card" aria-label="Conversations without a project"><h2>Without a project</h2>
+    <div class="scroll" tabindex="0" role="group" aria-label="List of conversations"><table>
+      <thead><tr><th>conversation</th><th class="n">messages</th><th class="n">tokens</th><th>last activity</th>${names.length > 0 && html`<th>project</th>`}</tr></thead>
+      <tbody>${found.slice(0, LISTED).map((one) => html`<tr key=${one.conversation}>
+        <td class="named"><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a></td><td class="n">${number(one.entries)}</td><td class="n">${number(one.tokens)}</td>
+        <td class="nowrap" title=${when(one.updated_at)}>${ago(one.updated_at)}</td>
+        ${names.length > 0 && html`<td><select value="" aria-label=${`Move ${one.conversation} to a project`} onChange=${(e) => e.target.value && move(one, e.target.value)}>
+          <option value="">none</option>${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></td>`}</tr>`)}</tbody>
+    </table></div>
+    ${found.length > LISTED && html`<p class="meta">${plural(found.length - LISTED, 'older one')} in the list on the left.</p>`}
+  </section>`;
+}
+
+// -- the server -------------------------------------------------------------------------------
+
+function Verify({ list }) {
+  const [state, set] = useState(null);
+  const run = async () => {
+    const names = (list.value || []).map((one) => one.conversation);
+    let entries = 0;
+    const problems = [];
+    for (const [n, name] of names.entries()) {
+      set({ done: n, of: names.length });
+      const told = await post(at(name, '/verify'));
+      entries += told.entries;
+      problems.push(...told.problems.map((problem) => `${name}: ${problem}`));
+    }
+    set({ entries, problems, conversations: names.length });
+  };
+  return html`<div class="verify">
+    <${Act} run=${run} class="small">Prove that nothing was lost<//>
+    ${state?.of > 0 && html`<progress max=${state.of} value=${state.done} aria-label="Conversations verified" />`}
+    ${state?.problems && html`<p role="status" class=${state.problems.length ? 'trouble' : 'meta'}>${state.problems.length
+    ? `${plural(state.problems.length, 'problem')}: ${state.problems.slice(0, 5).join('; ')}`
+    : `Every hash of ${plural(state.entries, 'entry', 'entries')} in ${plural(state.conversations, 'conversation')} was derived again: all is as it was acknowledged.`}</p>`}
+  </div>`;
+}
+
+const Linked = ({ names }) => html`<ul class="links">${names.slice(0, 8).map((name) => html`<li key=${name}><a href=${link(name, 'digests')}><${Name}>${name}<//></a></li>`)}
+  ${names.length > 8 && html`<li class="meta">and ${number(names.length - 8)} more</li>`}</ul>`;
+
+function Work({ work }) {
+  const owed = work.due.length + work.waiting.length;
+  const made = Object.entries(work.digests).sort().map(([status, count]) => `${number(count)} ${status}`).join(', ') || 'none yet';
+  return html`
+    <div><dt>Digests owed</dt><dd>${owed ? html`<span class="badge warm">${number(owed)}</span> ${work.owed_since && html`<span class="meta">${new Date(work.owed_since) > Date.now() ? `tried again ${ago(work.owed_since)}` : `the first since ${when(work.owed_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
+      ${owed > 0 && html`<${Linked} names=${[...work.due, ...work.waiting]} />`}</dd></div>
+    ${work.stuck.length > 0 && html`<div><dt>Stuck</dt><dd><ul class="links">${work.stuck.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
+      <span class="badge bad">stuck</span> <a href=${link(one.conversation, 'digests', { version: one.version })}><${Name}>${one.conversation}<//>, digest ${one.version}</a> <span class="meta">since ${ago(one.created_at)}</span></li>`)}</ul></dd></div>`}
+    ${work.failed.length > 0 && html`<div><dt>Failed</dt><dd><ul class="links">${work.failed.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
+      <span class="badge bad">failed</span> <a href=${link(one.conversation, 'digests', { version: one.version })}><${Name}>${one.conversation}<//>, digest ${one.version}</a> <span class="meta" dir="auto">${one.error.slice(0, 200)}</span></li>`)}</ul></dd></div>`}
+    <div><dt>Digests made</dt><dd>${made}${work.mean_milliseconds > 0 && html` <span class="meta">${number(Math.round(work.mean_milliseconds))} ms each, ${number(work.max_milliseconds)} ms at most</span>`}</dd></div>
+    <div><dt>In digests</dt><dd>${number(work.covered_entries)} of ${plural(work.entries, 'message')}${work.entries > 0 && html` <span class="meta">${percent(work.covered_entries / work.entries)}</span>`}</dd></div>`;
+}
+
+function Health({ list, work }) {
+  const ready = useLoaded(async () => { const answer = await fetch('/readyz'); return { ok: answer.ok, ...(await answer.json()) }; }, []);
+  const me = useLoaded((signal) => get('/me', {}, signal), []);
+  useFresh(ready);
+  return html`<section class="card health-card" aria-label="Health"><h2>Health</h2>
+    <${Loaded} of=${me} what="the server">${({ server, tenant, key: name, scopes }) => html`<dl class="rows">
+      <div><dt>Server</dt><dd>${ready.value?.ok ? html`<span class="badge good">ready</span>` : html`<span class="badge bad">${ready.value?.store === 'ok' ? 'stopping' : ready.error?.message || ready.value?.store || 'asking …'}</span>`}
+        <span class="meta">Firnline ${server.version} on ${server.store}</span></dd></div>
+      ${work.value && html`<${Work} work=${work.value} />`}
+      ${work.error && html`<div><dt>Work</dt><dd class="bad-text">${work.error.message}</dd></div>`}
+      <div><dt>Answers by</dt><dd>${server.answers || (server.proxy ? 'the model behind the proxy' : 'quotes from memory: no model is set')}</dd></div>
+      <div><dt>Found by</dt><dd>${server.embedder === 'none' ? 'words and dates' : 'words, dates and meaning'}</dd></div>
+      <div><dt>You</dt><dd>tenant <${Name}>${tenant}<//> <span class="meta">key <${Name}>${name}<//>: ${scopes.join(', ')}</span></dd></div>
+    </dl>`}<//>
+    <${Verify} list=${list} />
+  </section>`;
+}
+
+// -- all of it --------------------------------------------------------------------------------
+
+const Figure = ({ of, children, title }) => html`<div title=${title}><b>${of}</b><span>${children}</span></div>`;
+
+function Numbers({ stats, costs }) {
+  const total = costs.value;
+  return html`<section class="card tally" aria-label="In numbers">
+    <${Figure} of=${number(stats.conversations)}>${stats.conversations === 1 ? 'conversation' : 'conversations'}<//>
+    <${Figure} of=${compact(stats.messages)} title=${number(stats.messages)}>messages, every one kept<//>
+    <${Figure} of=${compact(stats.tokens)} title=${number(stats.tokens)}>tokens<//>
+    ${stats.archived > 0 && html`<${Figure} of=${percent(stats.archived / Math.max(stats.messages, 1))}>of the messages archived<//>`}
+    <${Figure} of=${total?.turns ? percent(Math.max(1 - total.sent / Math.max(total.whole, 1), 0)) : '–'}>less sent than the whole history<//>
+  </section>`;
+}
+
+const load = async () => {
+  const pages = [await get('/projects', { limit: 200 })];
+  while (pages.at(-1).next_cursor) pages.push(await get('/projects', { limit: 200, cursor: pages.at(-1).next_cursor }));
+  return { data: pages.flatMap((page) => page.data), active: pages.find((page) => page.active)?.active };
+};
+
+export function Dashboard({ list }) {
+  const stats = useLoaded((signal) => get('/stats', {}, signal), []);
+  const projects = useLoaded(load, []);
+  const costs = useLoaded((signal) => get('/costs', {}, signal), []);
+  const work = useLoaded((signal) => get('/work', {}, signal), []);
+  useFresh(stats, projects, costs, work, list);
+  return html`<div class="page board">
+    <h1>Dashboard</h1>
+    <${Loaded} of=${stats} what="the numbers">${(value) => (value.conversations ? html`<${Numbers} stats=${value} costs=${costs} />` : html`<${Begin} />`)}<//>
+    <${Projects} projects=${projects} />
+    <div class="two"><${Costs} costs=${costs} stats=${stats} /><${Health} list=${list} work=${work} /></div>
+    <${Unassigned} list=${list} projects=${projects} />
+  </div>`;
+}

@@ -3,13 +3,13 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { at, get, post } from './api.js';
-import { BudgetBar, Empty, html, Loaded, number, percent, plural, useLoaded } from './ui.js';
+import { BudgetBar, Empty, html, Loaded, number, percent, plural, useLoaded, useWidth } from './ui.js';
 import { link } from './app.js';
 
-const WIDTH = 1000;
-const EDGE = 14;
-const SNOW = { y: 92, height: 54 };
-const BAND = 44;
+const EDGE = 12;
+const SNOW = { y: 74, height: 46 };
+const BAND = 34;
+const GAP = 5;
 
 /** Neighbours as spans: [0,1,2,7] → [[0,2],[7,7]]. */
 export function spans(seqs) {
@@ -23,51 +23,79 @@ export function spans(seqs) {
 
 const range = ([first, last]) => (first === last ? `entry ${number(first)}` : `entries ${number(first)}–${number(last)}`);
 
+/** What is neither in the prompt nor under a digest: `[[first, last], …]`. */
+export function bare(count, covered) {
+  const found = [];
+  let next = 0;
+  for (const [first, last] of [...covered].sort((a, b) => a[0] - b[0])) {
+    if (first > next) found.push([next, first - 1]);
+    next = Math.max(next, last + 1);
+  }
+  if (next < count) found.push([next, count - 1]);
+  return found;
+}
+
+/** Mountains along the horizon, for any width. */
+function ridge(width, low, high, step) {
+  const points = [];
+  for (let n = 0; n * step <= width + step; n += 1) points.push(`L${n * step} ${n % 2 ? SNOW.y - high - ((n * 37) % 13) : SNOW.y - low - ((n * 23) % 7)}`);
+  return `M0 ${SNOW.y} ${points.join(' ')} V${SNOW.y} Z`;
+}
+
 function Picture({ head, context, digests, show, tell }) {
+  const [ref, width] = useWidth(560);
   const count = Math.max(head.entries, 1);
-  const x = (seq) => EDGE + (seq / count) * (WIDTH - 2 * EDGE);
+  const x = (seq) => EDGE + (seq / count) * (width - 2 * EDGE);
   const wide = (first, last) => Math.max(x(last + 1) - x(first), 2.5);
   const sections = Object.fromEntries(context.sections.map((s) => [s.name, s]));
   const verbatim = spans(sections.recent?.seqs || []);
   const pins = spans(sections.pinned?.seqs || []);
   const recalled = [...new Set([...(sections.recalled?.seqs || []), ...context.hits.map((hit) => hit.entry.seq)])];
-  const layers = [...new Set(digests.map((d) => d.layer))].sort((a, b) => a - b);
-  const depth = (digest) => SNOW.y + SNOW.height + 10 + layers.indexOf(digest.layer) * (BAND + 6);
-  const height = SNOW.y + SNOW.height + 10 + Math.max(layers.length, 1) * (BAND + 6) + 26;
+  const force = digests.filter((d) => d.last_seq >= d.first_seq);
+  const layers = [...new Set(force.map((d) => d.layer))].sort((a, b) => a - b);
+  const missing = bare(head.entries, [...verbatim, ...pins, ...spans(recalled), ...force.map((d) => [d.first_seq, d.last_seq])]);
+  const depth = (digest) => SNOW.y + SNOW.height + GAP + layers.indexOf(digest.layer) * (BAND + GAP);
+  const height = SNOW.y + SNOW.height + GAP + Math.max(layers.length, 1) * (BAND + GAP) + 22;
   const act = (does) => ({ onClick: does, onKeyDown: (e) => { if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); does(); } }, tabindex: 0, role: 'button' });
   const hover = (text) => ({ onMouseEnter: () => tell(text), onFocus: () => tell(text) });
   const told = {
     snow: (span) => `${range(span)}: in the prompt now, word for word`,
     pin: (span) => `${range(span)}: pinned, in every prompt`,
+    bare: (span) => `${range(span)}: not in the prompt, and in no digest ${force.length ? 'yet' : 'so far'}; recall finds them`,
     hit: (seq) => {
       const hit = context.hits.find((one) => one.entry.seq === seq);
       return `entry ${number(seq)}: recalled for this question${hit ? `, ${hit.explanation}` : ''}`;
     },
     ice: (d) => `${range([d.first_seq, d.last_seq])} lie under digest ${d.version}${d.layer ? `, a digest of digests (layer ${d.layer})` : ''}: ${number(d.tokens)} tokens, made by ${d.made_by}`,
   };
-  return html`<svg class="glacier" viewBox=${`0 0 ${WIDTH} ${height}`} role="group" aria-label="The conversation as layers, oldest on the left">
+  const title = (d) => { const room = wide(d.first_seq, d.last_seq); return room > 150 ? `digest ${d.version} · ${number(d.tokens)} tokens` : room > 74 ? `digest ${d.version}` : room > 24 ? d.version : ''; };
+  return html`<div class="glacier-box" ref=${ref}><svg class="glacier" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label="The conversation as layers, oldest on the left">
     <defs>
       <linearGradient id="sky" x1="0" y1="0" x2="0" y2="1"><stop offset="0" class="sky-high" /><stop offset="1" class="sky-low" /></linearGradient>
+      <pattern id="bare" width="7" height="7" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="bare-ground" width="7" height="7" /><rect class="bare-line" width="2" height="7" /></pattern>
     </defs>
-    <rect width=${WIDTH} height=${height} rx="14" fill="url(#sky)" />
-    <path class="ridge far" aria-hidden="true" d="M0 92 L70 54 L120 74 L200 26 L262 64 L330 40 L420 80 L520 36 L600 70 L690 30 L770 66 L860 44 L930 72 L1000 50 V92 Z" />
-    <path class="ridge" aria-hidden="true" d="M0 92 L90 72 L170 86 L260 62 L360 84 L470 60 L560 86 L660 66 L760 88 L870 62 L1000 84 V92 Z" />
-    <rect class="snow" x=${EDGE} y=${SNOW.y} width=${WIDTH - 2 * EDGE} height=${SNOW.height} rx="8" />
-    ${verbatim.map((span) => html`<rect key=${`v${span[0]}`} class="verbatim" x=${x(span[0])} y=${SNOW.y} width=${wide(...span)} height=${SNOW.height} rx="5"
+    <rect width=${width} height=${height} rx="12" fill="url(#sky)" />
+    <path class="ridge far" aria-hidden="true" d=${ridge(width, 22, 44, 62)} /><path class="ridge" aria-hidden="true" d=${ridge(width, 6, 22, 47)} />
+    <rect class="snow" x=${EDGE} y=${SNOW.y} width=${width - 2 * EDGE} height=${SNOW.height} rx="7" />
+    ${missing.map((span) => html`<rect key=${`b${span[0]}`} class="bare" x=${x(span[0])} y=${SNOW.y} width=${wide(...span)} height=${SNOW.height} rx="4" fill="url(#bare)"
+      aria-label=${told.bare(span)} ...${act(() => show(span[0]))} ...${hover(told.bare(span))} />`)}
+    ${verbatim.map((span) => html`<rect key=${`v${span[0]}`} class="verbatim" x=${x(span[0])} y=${SNOW.y} width=${wide(...span)} height=${SNOW.height} rx="4"
       aria-label=${told.snow(span)} ...${act(() => show(span[0]))} ...${hover(told.snow(span))} />`)}
     ${pins.map((span) => html`<rect key=${`p${span[0]}`} class="pin" x=${x(span[0])} y=${SNOW.y} width=${wide(...span)} height=${SNOW.height} rx="3"
       aria-label=${told.pin(span)} ...${act(() => show(span[0]))} ...${hover(told.pin(span))} />`)}
-    ${recalled.map((seq) => html`<g key=${`r${seq}`} class="hit" aria-label=${told.hit(seq)} ...${act(() => show(seq))} ...${hover(told.hit(seq))}>
-      <path d=${`M${x(seq + 0.5) - 8} ${SNOW.y - 20} h16 l-8 15 z`} /><rect x=${x(seq + 0.5) - 2} y=${SNOW.y - 6} width="4" height=${SNOW.height + 6} rx="2" /></g>`)}
-    ${digests.map((d) => html`<g key=${`d${d.version}`} class="ice" data-layer=${Math.min(d.layer, 4)} aria-label=${told.ice(d)}
+    ${recalled.map((seq) => html`<g key=${`r${seq}`} class="hit" data-seq=${seq} aria-label=${told.hit(seq)} ...${act(() => show(seq))} ...${hover(told.hit(seq))}>
+      <path d=${`M${x(seq + 0.5) - 6} ${SNOW.y - 17} h12 l-6 12 z`} /><rect x=${x(seq + 0.5) - 1.5} y=${SNOW.y - 6} width="3" height=${SNOW.height + 6} rx="1.5" /></g>`)}
+    ${force.map((d) => html`<g key=${`d${d.version}`} class="ice" data-layer=${Math.min(d.layer, 4)} aria-label=${told.ice(d)}
       ...${act(() => { location.hash = link(head.conversation, 'digests', { version: d.version }); })} ...${hover(told.ice(d))}>
-      <rect x=${x(d.first_seq)} y=${depth(d)} width=${wide(d.first_seq, d.last_seq)} height=${BAND} rx="8" />
-      ${wide(d.first_seq, d.last_seq) > 90 && html`<text x=${x(d.first_seq) + wide(d.first_seq, d.last_seq) / 2} y=${depth(d) + BAND / 2 + 5}>digest ${d.version} · ${number(d.tokens)} tokens</text>`}
+      <rect x=${x(d.first_seq)} y=${depth(d)} width=${wide(d.first_seq, d.last_seq)} height=${BAND} rx="7" />
+      <text x=${x(d.first_seq) + wide(d.first_seq, d.last_seq) / 2} y=${depth(d) + BAND / 2 + 4.5}>${title(d)}</text>
     </g>`)}
-    ${!digests.length && html`<text class="hint" x=${WIDTH / 2} y=${SNOW.y + SNOW.height + 34}>no digest yet: everything is still snow</text>`}
-    <text class="axis" x=${EDGE} y=${height - 8}>#0</text>
-    <text class="axis end" x=${WIDTH - EDGE} y=${height - 8}>#${number(head.entries - 1)}</text>
-  </svg>`;
+    ${!force.length && html`<text class="hint" x=${width / 2} y=${SNOW.y + SNOW.height + 26}>no digest yet: everything is still snow</text>`}
+    <text class="axis" x=${EDGE} y=${height - 7}>#0</text>
+    <text class="axis end" x=${width - EDGE} y=${height - 7}>#${number(head.entries - 1)}</text>
+  </svg>
+  <ul class="legend"><li><i class="dot is-verbatim" /> word for word</li>${pins.length > 0 && html`<li><i class="dot is-pin" /> pinned</li>`}
+    ${recalled.length > 0 && html`<li><i class="dot is-hit" /> recalled</li>`}${force.length > 0 && html`<li><i class="dot is-ice" /> digest</li>`}${missing.length > 0 && html`<li><i class="dot is-bare" /> neither</li>`}</ul></div>`;
 }
 
 const STEPS = [500, 800, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12000, 16000, 32000, 64000, 128000];
@@ -103,9 +131,9 @@ export function Glacier({ name, head, show }) {
       <${BudgetBar} accounting=${context.accounting} />
       <p><b>${number(context.tokens)}</b> of ${number(head.tokens)} tokens are sent, ${percent(Math.min(share, 1))} of all that was said; strategy <code>${context.strategy}</code>.
         ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated from its start.`}</p>
-      <table><thead><tr><th>section</th><th class="n">tokens</th><th>entries</th><th>why it is there</th></tr></thead>
+      <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>entries</th><th>why it is there</th></tr></thead>
         <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${s.name}</td><td class="n">${number(s.tokens)}</td>
-          <td>${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
+          <td class="refs">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
           <td>${s.why}</td></tr>`)}</tbody></table>
       ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'thing')}</summary>
         <ul class="plain">${context.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul></details>`}

@@ -1,2 +1,249 @@
-import { html } from './ui.js';
-export const Manage = () => html`<p class="empty">…</p>`;
+// Managing a conversation: how it is planned, where it belongs, proof, copies, and its end.
+
+import { render } from 'preact';
+import { useRef, useState } from 'preact/hooks';
+import { all, at, del, download, events, get, key, patch, post, put, upload } from './api.js';
+import { Act, Confirm, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
+import { link } from './app.js';
+import { Facts, Ref, save, textOf } from './pieces.js';
+
+const Box = ({ title, children }) => html`<section class="box" aria-label=${title}><h3>${title}</h3>${children}</section>`;
+
+// -- proof ------------------------------------------------------------------------------------
+
+function Proof({ result }) {
+  if (!result.ok) {
+    return html`<div class="trouble" role="alert"><b>Something is not as it was acknowledged.</b><ul class="plain">${result.problems.map((one, n) => html`<li key=${n}>${one}</li>`)}</ul></div>`;
+  }
+  return html`<div class="proof" role="status"><b>Whole.</b> Every hash of ${plural(result.entries, 'entry', 'entries')}, ${number(result.tokens)} tokens, was derived again and fits.
+    <label>The head, which stands for all of it: note it elsewhere, and you can prove later that nothing was changed.<code class="hash">${result.head}</code></label>
+    ${navigator.clipboard && html`<${Act} class="small" run=${() => navigator.clipboard.writeText(result.head)} done="Copied.">Copy<//>`}</div>`;
+}
+
+function Verify({ name }) {
+  const [anchor, set] = useState('');
+  const [result, setResult] = useState(null);
+  const run = async () => { setResult(null); setResult(await post(at(name, '/verify'), anchor.trim() ? { anchor: anchor.trim() } : {})); };
+  return html`<${Box} title="Proof">
+    <p class="meta">Each entry's hash covers the entry before it, so one changed word anywhere breaks the chain.</p>
+    <label>A hash that you noted earlier, if you have one <input class="mono" value=${anchor} placeholder="sha256:…" onInput=${(e) => set(e.target.value)} /></label>
+    <div class="row"><${Act} class="strong" run=${run}>Verify everything<//></div>
+    ${result && html`<${Proof} result=${result} />`}
+  <//>`;
+}
+
+// -- strategy ---------------------------------------------------------------------------------
+
+const STRATEGIES = {
+  layered: 'Layers of digests, the older the coarser; the newest messages word for word. The best for most.',
+  progressive: 'One summary that grows with the conversation, and important data beside it.',
+  project: 'The last messages, and tools with which the model looks up the rest.',
+  topics: 'What belongs to the topic at hand, with a summary for each topic.',
+  window: 'The last messages alone, and what is recalled for the question.',
+  rolling: 'A summary of a window that slides along, made in the background.',
+};
+
+/** A parameter as it was typed: a number, true or false, a list, or words. */
+export function meant(text) {
+  try { return JSON.parse(text); } catch { return text; }
+}
+
+function Strategy({ name, head, changed }) {
+  const now = head.strategy;
+  const [chosen, choose] = useState(now.name);
+  const [typed, setTyped] = useState({});
+  const same = chosen === now.name;
+  const edited = same && Object.entries(typed).some(([id, text]) => text !== JSON.stringify(now.parameters[id]));
+  const run = async () => {
+    const given = Object.fromEntries(Object.entries(typed).map(([id, text]) => [id, meant(text)]));
+    await patch(at(name), { strategy: { name: chosen, parameters: same ? { ...now.parameters, ...given } : {} } });
+    setTyped({});
+    changed();
+  };
+  return html`<${Box} title="Strategy">
+    <p class="meta">How contexts are planned. It can be changed at any time; nothing stored is lost by it.</p>
+    <label>Strategy <select value=${chosen} onChange=${(e) => { choose(e.target.value); setTyped({}); }}>
+      ${Object.keys(STRATEGIES).includes(now.name) ? '' : html`<option value=${now.name}>${now.name}</option>`}
+      ${Object.keys(STRATEGIES).map((id) => html`<option key=${id} value=${id}>${id}${id === now.name ? ' (now)' : ''}</option>`)}</select></label>
+    <p>${STRATEGIES[chosen] || 'A strategy of this server.'}</p>
+    ${same && html`<div class="parameters">${Object.entries(now.parameters).map(([id, value]) => html`<label key=${id}>${id.replaceAll('_', ' ')}
+      <input class="mono" value=${typed[id] ?? JSON.stringify(value)} onInput=${(e) => setTyped({ ...typed, [id]: e.target.value })} /></label>`)}</div>`}
+    <div class="row"><${Act} class="strong" run=${run} disabled=${same && !edited} done=${`${chosen} plans the next context.`}>${same ? 'Save the parameters' : `Use ${chosen}`}<//>
+      ${!now.own && html`<span class="meta">It is the server's default.</span>`}</div>
+  <//>`;
+}
+
+// -- project and metadata ---------------------------------------------------------------------
+
+function Belongs({ name, head, changed }) {
+  const projects = useLoaded((signal) => get('/projects', { limit: 500 }, signal), []);
+  const [project, setProject] = useState(head.project || '');
+  const [metadata, setMetadata] = useState(JSON.stringify(head.metadata, null, 1));
+  const wrong = (() => { try { const value = JSON.parse(metadata); return typeof value !== 'object' || value === null || Array.isArray(value); } catch { return true; } })();
+  const same = project === (head.project || '') && metadata === JSON.stringify(head.metadata, null, 1);
+  const run = async () => { await patch(at(name), { project: project.trim() || null, metadata: JSON.parse(metadata) }); changed(); };
+  return html`<${Box} title="Project and notes">
+    <label>Project <input value=${project} list="projects" placeholder="none" onInput=${(e) => setProject(e.target.value)} />
+      <datalist id="projects">${(projects.value?.data || []).map((one) => html`<option key=${one.name} value=${one.name} />`)}</datalist></label>
+    <label>Metadata, as JSON <textarea class="mono" rows="3" value=${metadata} aria-invalid=${wrong} onInput=${(e) => setMetadata(e.target.value)} /></label>
+    ${wrong && html`<p class="wrong" role="alert">This is not an object of JSON.</p>`}
+    <div class="row"><${Act} class="strong" run=${run} done="Saved." disabled=${wrong || same}>Save<//></div>
+  <//>`;
+}
+
+// -- pins and the archive ---------------------------------------------------------------------
+
+function Pins({ name, head, show, changed }) {
+  const found = useLoaded((signal) => get(at(name, '/pins'), {}, signal), [name, String(head.pinned)]);
+  const [seq, set] = useState('');
+  const pin = async () => { await put(at(name, `/pins/${seq}`)); set(''); changed(); };
+  return html`<${Box} title="Pins">
+    <p class="meta">Pinned entries are in every context, word for word, whatever else has to go.</p>
+    <${Loaded} of=${found} what="the pins">${({ data }) => (data.length ? html`<ul class="items">${data.map((entry) => html`<li key=${entry.seq} class="item"><div class="level">
+      <span class="value"><${Ref} seq=${entry.seq} show=${show} /> <bdi>${textOf(entry.message).slice(0, 200)}</bdi> <span class="meta">${number(entry.tokens)} tokens</span></span>
+      <${Act} class="quiet small" aria-label=${`Unpin #${entry.seq}`} run=${async () => { await del(at(name, `/pins/${entry.seq}`)); changed(); }} done=${`#${entry.seq} is treated like any other again.`}>Unpin<//></div></li>`)}</ul>`
+    : html`<p>Nothing is pinned. Press “Pin” at a message in the chat, or name its number:</p>`)}<//>
+    <div class="row"><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
+      <${Act} run=${pin} disabled=${!/^\d+$/.test(seq)} done="Pinned.">Pin it<//></div>
+  <//>`;
+}
+
+function Archive({ name, head, changed }) {
+  const [keep, set] = useState('1000');
+  const archive = async () => { const done = await post(at(name, '/archive'), { keep: Number(keep) }); changed(); return done; };
+  const restore = async () => { const done = await post(at(name, '/restore')); changed(); return done; };
+  const told = (done) => (done.entries ? `${plural(done.entries, 'entry', 'entries')} in ${plural(done.segments, 'segment')}: ${number(done.plain_bytes)} bytes are ${number(done.stored_bytes)} now.` : 'There was nothing more to compress.');
+  return html`<${Box} title="Archive">
+    <p>${head.archived ? html`<b>${number(head.archived)}</b> of ${plural(head.entries, 'entry', 'entries')} are compressed, ${percent(head.archived / head.entries)}.` : 'Nothing is compressed.'}
+      <span class="meta"> Reading, searching and verifying go on as before.</span></p>
+    <div class="row"><label class="inline">Keep the newest <input type="number" min="0" value=${keep} onInput=${(e) => set(e.target.value)} /></label>
+      <${Act} run=${archive} done=${told} disabled=${!/^\d+$/.test(keep)}>Archive the rest<//>
+      <${Act} run=${restore} done=${(done) => `${plural(done.entries, 'entry', 'entries')} taken back.`} disabled=${!head.archived}>Restore all<//></div>
+  <//>`;
+}
+
+// -- branches ---------------------------------------------------------------------------------
+
+function Branches({ name, head, changed }) {
+  const list = useLoaded(() => all('/conversations', {}, 20_000), [name, head.hash]);
+  const [seq, setSeq] = useState(String(Math.max(head.seq, 0)));
+  const [made, setMade] = useState(`${name}, another way`);
+  const origin = head.metadata?.branch;
+  const run = async () => { await post(at(name, '/branch'), { name: made.trim(), seq: Number(seq) }); changed(); location.hash = link(made.trim()); };
+  return html`<${Box} title="Branches">
+    ${origin && html`<p>It began as <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`}
+    <${Loaded} of=${list} what="the branches">${(known) => {
+    const children = known.filter((one) => one.metadata?.branch?.of === name);
+    return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
+      <span class="meta"> from #${one.metadata.branch.at}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
+  }}<//>
+    <div class="row"><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
+      <label class="inline wide">Name <input value=${made} onInput=${(e) => setMade(e.target.value)} /></label>
+      <${Act} run=${run} disabled=${!/^\d+$/.test(seq) || !made.trim() || head.seq < 0}>Branch<//></div>
+  <//>`;
+}
+
+// -- export and import ------------------------------------------------------------------------
+
+/** Follow a job to its end; `tell` gets it again and again. */
+export async function follow(job, tell) {
+  tell(job);
+  for await (const [, now] of events('GET', `/jobs/${job.id}/events`)) tell(now);
+}
+
+function Progress({ job, unit }) {
+  const share = job.total ? job.done / job.total : 0;
+  const word = { running: 'goes on', done: 'is done', failed: 'failed' }[job.state];
+  return html`<div role="status"><label>The ${job.kind} ${word}: ${number(job.done)}${job.total ? ` of ${number(job.total)}` : ''} ${unit}${job.total ? `, ${percent(share)}` : ''}
+    <progress max="1" value=${job.state === 'done' ? 1 : share} /></label>
+    ${job.error && html`<p class="wrong" role="alert">${job.error.detail}</p>`}</div>`;
+}
+
+async function fetched(job, filename) {
+  save(filename, await (await download(job.file.replace('/api/v1', ''))).blob());
+}
+
+function Export({ name }) {
+  const [job, tell] = useState(null);
+  const filename = `${name.replace(/[^\w.-]+/g, '-').slice(0, 80) || 'conversation'}.jsonl`;
+  const run = async () => follow(await post('/exports', { conversations: [name] }), tell);
+  // Without a key the browser can fetch the file by itself; with one only this page can.
+  const open = job?.file && (key.get() ? html`<${Act} class="strong" run=${() => fetched(job, filename)}>Download<//>`
+    : html`<a class="button" href=${job.file} download=${filename}>Download</a>`);
+  return html`<${Box} title="Export">
+    <p class="meta">Entries, digests and topics as JSON Lines, with a manifest that proves the file complete.</p>
+    <div class="row"><${Act} class="strong" run=${run}>Export this conversation<//>${open}</div>
+    ${job && html`<${Progress} job=${job} unit="entries" />`}
+    ${job?.result && html`<${Facts} of=${Object.entries(job.result).filter(([id, value]) => typeof value !== 'object' && id !== 'added').map(([id, value]) => [id.replaceAll('_', ' '), typeof value === 'number' ? number(value) : html`<code class="hash">${String(value)}</code>`])} />`}
+  <//>`;
+}
+
+function Import({ changed }) {
+  const [job, tell] = useState(null);
+  const [file, choose] = useState(null);
+  const run = async () => {
+    await follow(await upload('/import', file, 'application/jsonl'), tell);
+    changed();
+  };
+  return html`<${Box} title="Import">
+    <p class="meta">Conversations from an export. All of the file is checked before anything is stored, and importing it again adds nothing.</p>
+    <label>File <input type="file" accept=".jsonl,.ndjson,application/jsonl" onChange=${(e) => { choose(e.target.files[0] || null); tell(null); }} /></label>
+    <div class="row"><${Act} run=${run} disabled=${!file}>Import it<//></div>
+    ${job && html`<${Progress} job=${job} unit="bytes" />`}
+    ${job?.result && html`<p>${plural(job.result.conversations, 'conversation')} with ${plural(job.result.entries, 'entry', 'entries')} checked; ${number(job.result.added)} were new.</p>`}
+  <//>`;
+}
+
+// -- the end ----------------------------------------------------------------------------------
+
+/** The certificate outlives the conversation's own view, so it has a place of its own. */
+function certify(erased) {
+  const place = document.body.appendChild(document.createElement('div'));
+  const close = () => { render(null, place); place.remove(); };
+  render(html`<${Certificate} erased=${erased} close=${close} />`, place);
+}
+
+function Certificate({ erased, close }) {
+  const dialog = useRef(null);
+  const shown = (node) => { dialog.current = node; if (node && !node.open) node.showModal(); };
+  const rows = [['Conversation', html`<bdi>${erased.conversation}</bdi>`], ['Erased at', when(erased.erased_at)], ['Entries', number(erased.entries)], ['Tokens', number(erased.tokens)],
+    ['Digests', number(erased.digests)], ['Segments', number(erased.segments)], ['Last head', html`<code class="hash">${erased.head}</code>`]];
+  return html`<dialog ref=${shown} onClose=${close} class="wide certificate" aria-label="Certificate of erasure">
+    <h2>Certificate of erasure</h2>
+    <p>The conversation and all that was derived from it were destroyed; no byte of it is left in the store. The hash of its head is all that proves it was there.</p>
+    <${Facts} of=${rows} />
+    <div class="row end"><button type="button" onClick=${() => save('erased.json', JSON.stringify(erased, null, 2))}>Save it</button>
+      <button type="button" class="strong" onClick=${() => dialog.current.close()}>Done</button></div>
+  </dialog>`;
+}
+
+function Erase({ name, head, changed }) {
+  const [asked, ask] = useState(false);
+  const yes = async () => {
+    const certificate = await del(at(name));
+    ask(false);
+    location.hash = '#/';
+    certify(certificate);
+    changed();
+  };
+  return html`<${Box} title="Erase">
+    <p class="meta">The one thing that cannot be undone. ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the search index's words are destroyed. Branches and exports elsewhere are not touched.</p>
+    <div class="row"><button type="button" class="danger" onClick=${() => ask(true)}>Erase this conversation …</button></div>
+    ${asked && html`<${Confirm} title="Erase it for good?" word=${name} button="Erase it" danger onYes=${yes} onNo=${() => ask(false)}>
+      <p>${plural(head.entries, 'message')} and everything made of them are destroyed, on disk, too. This cannot be undone. You get a certificate.</p><//>`}
+  <//>`;
+}
+
+export function Manage({ name, head, show, changed }) {
+  return html`<div class="stack boxes">
+    <${Verify} name=${name} />
+    <${Strategy} key=${JSON.stringify(head.strategy)} name=${name} head=${head} changed=${changed} />
+    <${Belongs} key=${`${head.project}${JSON.stringify(head.metadata)}`} name=${name} head=${head} changed=${changed} />
+    <${Pins} name=${name} head=${head} show=${show} changed=${changed} />
+    <${Archive} name=${name} head=${head} changed=${changed} />
+    <${Branches} name=${name} head=${head} changed=${changed} />
+    <${Export} name=${name} />
+    <${Import} changed=${changed} />
+    <${Erase} name=${name} head=${head} changed=${changed} />
+  </div>`;
+}

@@ -17,7 +17,7 @@ export function textOf(message) {
 export const Ref = ({ seq, show }) => html`<button type="button" class="ref" title=${`Show entry ${seq} in the chat`}
   aria-label=${`Show entry ${seq} in the chat`} onClick=${() => show(seq)}>#${seq}</button>`;
 
-export const Refs = ({ seqs, show }) => seqs.map((seq) => html`<${Ref} key=${seq} seq=${seq} show=${show} />`);
+export const Refs = ({ seqs, show }) => html`<span class="refs">${seqs.map((seq) => html`<${Ref} key=${seq} seq=${seq} show=${show} />`)}</span>`;
 
 /** Text with markdown in it, made safe. */
 export const Text = ({ of }) => html`<div class="said-text" dir="auto" dangerouslySetInnerHTML=${{ __html: markdown(of) }} />`;

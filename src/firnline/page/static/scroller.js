@@ -1,129 +1,192 @@
 // A list of any length: only what is near the window is in the document.
 //
-// Items are loaded and laid out a block at a time. A block that was never seen has a guessed height;
-// once it is laid out it is measured, and what lies above the window is corrected without a jump.
+// Items are loaded and laid out a block at a time. A block that nobody has seen has a guessed height;
+// once it is laid out it is measured. Whatever changes its height above the reader, the item at the
+// top of the window stays where it is.
 
-import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { html } from './ui.js';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { html, Trouble } from './ui.js';
 
 export const BLOCK = 40;
 const GUESS = 90; // pixels of an item that nobody has seen
+const TALLEST = 12_000_000; // pixels of all: browsers cannot lay out much more
 const BEYOND = 900; // pixels laid out above and below the window
 const KEPT = 30; // blocks kept loaded
+const CALM = 80; // milliseconds without a leap before anything is loaded
+const FLASH = 2500; // milliseconds that an item which was jumped to is marked
 
-/**
- * `count` items; `load(first, last)` gives some of them, `item(one)` draws one.
- * `seen` = { seq, at } brings an item into the window. `end` is drawn behind the last one; as long as
- * the reader is at the bottom, the list stays there.
- */
-export function Scroller({ count, load, item, seen, end, version, label }) {
-  const box = useRef(null);
-  const heights = useRef(new Map());
-  const blocks = useRef(new Map());
-  const nodes = useRef(new Map());
-  const stuck = useRef(true);
-  const [, redraw] = useState(0);
-  const [view, setView] = useState({ top: 0, height: 800 });
-  const again = useCallback(() => redraw((n) => n + 1), []);
+/** Where the blocks lie: `sizes` has the heights that are known. Pure. */
+export function layout(count, sizes) {
   const total = Math.ceil(count / BLOCK);
-  const size = (n) => heights.current.get(n) ?? Math.min(BLOCK, count - n * BLOCK) * GUESS;
-  const offset = (n) => { let y = 0; for (let i = 0; i < n; i += 1) y += size(i); return y; };
-
-  // Which blocks are near the window.
-  const near = useMemo(() => {
-    const found = [];
-    let y = 0;
+  const guess = Math.min(GUESS, TALLEST / Math.max(count, 1));
+  const size = (n) => sizes.get(n) ?? Math.min(BLOCK, count - n * BLOCK) * guess;
+  const offset = (end) => { let y = 0; for (let n = 0; n < end; n += 1) y += size(n); return y; };
+  /** The blocks between two heights, how high lies the first, and how much is behind the last. */
+  const between = (top, bottom) => {
+    const near = [];
+    let [y, before, after] = [0, 0, 0];
     for (let n = 0; n < total; n += 1) {
       const next = y + size(n);
-      if (next > view.top - BEYOND && y < view.top + view.height + BEYOND) found.push(n);
+      if (next <= top) before = next; else if (y < bottom) near.push(n); else after += size(n);
       y = next;
     }
-    return found;
-  }, [view, total, count, version, heights.current.size]);
-  const before = offset(near[0] ?? 0);
-  const whole = offset(total);
+    return { near, before, after };
+  };
+  return { total, size, offset, between };
+}
 
-  useEffect(() => { blocks.current.clear(); again(); }, [version]);
-  useEffect(() => {
+/** What is loaded, block by block; `told` is called when there is more. */
+function useBlocks(count, load, told) {
+  const blocks = useRef(new Map());
+  const want = useCallback((near, total) => {
     for (const n of near) {
-      const last = Math.min((n + 1) * BLOCK, count) - 1;
+      const last = Math.min((n + 1) * BLOCK, total) - 1;
       const known = blocks.current.get(n);
-      if (known && (known.busy || known.last >= last)) continue;
+      if (known && (known.busy || known.error || known.last >= last)) continue;
       blocks.current.set(n, { ...known, busy: true });
       load(n * BLOCK, last).then(
-        (items) => { blocks.current.set(n, { items, last }); again(); },
-        (error) => { blocks.current.set(n, { error, last }); again(); },
+        (items) => { blocks.current.set(n, { items, last }); told(); },
+        (error) => { blocks.current.set(n, { ...known, busy: false, error }); told(); },
       );
     }
-    for (const n of blocks.current.keys()) {
-      if (blocks.current.size > KEPT && !near.includes(n)) blocks.current.delete(n);
+    for (const [n, block] of blocks.current) {
+      if (blocks.current.size > KEPT && !near.includes(n) && !block.busy) blocks.current.delete(n);
     }
-  }, [near, count, version]);
+  }, [load]);
+  const forget = (n) => { blocks.current.delete(n); told(); };
+  const shownTo = blocks.current.get(Math.ceil(count / BLOCK) - 1)?.last ?? -1;
+  return { of: (n) => blocks.current.get(n), want, forget, shownTo };
+}
 
-  // Measure what is laid out; what grew above the window must not push the reader down.
-  useLayoutEffect(() => {
-    const scrolled = box.current;
-    let shift = 0;
+/**
+ * `count` items; `load(first, last)` gives some of them, `item(one, found)` draws one, with its number
+ * in `data-seq`. `seen` = { seq, at } brings an item into the window. `end` is drawn behind the last
+ * one; as long as the reader is at the bottom, or `follow`, the list stays there. `onShown(last)` is
+ * told when the newest items are in the document.
+ */
+export function Scroller({ count, load, item, seen, end, follow, label, onShown }) {
+  const box = useRef(null);
+  const sizes = useRef(new Map());
+  const nodes = useRef(new Map());
+  const there = Boolean(seen && seen.seq >= 0 && seen.seq < count);
+  const stuck = useRef(!there); // at the bottom
+  const place = useRef({ top: 0, height: 800 }); // what the reader sees
+  const drawn = useRef(place.current); // and what they saw when this was last drawn
+  const anchor = useRef(null); // the item at the top of the window, and where it was
+  const target = useRef(null); // the item to bring into the window
+  const [, redraw] = useState(0);
+  const [found, setFound] = useState(null);
+  const again = useCallback(() => redraw((n) => n + 1), []);
+  const blocks = useBlocks(count, load, again);
+  const { total, size, offset, between } = layout(count, sizes.current);
+  const { height } = place.current;
+  const lowest = Math.max(offset(total) - height, 0);
+  const top = stuck.current ? lowest : Math.min(place.current.top, lowest); // the newest lie at the bottom
+  const { near, before, after } = between(top - BEYOND, top + height + BEYOND);
+
+  const leap = useRef({ top, timer: 0 });
+  useEffect(() => {
+    const far = Math.abs(top - leap.current.top) > 3 * height && target.current === null;
+    leap.current.top = top;
+    drawn.current = place.current;
+    clearTimeout(leap.current.timer);
+    if (!far) blocks.want(near, count); else leap.current.timer = setTimeout(() => blocks.want(near, count), CALM);
+  });
+  useEffect(() => () => clearTimeout(leap.current.timer), []);
+
+  const remember = () => {
+    const frame = box.current.getBoundingClientRect();
     for (const n of near) {
       const node = nodes.current.get(n);
-      if (!node || !blocks.current.get(n)?.items) continue;
-      const real = node.offsetHeight;
-      const old = size(n);
-      if (Math.abs(real - old) > 0.5) {
-        heights.current.set(n, real);
-        if (offset(n) + Math.min(old, real) <= scrolled.scrollTop) shift += real - old;
+      if (!node || node.getBoundingClientRect().bottom <= frame.top) continue;
+      for (const child of node.children) {
+        const place = child.getBoundingClientRect();
+        if (place.bottom > frame.top) { anchor.current = { seq: child.dataset.seq, y: place.top - frame.top, top: box.current.scrollTop }; return; }
       }
     }
-    if (shift) { scrolled.scrollTop += shift; again(); }
-    if (stuck.current && !target.current) scrolled.scrollTop = scrolled.scrollHeight;
+    anchor.current = null;
+  };
+
+  useLayoutEffect(() => {
+    let grown = false;
+    for (const n of near) {
+      const node = nodes.current.get(n);
+      const real = node?.getBoundingClientRect().height;
+      if (real && Math.abs(real - size(n)) > 0.5) { sizes.current.set(n, real); grown = true; }
+    }
+    const aim = target.current !== null && box.current.querySelector(`[data-seq="${target.current}"]`);
+    if (aim) {
+      const { top: y, height: high } = aim.getBoundingClientRect();
+      box.current.scrollTop += y - box.current.getBoundingClientRect().top - Math.max((height - high) / 2, 12);
+      setFound(target.current);
+      target.current = null;
+    } else if (stuck.current && target.current === null) {
+      box.current.scrollTop = box.current.scrollHeight;
+    } else if (anchor.current) {
+      const { seq, y, top: then } = anchor.current;
+      const node = box.current.querySelector(`[data-seq="${seq}"]`);
+      const now = node && node.getBoundingClientRect().top - box.current.getBoundingClientRect().top;
+      const drift = node ? now - (y - (box.current.scrollTop - then)) : 0;
+      if (Math.abs(drift) > 0.5) box.current.scrollTop += drift;
+    }
+    remember();
+    if (grown) again();
+    if (blocks.shownTo >= count - 1) onShown?.(count - 1);
   });
 
-  const target = useRef(null);
   useEffect(() => {
-    if (!seen || !(seen.seq >= 0 && seen.seq < count)) return undefined;
+    if (!there) return;
+    const n = Math.floor(seen.seq / BLOCK);
     target.current = seen.seq;
     stuck.current = false;
-    const n = Math.floor(seen.seq / BLOCK);
-    box.current.scrollTop = offset(n) + ((seen.seq % BLOCK) / BLOCK) * size(n) - 80;
-    let tries = 0;
-    const settle = () => {
-      const node = box.current?.querySelector(`[data-seq="${seen.seq}"]`);
-      if (node) {
-        node.scrollIntoView({ block: 'center' });
-        node.classList.add('found');
-        setTimeout(() => node.classList.remove('found'), 2500);
-        target.current = null;
-      } else if (tries < 120) {
-        tries += 1;
-        timer = setTimeout(settle, 30);
-      }
-    };
-    let timer = setTimeout(settle, 30);
+    anchor.current = null;
+    box.current.scrollTop = offset(n) + ((seen.seq % BLOCK) / BLOCK) * size(n) - height / 2;
+    scrolled();
+    again();
+  }, [seen?.at, seen?.seq, there]);
+  useEffect(() => {
+    if (found === null) return undefined;
+    const timer = setTimeout(() => setFound(null), FLASH);
     return () => clearTimeout(timer);
-  }, [seen?.at, seen?.seq]);
+  }, [found, seen?.at]);
+  useEffect(() => { if (follow) { stuck.current = true; target.current = null; again(); } }, [follow]);
 
   const scrolled = useCallback(() => {
-    const { scrollTop: top, clientHeight: height, scrollHeight } = box.current;
-    stuck.current = top + height > scrollHeight - 60;
-    setView((old) => (Math.abs(old.top - top) > 200 || old.height !== height ? { top, height } : old));
+    if (!box.current?.clientHeight) return; // it is not shown
+    const { scrollTop, clientHeight, scrollHeight } = box.current;
+    const moved = Math.abs(drawn.current.top - scrollTop) > 200 || drawn.current.height !== clientHeight;
+    place.current = { top: scrollTop, height: clientHeight };
+    if (target.current === null) stuck.current = scrollTop + clientHeight > scrollHeight - 60;
+    if (anchor.current) {
+      anchor.current.y -= scrollTop - anchor.current.top;
+      anchor.current.top = scrollTop;
+    }
+    if (moved) again();
   }, []);
   useEffect(() => {
-    const look = new ResizeObserver(scrolled);
+    const look = new ResizeObserver(() => {
+      const bottom = stuck.current;
+      scrolled();
+      if (bottom) { stuck.current = true; again(); }
+    });
     look.observe(box.current);
     scrolled();
     return () => look.disconnect();
   }, []);
 
-  return html`<div class="scroller" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-label=${label}>
+  const newest = blocks.of(total - 1);
+  const failed = newest?.error && newest.items ? newest : null;
+  return html`<div class="scroller" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label=${label}>
     <div style=${{ height: `${before}px` }} />
     ${near.map((n) => {
-    const block = blocks.current.get(n);
+    const block = blocks.of(n);
     const ref = (node) => { if (node) nodes.current.set(n, node); else nodes.current.delete(n); };
-    if (block?.error) return html`<p key=${n} class="trouble" role="alert">${block.error.message}</p>`;
-    if (!block?.items) return html`<div key=${n} class="waiting" aria-hidden="true" style=${{ height: `${size(n)}px` }} />`;
-    return html`<ol key=${n} ref=${ref} class="block" start=${n * BLOCK}>${block.items.map(item)}</ol>`;
+    if (block?.error && !block.items) return html`<div key=${`e${n}`} style=${{ minHeight: `${size(n)}px` }}><${Trouble} error=${block.error} again=${() => blocks.forget(n)} /></div>`;
+    if (!block?.items) return html`<div key=${`w${n}`} class="waiting" aria-hidden="true" style=${{ height: `${size(n)}px` }} />`;
+    return html`<ol key=${n} ref=${ref} class="block" start=${n * BLOCK}>${block.items.map((one) => item(one, one.seq === found))}</ol>`;
   })}
-    <div style=${{ height: `${Math.max(whole - before - near.reduce((y, n) => y + size(n), 0), 0)}px` }} />
+    <div style=${{ height: `${after}px` }} />
+    ${failed && html`<${Trouble} error=${failed.error} again=${() => blocks.forget(total - 1)} />`}
     ${end}
   </div>`;
 }

@@ -1,2 +1,194 @@
-import { html } from './ui.js';
-export const Search = () => html`<div class="page"><h1>Search</h1></div>`;
+// Search: everything that was ever said, by words, meaning and date, with the reasons.
+
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { all, at, get, post } from './api.js';
+import { ago, Empty, html, Loaded, Name, plural, Trouble, useLoaded, when } from './ui.js';
+import { link } from './app.js';
+import { Share, textOf } from './pieces.js';
+
+const ROLES = ['user', 'assistant', 'tool', 'system'];
+const SHOWN = 30;
+const AROUND = 320; // characters of a hit
+const PAUSE = 250; // milliseconds without a key before anything is asked
+
+// -- where we are -----------------------------------------------------------------------------
+
+const FIELDS = ['q', 'c', 'project', 'when', 'since', 'until'];
+const asked = (params) => ({ ...Object.fromEntries(FIELDS.map((name) => [name, params.get(name) || ''])), roles: params.getAll('role').filter((role) => ROLES.includes(role)) });
+
+function address({ roles, ...fields }) {
+  const given = Object.entries(fields).filter(([, value]) => value);
+  const params = new URLSearchParams([...given, ...roles.map((role) => ['role', role])]).toString();
+  return `#/search${params ? `?${params}` : ''}`;
+}
+
+// -- what is asked for ------------------------------------------------------------------------
+
+/** A day of a date field, in the reader's own time; `after` days later. */
+function midnight(day, after = 0) {
+  const [year, month, date] = day.split('-').map(Number);
+  return new Date(year, month - 1, date + after).toISOString();
+}
+
+async function span({ when: words, since, until }, signal) {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const meant = words ? await get('/dates', { when: words, zone }, signal) : {};
+  const times = [meant.since, since && midnight(since)].filter(Boolean);
+  const ends = [meant.until, until && midnight(until, 1)].filter(Boolean);
+  return { since: times.sort().at(-1), until: ends.sort()[0] }; // both hold
+}
+
+async function find(wanted, signal) {
+  const words = wanted.q.trim();
+  const time = await span(wanted, signal);
+  if (!words && wanted.c && wanted.when) {
+    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+    const page = await get(at(wanted.c, '/dates'), { when: wanted.when, zone, limit: SHOWN }, signal);
+    return { time, hits: page.data.map((entry) => ({ conversation: wanted.c, entry, parts: {}, score: null })) };
+  }
+  if (!words) return { time, hits: null };
+  const body = { query: words, limit: SHOWN, ...time, roles: wanted.roles, project: wanted.project || undefined };
+  const found = await post(wanted.c ? at(wanted.c, '/search') : '/search', body, { signal });
+  return { time, hits: found.data };
+}
+
+// -- what was found ---------------------------------------------------------------------------
+
+const escape = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+
+/** A pattern for the words of a question: whole words, and other forms of long ones. */
+export function pattern(query) {
+  const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [])].filter((word) => word.length > 2 || /\p{N}|[^\p{ASCII}]/u.test(word));
+  if (!words.length) return null;
+  const forms = words.sort((a, b) => b.length - a.length).map((word) => {
+    if (/\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}/u.test(word)) return escape(word);
+    const stem = word.length > 4 ? word.slice(0, Math.max(4, word.length - 2)) : word;
+    return `(?<![\\p{L}\\p{N}])${escape(stem)}[\\p{L}\\p{N}]{0,${word.length > 4 ? 6 : 1}}`;
+  });
+  return new RegExp(forms.join('|'), 'giu');
+}
+
+/** The part of a text around the first match: `[[text, matches], …]`. */
+export function excerpt(text, words) {
+  const flat = text.replace(/\s+/g, ' ').trim();
+  const first = words ? flat.search(words) : -1;
+  const start = first > AROUND / 3 ? flat.indexOf(' ', first - AROUND / 3) + 1 : 0;
+  const part = flat.slice(start, start + AROUND);
+  const pieces = start > 0 ? [['… ', false]] : [];
+  let end = 0;
+  for (const match of words ? part.matchAll(words) : []) {
+    if (match.index > end) pieces.push([part.slice(end, match.index), false]);
+    pieces.push([match[0], true]);
+    end = match.index + match[0].length;
+  }
+  pieces.push([part.slice(end), false]);
+  if (start + AROUND < flat.length) pieces.push([' …', false]);
+  return pieces;
+}
+
+function Parts({ hit, most }) {
+  const parts = Object.entries(hit.parts).filter(([, value]) => Math.abs(value) >= 0.005).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  return html`<ul class="parts" aria-label=${`Why: ${hit.explanation}`}>${parts.map(([name, value]) => html`<li key=${name}>
+    <span>${name.replaceAll('_', ' ')}</span><${Share} of=${Math.abs(value) / most} kind=${value < 0 ? 'minus' : ''} label=${`${name} ${value.toFixed(2)}`} /><b>${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}</b></li>`)}</ul>`;
+}
+
+function Hit({ hit, words, most }) {
+  const { entry } = hit;
+  const pieces = useMemo(() => excerpt(textOf(entry.message) || '(no text)', words), [entry, words]);
+  return html`<li class="card hit">
+    <a class="open" href=${link(hit.conversation, '', { seq: entry.seq })}>
+      <span class="row apart"><b class="title"><${Name}>${hit.conversation}<//></b>
+        <span class="meta">#${entry.seq} · <${Name}>${entry.message.name || entry.message.role}<//> · <time datetime=${entry.created_at} title=${when(entry.created_at)}>${ago(entry.created_at)}</time></span></span>
+      <span class="excerpt" dir="auto">${pieces.map(([text, matches], n) => (matches ? html`<mark key=${n}>${text}</mark>` : text))}</span>
+    </a>
+    ${hit.score !== null && html`<details><summary>score ${hit.score.toFixed(2)}</summary><${Parts} hit=${hit} most=${most} /></details>`}
+  </li>`;
+}
+
+function Hits({ found, wanted }) {
+  const words = useMemo(() => pattern(wanted.q), [wanted.q]);
+  const { hits } = found;
+  if (hits === null) {
+    return html`<${Empty} title="Ask for anything that was said">
+      Words or a whole question, in any language: <i>which order never arrived?</i> The ↓ key goes through what is found, Enter opens it where it was said.
+      ${wanted.when || wanted.since || wanted.until ? ' Add a word, or choose one conversation to see all that was said then.' : ''}<//>`;
+  }
+  if (!hits.length) {
+    return html`<${Empty} title="Nothing fits">Nothing that was said ${wanted.c ? 'in this conversation' : ''} has these words or means this${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
+  }
+  const most = Math.max(...hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
+  return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length === SHOWN ? ', the best ones' : ''}${found.time.since ? `, from ${when(found.time.since)}` : ''}${found.time.until ? ` until ${when(found.time.until)}` : ''}</p>
+    <ol class="hit-list">${hits.map((hit) => html`<${Hit} key=${`${hit.conversation} ${hit.entry.seq}`} hit=${hit} words=${words} most=${most} />`)}</ol>`;
+}
+
+// -- the form ---------------------------------------------------------------------------------
+
+function Filters({ wanted, change, names, projects }) {
+  const role = (name) => change({ roles: wanted.roles.includes(name) ? wanted.roles.filter((one) => one !== name) : [...wanted.roles, name] });
+  return html`<div class="filters">
+    <label>Conversation <input list="conversations" value=${wanted.c} placeholder="all of them" onInput=${(e) => change({ c: e.target.value })} autocomplete="off" />
+      <datalist id="conversations">${names.slice(0, 500).map((name) => html`<option key=${name} value=${name} />`)}</datalist></label>
+    <label>Project <select value=${wanted.project} onChange=${(e) => change({ project: e.target.value })}>
+      <option value="">any</option>${projects.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
+    <label>When <input value=${wanted.when} placeholder="last week, in March" onInput=${(e) => change({ when: e.target.value })} autocomplete="off" /></label>
+    <label>From <input type="date" value=${wanted.since} onInput=${(e) => change({ since: e.target.value })} /></label>
+    <label>To <input type="date" value=${wanted.until} onInput=${(e) => change({ until: e.target.value })} /></label>
+    <fieldset><legend>Said by</legend>${ROLES.map((name) => html`<label key=${name} class="check"><input type="checkbox" checked=${wanted.roles.includes(name)} onChange=${() => role(name)} /> ${name}</label>`)}</fieldset>
+  </div>`;
+}
+
+export function Search({ params }) {
+  const here = address(asked(params));
+  const [typed, setTyped] = useState(asked(params));
+  const input = useRef(null);
+  const wanted = useMemo(() => asked(params), [here]);
+  const known = useLoaded(() => Promise.all([all('/conversations'), all('/projects', { limit: 200 })]), []);
+  const found = useLoaded((signal) => find(wanted, signal), [here]);
+
+  useEffect(() => { if (address(typed) !== here) setTyped(asked(params)); }, [here]); // back and forth
+  const ask = () => { // typing is one step in the history, however many letters there are
+    history.replaceState(null, '', address(typed));
+    dispatchEvent(new Event('hashchange'));
+  };
+  useEffect(() => {
+    if (address(typed) === here) return undefined;
+    const timer = setTimeout(ask, PAUSE);
+    return () => clearTimeout(timer);
+  }, [typed]);
+  useEffect(() => {
+    input.current.focus();
+    const pressed = (event) => {
+      if (event.key === '/' && !/INPUT|TEXTAREA|SELECT/.test(event.target.tagName)) { event.preventDefault(); input.current.focus(); input.current.select(); }
+    };
+    addEventListener('keydown', pressed);
+    return () => removeEventListener('keydown', pressed);
+  }, []);
+
+  const change = (more) => setTyped((before) => ({ ...before, ...more }));
+  const keys = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const links = [...event.currentTarget.querySelectorAll('a.open')];
+    const at = links.indexOf(document.activeElement);
+    if (!step || !links.length || (at < 0 && (document.activeElement !== input.current || step < 0))) return;
+    event.preventDefault();
+    const next = at + step < 0 ? input.current : links[Math.min(at + step, links.length - 1)];
+    next.focus();
+    next.scrollIntoView({ block: 'nearest' });
+  };
+  const enter = (event) => {
+    event.preventDefault();
+    if (address(typed) !== here) ask(); else event.currentTarget.closest('.search').querySelector('a.open')?.click();
+  };
+  const [names, projects] = known.value ? known.value.map((list) => list.map((one) => one.conversation || one.name)) : [[], []];
+  const unknown = wanted.c && known.value && !names.includes(wanted.c);
+  return html`<div class="page search" onKeyDown=${keys}>
+    <h1>Search</h1>
+    <form class="card" role="search" onSubmit=${enter}>
+      <input ref=${input} class="words" type="search" aria-label="Words or a question" placeholder="Words or a question" value=${typed.q} onInput=${(e) => change({ q: e.target.value })} autocomplete="off" />
+      <${Filters} wanted=${typed} change=${change} names=${names} projects=${projects} />
+    </form>
+    ${known.error && html`<${Trouble} error=${known.error} again=${known.again} />`}
+    ${unknown ? html`<${Empty} title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
+    : html`<div class=${found.busy && found.value ? 'stale' : ''}><${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} />`}<//></div>`}
+  </div>`;
+}

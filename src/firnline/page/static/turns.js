@@ -3,10 +3,11 @@
 import { useMemo, useState } from 'preact/hooks';
 import { at, get } from './api.js';
 import { ago, Act, BudgetBar, Empty, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
-import { Facts, Ref, Refs, Share, textOf, useChosen } from './pieces.js';
+import { Facts, Ref, Share, textOf, useChosen } from './pieces.js';
 
 const PAGE = 30;
 const SHOWN = 30; // messages of a section that are listed at once
+const HITS = 6;
 const same = (piece) => JSON.stringify(piece.message);
 const sum = (pieces) => pieces.reduce((tokens, piece) => tokens + piece.tokens, 0);
 
@@ -68,6 +69,12 @@ function Hit({ hit, most, name, show }) {
   </li>`;
 }
 
+function Hits({ hits, most, name, show }) {
+  const [whole, set] = useState(hits.length <= HITS);
+  return html`<ul class="hits">${hits.slice(0, whole ? hits.length : HITS).map((hit) => html`<${Hit} key=${`${hit.conversation}/${hit.seq}`} hit=${hit} most=${most} name=${name} show=${show} />`)}</ul>
+    ${!whole && html`<button class="quiet small" onClick=${() => set(true)}>${plural(hits.length - HITS, 'more entry', 'more entries')}</button>`}`;
+}
+
 function Change({ turn, change, before, show }) {
   if (!before) return html`<p class="meta">It is the first turn that is recorded, so there is nothing to compare it with.</p>`;
   const reused = sum(turn.prompt.slice(0, change.prefix));
@@ -102,7 +109,7 @@ function Turn({ name, turn, before, show }) {
     <h3>Compared with the turn before</h3>
     <${Change} turn=${turn} change=${change} before=${before} show=${show} />
     <h3>Message by message, as it was sent</h3>
-    ${before && html`<p class="key meta"><span class="swatch reused">=</span> as in the turn before <span class="swatch fresh">+</span> new</p>`}
+    ${before && html`<p class="key meta"><span class="swatch reused">=</span> as in the turn before <span class="swatch fresh">+</span> new <span class="swatch"> </span> moved</p>`}
     ${runs(turn.prompt).map((run, n) => {
     const first = !seen.has(run.name);
     seen.add(run.name);
@@ -110,7 +117,7 @@ function Turn({ name, turn, before, show }) {
   })}
     ${turn.hits.length > 0 && html`<h3>Recalled for the question</h3>
       <p class="meta">What each score is made of. The higher, the better it fits.</p>
-      <ul class="hits">${turn.hits.map((hit) => html`<${Hit} key=${`${hit.conversation}/${hit.seq}`} hit=${hit} most=${most} name=${name} show=${show} />`)}</ul>`}
+      <${Hits} hits=${turn.hits} most=${most} name=${name} show=${show} />`}
     ${turn.left_out.length > 0 && html`<h3>Left out</h3>
       <ul class="plain">${turn.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul>`}
   </article>`;

@@ -84,7 +84,7 @@ export function Announcer() {
 }
 
 /** A button that works: disabled and marked while it does, and says what went wrong. */
-export function Act({ run, done, children, class: kind = '', ...more }) {
+export function Act({ run, done, children, class: kind = '', disabled = false, ...more }) {
   const [busy, set] = useState(false);
   const act = async () => {
     set(true);
@@ -97,7 +97,7 @@ export function Act({ run, done, children, class: kind = '', ...more }) {
       set(false);
     }
   };
-  return html`<button type="button" class=${kind} disabled=${busy} aria-busy=${busy} onClick=${act} ...${more}>${children}</button>`;
+  return html`<button type="button" class=${kind} disabled=${busy || disabled} aria-busy=${busy} onClick=${act} ...${more}>${children}</button>`;
 }
 
 /** Asks before it does something: a real dialog, focus kept inside, Escape says no. */
@@ -118,7 +118,58 @@ export function Confirm({ title, children, word, button, danger, onYes, onNo }) 
   </dialog>`;
 }
 
+/** A dialog with a form: `onDone` may take its time; if it fails, the dialog stays and says why. */
+export function FormDialog({ title, button, onDone, onClose, children }) {
+  const dialog = useRef(null);
+  const [error, setError] = useState(null);
+  useEffect(() => { dialog.current.showModal(); }, []);
+  const enter = async (event) => {
+    event.preventDefault();
+    try {
+      await onDone(new FormData(event.target));
+      dialog.current?.close();
+    } catch (failed) { setError(failed); }
+  };
+  return html`<dialog ref=${dialog} class="wide" onClose=${onClose} aria-label=${title}>
+    <h2>${title}</h2>
+    <form class="stack" onSubmit=${enter}>
+      ${children}
+      ${error && html`<${Trouble} error=${error} />`}
+      <div class="row end"><button type="button" class="quiet" onClick=${() => dialog.current.close()}>Cancel</button>
+        <button class="strong">${button}</button></div>
+    </form>
+  </dialog>`;
+}
+
+/** Something to type elsewhere, with a button that copies it. */
+export function Copyable({ text, what }) {
+  const code = useRef(null);
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say('Copied.');
+    } catch { // not allowed here: mark it, so that one key is left to press
+      getSelection().selectAllChildren(code.current);
+      say('Marked; press Ctrl+C to copy it.');
+    }
+  };
+  return html`<div class="copyable"><pre ref=${code} tabindex="0" aria-label=${what}>${text}</pre>
+    <button type="button" class="small" onClick=${copy} aria-label=${`Copy: ${what}`}>Copy</button></div>`;
+}
+
 // -- pictures ---------------------------------------------------------------------------------
+
+/** How wide an element is, in pixels: `[ref, width]`. Pictures drawn that wide have readable text. */
+export function useWidth(first = 600) {
+  const ref = useRef(null);
+  const [width, set] = useState(first);
+  useEffect(() => {
+    const look = new ResizeObserver(([entry]) => entry.contentRect.width && set(Math.round(entry.contentRect.width)));
+    look.observe(ref.current);
+    return () => look.disconnect();
+  }, []);
+  return [ref, width];
+}
 
 export const SECTIONS = ['system', 'tools', 'pinned', 'task', 'important', 'digests', 'recalled', 'retrieved', 'history', 'framing', 'reserve', 'free'];
 

@@ -21,7 +21,7 @@ from firnline.errors import BudgetError, ConflictError, FirnlineError, InputErro
 from firnline.log import Entry
 from firnline.memory import Memory
 from firnline.message import Message
-from firnline.server.drafts import Draft
+from firnline.server.drafts import INTERRUPTED, Draft
 from firnline.server.gate import Caller
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
@@ -137,6 +137,8 @@ class Exchange:
             system=_joined(leading),
             tools=self._offered(tools),
         )
+        if not self.sent or self.sent[-1].role != "assistant":
+            self.context = _asking(self.context)
         if self.context.degraded:
             self.degraded = self.degraded or "; ".join(self.context.degraded)
         newest = await self.memory.in_force(where.conversation)
@@ -264,6 +266,21 @@ class _Lenient:
         except FirnlineError as error:
             logger.error("an answer in the making cannot be kept: %s", error)  # noqa: TRY400
             self._draft = None
+
+
+def _asking(context: Context) -> Context:
+    """The context without an answer that broke off behind the question: it is asked again.
+
+    Behind the question, a provider takes an answer for the beginning of the next one.
+    """
+    recent = list(context["recent"].pieces)
+    while recent and recent[-1].entry and INTERRUPTED in recent[-1].entry.message.metadata:
+        recent.pop()
+    sections = (
+        replace(section, pieces=tuple(recent)) if section.name == "recent" else section
+        for section in context.sections
+    )
+    return replace(context, sections=tuple(sections))
 
 
 def _leading(sent: Sequence[Message]) -> int:

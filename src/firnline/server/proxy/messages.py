@@ -47,7 +47,7 @@ _DOCS: Final = {
             "application/json": {
                 "schema": {"type": "object", "required": ["messages"]},
                 "example": {
-                    "model": "claude-sonnet-4-5",
+                    "model": "claude-sonnet-5",
                     "max_tokens": 1024,
                     "messages": [{"role": "user", "content": "Which order was it?"}],
                 },
@@ -102,14 +102,12 @@ async def _messages(request: Request, memory: Memory, path: str | None) -> Respo
     reply = await asking.send(asking.body)
     if reply.status != _OK:
         return await _refused(exchange, reply)
-    headers = {**but_type(reply.headers), **exchange.told()}
+    headers, streams = but_type(reply.headers), exchange.parts.streams
     if body.get("stream"):
-        listener = exchange.parts.streams.open(
-            _events(exchange, asking, reply), await exchange.keeper()
-        )
-        headers["cache-control"] = "no-cache"
+        listener = streams.open(_events(exchange, asking, reply), await exchange.keeper())
+        headers |= {**exchange.told(), "cache-control": "no-cache"}
         return StreamingResponse(_lines(listener), media_type=_STREAM, headers=headers)
-    data = await exchange.parts.streams.whole(_whole(exchange, asking, reply))
+    data = await streams.whole(_whole(exchange, asking, reply))
     return JSONResponse(data, headers={**headers, **exchange.told()})
 
 
@@ -127,14 +125,14 @@ def _exchange(request: Request, memory: Memory, body: dict[str, Any]) -> Exchang
             upstream=parts.anthropic,
             query=request.url.query,
         )
-    sent = load_anthropic(body)
+    limit = limit_name(parts.settings.upstream or "")
     return Exchange(
         parts=parts,
         caller=caller,
         memory=memory,
-        body=translating.translated(body, sent, limit_name(parts.settings.upstream or "")),
+        body=translating.translated(body, limit),
         headers=headers,
-        shape=translating.shape_of(sent),
+        shape=translating.TRANSLATED,
         upstream=parts.upstream,
     )
 

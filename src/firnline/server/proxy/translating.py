@@ -12,8 +12,8 @@ from firnline.message import Message, Part, encode_json
 from firnline.server.proxy import blocks
 from firnline.server.proxy.blocks import framed
 from firnline.server.proxy.rounds import Asking
-from firnline.server.proxy.shape import OPENAI, Body, Shape
-from firnline.wire import anthropic_blocks
+from firnline.server.proxy.shape import OPENAI, Body
+from firnline.wire import anthropic_blocks, load_anthropic
 
 MARGIN_TOKENS: Final = 64
 """What a translation may add: a message of its own for pictures that tools return."""
@@ -37,14 +37,15 @@ _REASONS: Final = {
 # -- the request ------------------------------------------------------------------------------
 
 
-def translated(body: Mapping[str, Any], sent: Sequence[Message], limit: str) -> Body:
+def translated(body: Mapping[str, Any], limit: str) -> Body:
     """A request of Anthropic's as one of OpenAI's; `limit` is its name for the longest answer.
 
-    What OpenAI's protocol has no word for is left out. `InputError` for tools that only Anthropic's
-    own endpoint can run.
+    Its messages are still ours: most of them need not be sent, see `TRANSLATED`. What OpenAI's
+    protocol has no word for is left out. `InputError` for tools that only Anthropic's own endpoint
+    can run.
     """
     found: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
-    found["messages"] = chat_messages(sent)
+    found["messages"] = load_anthropic(body)
     if body.get("tools"):
         found["tools"] = [_tool(tool) for tool in listed(body["tools"], "tools")]
     found |= _choice(body.get("tool_choice"))
@@ -60,14 +61,20 @@ def translated(body: Mapping[str, Any], sent: Sequence[Message], limit: str) -> 
     return found
 
 
-def shape_of(sent: Sequence[Message]) -> Shape:
-    """The shape of requests that are translated; `sent` is what the client sent."""
-    return replace(
-        OPENAI,
-        load=lambda _: list(sent),
-        put=lambda body, messages: {**body, "messages": chat_messages(messages)},
-        margin=MARGIN_TOKENS,
-    )
+def _load(body: Mapping[str, Any]) -> list[Message]:
+    return list(body["messages"])
+
+
+def _put(body: Body, messages: Sequence[Message]) -> Body:
+    return {**body, "messages": messages}
+
+
+def _finish(body: Body) -> Body:
+    return OPENAI.finish({**body, "messages": chat_messages(body["messages"])})
+
+
+TRANSLATED: Final = replace(OPENAI, load=_load, put=_put, finish=_finish, margin=MARGIN_TOKENS)
+"""OpenAI's shape, but that the messages of a request are ours until it is sent."""
 
 
 def listed(value: object, what: str) -> list[Mapping[str, Any]]:

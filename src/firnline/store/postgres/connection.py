@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -18,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool
 
 from firnline import limits
-from firnline.errors import BadURL, FirnlineError, StoreTimeout
+from firnline.errors import BadURL, FirnlineError, StoreError, StoreTimeout
 from firnline.message import microseconds
 from firnline.protocols import Clock
 from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
@@ -92,7 +93,7 @@ class Transaction:
 
     def later(self, sql: str, values: Values = ()) -> None:
         """Run a statement whose result nobody needs, with whatever comes next."""
-        self._waiting.append(self._cursor.mogrify(sql, values) if values else sql)  # type: ignore[arg-type]
+        self._waiting.append(self._cursor.mogrify(sql, values) if values else sql)
 
     async def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """The rows of a query."""
@@ -149,7 +150,7 @@ class Transaction:
         return found
 
 
-class _MoreThanBrief(Exception):  # noqa: N818 - it never leaves this module
+class _MoreThanBrief(Exception):
     """A transaction that was thought to be one message has another question."""
 
 
@@ -169,25 +170,34 @@ class Database:
             given.get("host", ""), given.get("dbname", given.get("user", ""))
         )
         self._clock = clock
-        self._pool: AsyncConnectionPool[AsyncConnection[Row]] = AsyncConnectionPool(
+        self._connections = connections
+        self._pool: AsyncConnectionPool[AsyncConnection[Row]] | None = None
+
+    async def open(self) -> None:
+        """Make connections from now on."""
+        self._pool = AsyncConnectionPool(
             self.conninfo,
             kwargs={"autocommit": True, "prepare_threshold": None},
             min_size=1,
-            max_size=connections,
+            max_size=self._connections,
             max_waiting=limits.WRITES_WAITING_MAX,
             timeout=limits.CONNECT_SECONDS,
             reconnect_timeout=limits.CONNECT_SECONDS,
             open=False,
             name="firnline",
         )
-
-    async def open(self) -> None:
-        """Make connections from now on."""
         await self._pool.open()
 
     async def close(self) -> None:
         """Let go of all connections."""
-        await self._pool.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
+
+    def _opened(self) -> AsyncConnectionPool[AsyncConnection[Row]]:
+        if self._pool is None:
+            raise StoreError("the store is not open")
+        return self._pool
 
     async def connect(self) -> AsyncConnection[Row]:
         """A connection of one's own, outside the pool and outside any transaction."""
@@ -198,15 +208,23 @@ class Database:
         except psycopg.Error as error:
             raise translated(error, self.place) from error
 
-    async def read(self, tenant: str | None, work: Work[T]) -> T:
+    async def execute(self, sql: str) -> None:
+        """Run a statement that cannot be in a transaction."""
+        try:
+            async with self._opened().connection() as connection:
+                await connection.execute(sql.encode())
+        except psycopg.Error as error:
+            raise translated(error, self.place) from error
+
+    async def read(self, tenant: str | None, work: Work[T], *, brief: bool = True) -> T:
         """Run `work`; all that it reads is of one moment. It may be run anew from its beginning.
 
-        One message and one answer if it asks once, which most do.
+        One message and one answer if it asks once, as what is `brief` mostly does.
         """
-        try:
-            return await self._run(tenant, work, _BRIEF)
-        except _MoreThanBrief:
-            return await self._run(tenant, work, _READ)
+        if brief:
+            with suppress(_MoreThanBrief):
+                return await self._run(tenant, work, _BRIEF)
+        return await self._run(tenant, work, _READ)
 
     async def write(self, tenant: str | None, work: Work[T]) -> T:
         """Run `work` in a transaction that is durable when this returns. It may be run anew.
@@ -229,7 +247,7 @@ class Database:
     async def _once(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
         transaction = None
         try:
-            async with self._pool.connection() as connection:
+            async with self._opened().connection() as connection:
                 transaction = Transaction(connection, self._clock, brief=kind is _BRIEF)
                 transaction.later(kind.begin)
                 transaction.later(kind.say, ["*" if tenant is None else f"={tenant}"])
@@ -243,7 +261,7 @@ class Database:
 
     async def _before_again(self, error: FirnlineError, tries: int) -> None:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
-            await self._pool.check()  # the others are likely to be gone, too
+            await self._opened().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
 
 

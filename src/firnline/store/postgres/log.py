@@ -35,7 +35,7 @@ _HEAD: Final = (
 _COLUMNS: Final = "SELECT seq, body, tokens, total, hash, tokenizer"
 # The sizes are known without reading the bodies, so a page of large ones ends early.
 _PAGE: Final = (
-    f"{_COLUMNS} FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq)"  # noqa: S608
+    f"{_COLUMNS} FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq)"
     f" - octet_length(body) AS before FROM entry WHERE {HERE}"
     " AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq LIMIT %(limit)s) AS page"
     f" WHERE before < {limits.PAGE_BYTES_MAX} ORDER BY seq"
@@ -45,7 +45,7 @@ _SEGMENT_COLUMNS: Final = (
     " FROM segment"
 )
 _SEGMENTS: Final = (
-    f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq BETWEEN"  # noqa: S608
+    f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq BETWEEN"
     f" coalesce((SELECT max(first_seq) FROM segment WHERE {HERE}"
     " AND first_seq <= %(first)s), %(first)s) AND %(last)s"
     " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
@@ -61,8 +61,32 @@ _INSERT_WORDS: Final = (
     " SELECT %s, %s, seq, part, at, words::tsvector FROM unnest(%s::bigint[], %s::smallint[],"
     " %s::bigint[], %s::text[]) AS new (seq, part, at, words)"
 )
+_KNOWN: Final = (
+    f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {HERE} AND key = %(given)s"
+)
+# Up to the first entry that does not fit into so many tokens any more.
+_NEWEST: Final = (
+    f"{_COLUMNS} FROM (SELECT *, sum(tokens) OVER newer - tokens AS behind,"
+    " sum(octet_length(body)) OVER newer - octet_length(body) AS bytes FROM entry"
+    f" WHERE {HERE} AND seq <= %(end)s WINDOW newer AS (ORDER BY seq DESC)"
+    " ORDER BY seq DESC LIMIT %(limit)s) AS page"
+    f" WHERE behind <= %(tokens)s AND bytes < {limits.PAGE_BYTES_MAX} ORDER BY seq DESC"
+)
+# With those before them, whose hashes theirs begin with.
+_LIVE_OF: Final = (
+    "WITH asked AS ({asked}) "
+    f"{_COLUMNS} FROM entry WHERE {HERE} AND seq IN"
+    " (SELECT seq FROM asked UNION SELECT seq - 1 FROM asked)"
+)
+_SEGMENTS_OF: Final = (
+    "WITH asked AS ({asked}) "
+    f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq IN (SELECT (SELECT max(first_seq)"
+    f" FROM segment WHERE {HERE} AND first_seq <= near.seq)"
+    " FROM (SELECT seq FROM asked UNION SELECT seq - 1 FROM asked) AS near)"
+)
 _ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
-_NEWEST_AT_ONCE: Final = 64
+_NEWEST_MIN: Final = 32
+_TOKENS_EACH: Final = 16  # few messages are shorter
 
 WordRow = tuple[int, int, int, str]
 """An entry's place among those analysed together, the part, its time, and its words."""
@@ -209,12 +233,7 @@ async def _open_head(
     idempotency: Idempotency | None,
 ) -> Found | Appended:
     """The conversation's head, locked, and created if need be; or what was stored by this key."""
-    known = (
-        f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {HERE}"  # noqa: S608
-        " AND key = %(key)s",
-        here(key, key=idempotency.key if idempotency else None),
-    )
-    queries = (known,) if idempotency else ()
+    queries = ((_KNOWN, here(key, given=idempotency.key)),) if idempotency else ()
     while True:
         found, seen = await find_with(transaction, key, *queries, lock=CHANGE)
         if found and idempotency and seen[0]:
@@ -290,32 +309,42 @@ async def page(
     return found, [item for item in stored if item.seq <= end], end + 1
 
 
+async def segments(transaction: Transaction, key: Key, first: int, last: int) -> list[Segment]:
+    """The first of the segments that touch a span."""
+    values = here(key, first=first, last=last, segments=_SEGMENTS_AT_ONCE)
+    return [Segment(*row) for row in await transaction.rows(_SEGMENTS, values)]
+
+
 async def at(transaction: Transaction, key: Key, seqs: Sequence[int]) -> list[Entry]:
     """The entries at these sequence numbers that exist, in order."""
-    asked = sorted({seq for seq in seqs if 0 <= seq <= SEQ_MAX})
-    # With those before them, whose hashes theirs begin with.
-    values = here(key, seqs=sorted({max(seq - step, 0) for seq in asked for step in (0, 1)}))
-    found, (live, archived) = await find_with(
+    asked = [seq for seq in seqs if 0 <= seq <= SEQ_MAX]
+    query = "SELECT unnest(%(seqs)s::bigint[]) AS seq"
+    _, entries = await chosen(transaction, key, query, here(key, seqs=asked))
+    return entries
+
+
+async def chosen(
+    transaction: Transaction, key: Key, asked: str, values: Mapping[str, Any]
+) -> tuple[list[int], list[Entry]]:
+    """The sequence numbers that the query `asked` gives, and the entries there, in order."""
+    found, (numbers, live, archived) = await find_with(
         transaction,
         key,
-        (f"{_COLUMNS} FROM entry WHERE {HERE} AND seq = ANY(%(seqs)s)", values),
-        (
-            f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq IN (SELECT (SELECT max(first_seq)"
-            f" FROM segment WHERE {HERE} AND first_seq <= asked.seq)"
-            " FROM unnest(%(seqs)s::bigint[]) AS asked (seq))",
-            values,
-        ),
+        (asked, values),
+        (_LIVE_OF.format(asked=asked), values),
+        (_SEGMENTS_OF.format(asked=asked), values),
     )
+    seqs = sorted({seq for (seq,) in numbers})
     if found is None:
-        return []
+        return seqs, []
     stored = {item.seq: item for row in archived for item in rows.unpacked(Segment(*row))}
     stored |= {row[0]: Record(*row) for row in live}
     entries: list[Entry] = []
-    for first, last in runs([seq for seq in asked if seq < found.next_seq]):
+    for first, last in runs([seq for seq in seqs if seq < found.next_seq]):
         wanted = range(max(first - 1, 0), last + 1)
         run = [stored[seq] for seq in wanted if seq in stored]
         entries += rows.whole_span(found, run, first, last)
-    return entries
+    return seqs, entries
 
 
 async def tokens_between(transaction: Transaction, key: Key, first: int, last: int) -> int:
@@ -349,17 +378,18 @@ async def _at(transaction: Transaction, key: Key, seq: int) -> Record:
 async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[Entry]:
     """Walk back from the end until the next entry would not fit."""
     fitting: list[Record] = []
-    before, end = genesis(key), SEQ_MAX
+    before, end, room = genesis(key), SEQ_MAX, tokens_max
     while end >= 0:
-        found, some = await _backwards(transaction, key, end)
+        found, some = await _backwards(transaction, key, end, room)
         if found is None or not some:
             break
+        end = some[-1].seq - 1
         for item in some:
             if not rows.fits(found, item, tokens_max):
-                before, end = item.hash, 0
+                before, end = item.hash, -1
                 break
+            room -= item.tokens
             fitting.append(item)
-        end = some[-1].seq - 1 if end else -1
     if not fitting or found is None:
         return []
     fitting.reverse()
@@ -368,17 +398,12 @@ async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[En
 
 
 async def _backwards(
-    transaction: Transaction, key: Key, end: int
+    transaction: Transaction, key: Key, end: int, tokens: int
 ) -> tuple[Found | None, list[Record]]:
     """Some records up to `end` or the log's end, the newest first, without a hole."""
+    limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
     found, (live,) = await find_with(
-        transaction,
-        key,
-        (
-            f"{_COLUMNS} FROM entry WHERE {HERE} AND seq <= %(end)s"
-            " ORDER BY seq DESC LIMIT %(limit)s",
-            here(key, end=end, limit=_NEWEST_AT_ONCE),
-        ),
+        transaction, key, (_NEWEST, here(key, end=end, limit=limit, tokens=tokens))
     )
     end = min(end, found.next_seq - 1) if found else -1
     some = [Record(*row) for row in live if row[0] <= end]
@@ -398,15 +423,16 @@ async def dated(
     first_seq: int,
 ) -> list[Entry]:
     """The entries said in [since, until)."""
-    said = await transaction.rows(
-        f"SELECT seq FROM search WHERE {HERE} AND at >= %(since)s AND at < %(until)s"  # noqa: S608
-        " AND seq >= %(first)s AND part = 0 ORDER BY seq LIMIT %(limit)s",
-        here(
-            key,
-            since=microseconds(since),
-            until=microseconds(until),
-            first=min(max(first_seq, 0), SEQ_MAX),
-            limit=max(limit, 0),
-        ),
+    asked = (
+        f"SELECT seq FROM search WHERE {HERE} AND at >= %(since)s AND at < %(until)s"
+        " AND seq >= %(first)s AND part = 0 ORDER BY seq LIMIT %(limit)s"
     )
-    return await at(transaction, key, [seq for (seq,) in said]) if said else []
+    values = here(
+        key,
+        since=microseconds(since),
+        until=microseconds(until),
+        first=min(max(first_seq, 0), SEQ_MAX),
+        limit=max(limit, 0),
+    )
+    _, entries = await chosen(transaction, key, asked, values)
+    return entries

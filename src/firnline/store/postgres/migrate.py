@@ -71,7 +71,7 @@ async def check(connection: AsyncConnection[Any], newest: int) -> int:
                 f"the schema {SCHEMA} has tables, but not Firnline's; nothing was changed"
             )
         return 0
-    (version,) = await _value(connection, f"SELECT coalesce(max(version), 0) FROM {_INSTALLED}")  # noqa: S608
+    (version,) = await _value(connection, f"SELECT coalesce(max(version), 0) FROM {_INSTALLED}")
     check_version(version, newest)
     return int(version)
 

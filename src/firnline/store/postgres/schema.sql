@@ -109,9 +109,8 @@ CREATE TABLE project (
     PRIMARY KEY (tenant, name)
 );
 
--- The views of the log by word and by date, archived or not, written with each append. `words` are no
--- words but hashes of them, bound to the tenant (see words.py). A message with very many has several
--- parts.
+-- The views of the log by word and by date, archived or not, written with each append. `words` are
+-- hashes of words, bound to the tenant (see words.py). A message with very many has several parts.
 CREATE TABLE search (
     tenant       text COLLATE "C" NOT NULL,
     conversation bigint NOT NULL,
@@ -200,8 +199,9 @@ CREATE TABLE card (
 -- What an erased conversation takes along.
 CREATE INDEX card_conversation ON card (tenant, conversation) WHERE conversation IS NOT NULL;
 
--- Every transaction says whose it is: '=' and the tenant, or '*' for work on the server's own behalf.
--- One that says nothing sees nothing, whatever its query; the tables' owner is no exception.
+-- Policies. Every transaction says whose it is: '=' and the tenant, or '*' for work on the server's
+-- own behalf. One that says nothing sees nothing, whatever its query; the tables' owner is no
+-- exception.
 DO $$
 DECLARE
     mine text := $policy$ (current_setting('firnline.tenant', true) IN ('=' || tenant, '*')) $policy$;

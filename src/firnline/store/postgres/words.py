@@ -1,9 +1,9 @@
 """Terms as the word index keeps them: hashes, bound to the tenant.
 
-PostgreSQL does not use an index for `@@` behind a row-level policy, so the index is read without one.
-It holds no words that could be read there, and a tenant's query can only match the tenant's rows: the
-hash of a term is another one for each tenant. So a word's list is never longer than the tenant's
-entries, too, whoever else says it.
+PostgreSQL does not use an index for `@@` behind a row-level policy, so the index is read without
+one. It holds no words that could be read there, and a tenant's query can only match the tenant's
+rows: the hash of a term is another one for each tenant. So a word's list is never longer than the
+tenant's entries, too, whoever else says it.
 """
 
 from __future__ import annotations

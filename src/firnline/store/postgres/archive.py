@@ -1,0 +1,90 @@
+"""Moving old entries into compressed segments and back. Nothing about them changes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from firnline.errors import ConflictError
+from firnline.log import Archived, Key, Record
+from firnline.store import rows
+from firnline.store.postgres import log
+from firnline.store.postgres.connection import Transaction
+from firnline.store.rows import Found, Packed
+
+
+async def live(
+    transaction: Transaction, key: Key, first: int, last: int
+) -> tuple[Found | None, list[tuple[list[Record], str]]]:
+    """The first live entries of a span, in runs of neighbours with the hashes before them."""
+    found = await log.find(transaction, key)
+    first, last = max(first, 0), min(last, found.next_seq - 1 if found else -1)
+    some: list[Record] = []
+    while first <= last and len(some) < rows.ARCHIVED_AT_ONCE:
+        _, stored, first = await log.page(transaction, key, first, last)
+        some += [item for item in stored if not item.archived]
+    runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
+    return found, [(run, await log.hash_at(transaction, key, run[0].seq - 1)) for run in runs]
+
+
+async def pack(runs: list[tuple[list[Record], str]]) -> list[Packed]:
+    """Compress them, beside the event loop and outside any transaction."""
+    return await asyncio.to_thread(
+        lambda: [part for run, before in runs for part in rows.packed(run, before)]
+    )
+
+
+async def store(transaction: Transaction, found: Found, packed: Packed) -> Archived:
+    """Swap live entries for their segment, in one transaction.
+
+    The segment was packed from what a reader saw a moment ago, so all is checked again.
+    """
+    segment, key = packed.segment, found.key
+    now = await log.find(transaction, key, log.CHANGE)
+    still = now is not None and now.id == found.id and now.next_seq >= found.next_seq
+    hash_now = await log.hash_at(transaction, key, segment.last_seq) if still else ""
+    if hash_now != segment.hash:
+        raise ConflictError(f"{key.conversation}: it was erased or changed meanwhile")
+    own = key.tenant, found.id
+    gone = await transaction.changed(
+        "DELETE FROM entry WHERE tenant = %s AND conversation = %s AND seq BETWEEN %s AND %s",
+        (*own, segment.first_seq, segment.last_seq),
+    )
+    if gone != segment.last_seq - segment.first_seq + 1:
+        raise ConflictError(f"{key.conversation}: the entries were moved by somebody else")
+    transaction.later(
+        "INSERT INTO segment (tenant, conversation, first_seq, last_seq, hash_before, hash,"
+        " total_before, total, checksum, body) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (*own, *segment),
+    )
+    _count(transaction, found, gone)
+    return Archived(gone, 1, packed.plain_bytes, len(segment.body))
+
+
+def _count(transaction: Transaction, found: Found, entries: int) -> None:
+    transaction.later(
+        "UPDATE conversation SET archived = archived + %s WHERE tenant = %s AND id = %s",
+        (entries, found.key.tenant, found.id),
+    )
+
+
+async def restore(transaction: Transaction, key: Key, first: int, last: int) -> int:
+    """Make the entries of every segment that touches the span live again."""
+    found = await log.find(transaction, key, log.CHANGE)
+    first, last = max(first, 0), min(last, found.next_seq - 1 if found else -1)
+    restored = 0
+    while found is not None and first <= last:
+        some = await log.segments(transaction, key, first, last)
+        for segment in some:
+            records = rows.unpacked(segment)
+            log.insert_entries(transaction, found, records, [item.body for item in records])
+            transaction.later(
+                "DELETE FROM segment WHERE tenant = %s AND conversation = %s AND first_seq = %s",
+                (key.tenant, found.id, segment.first_seq),
+            )
+            restored += len(records)
+            first = segment.last_seq + 1
+        if not some:
+            break
+    if found is not None and restored:
+        _count(transaction, found, -restored)
+    return restored

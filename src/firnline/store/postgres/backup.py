@@ -1,0 +1,96 @@
+"""A copy of everything as a file of SQL, of one moment, that `psql` reads into an empty database.
+
+It is what `pg_dump` would write of our schema, but it needs no program of the server's version, and
+the rows that policies hide from everybody are in it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from importlib import resources
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import psycopg
+from psycopg import AsyncConnection
+
+from firnline.errors import InputError
+from firnline.protocols import Progress
+from firnline.store.postgres.connection import SCHEMA, Database
+from firnline.store.postgres.failures import translated
+
+_CHUNK: Final = 1024 * 1024
+_BEGIN: Final = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY;"
+    f" SET LOCAL search_path = {SCHEMA}, pg_catalog; SET LOCAL firnline.tenant = '*'"
+)
+_COLUMNS: Final = (
+    "SELECT c.relname::text, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)"
+    " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
+    f" AND NOT a.attisdropped WHERE c.relnamespace = '{SCHEMA}'::regnamespace"
+    " AND c.relkind IN ('r', 'p') GROUP BY c.relname ORDER BY c.relname"
+)
+_HEAD: Final = f"""\
+-- A copy of a Firnline store. Read it into an empty database:
+--   psql --set ON_ERROR_STOP=1 --single-transaction --file FILE postgresql://...
+CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+SET search_path = {SCHEMA}, pg_catalog;
+SET standard_conforming_strings = on;
+CREATE TABLE installed (version integer PRIMARY KEY, at timestamptz NOT NULL DEFAULT now());
+"""
+_COUNTERS: Final = "".join(
+    f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), coalesce(max(id), 0) + 1, false)"
+    f" FROM {table};\n"
+    for table in ("conversation", "embedder")
+)
+
+
+async def copy_to(database: Database, path: Path, progress: Progress | None) -> None:
+    """Write a copy to a new file, which appears only when it is complete."""
+    half_done = path.with_name(path.name + ".partial")
+    if await asyncio.to_thread(path.exists):
+        raise InputError(f"{path} exists already; a backup goes to a new file")
+    connection = await database.connect()
+    try:
+        with await asyncio.to_thread(half_done.open, "wb") as file:
+            await _copy(connection, file, progress)
+        await asyncio.to_thread(half_done.replace, path)
+    except psycopg.Error as error:
+        raise translated(error, database.place) from error
+    except OSError as error:
+        raise InputError(f"{half_done} cannot be written: {error.strerror}") from error
+    finally:
+        await connection.close()
+        await asyncio.to_thread(half_done.unlink, missing_ok=True)
+
+
+async def _copy(
+    connection: AsyncConnection[Any], file: BinaryIO, progress: Progress | None
+) -> None:
+    schema = resources.files("firnline").joinpath("store/postgres/schema.sql").read_text("utf-8")
+    tables, mark, policies = schema.partition("-- Policies.")
+    await connection.execute(_BEGIN)
+    known = await (await connection.execute(_COLUMNS.encode())).fetchall()
+    file.write(f"{_HEAD}{tables}\n".encode())
+    for done, (table, columns) in enumerate(known, 1):
+        file.write(f"COPY {table} ({columns}) FROM stdin;\n".encode())
+        async for chunk in _rows(connection, f"COPY {table} ({columns}) TO STDOUT"):
+            await asyncio.to_thread(file.write, chunk)
+        file.write(b"\\.\n\n")
+        if progress is not None:
+            progress(done, len(known))
+    # Last of all, for COPY does not read into a table with policies.
+    file.write(f"{_COUNTERS}{mark}{policies}".encode())
+    await connection.execute("COMMIT")
+
+
+async def _rows(connection: AsyncConnection[Any], query: str) -> AsyncIterator[bytes]:
+    waiting = bytearray()
+    async with connection.cursor() as cursor, cursor.copy(query.encode()) as copy:
+        async for data in copy:
+            waiting += data
+            if len(waiting) >= _CHUNK:
+                yield bytes(waiting)
+                waiting.clear()
+    yield bytes(waiting)

@@ -1,0 +1,112 @@
+"""Cards: small named values that edges keep beside the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from firnline.errors import StoreCorrupt
+from firnline.log import Card, Key
+from firnline.store.cards import Asked, card_checksum, checked_card
+from firnline.store.postgres.connection import Row, Transaction
+
+_COLUMNS: Final = (
+    "SELECT card.kind, card.tenant, card.name, card.conversation, card.updated_at, card.checksum,"
+    " card.body, c.tenant, c.name, c.genesis FROM card LEFT JOIN conversation c"
+    " ON c.tenant = card.tenant AND c.id = card.conversation"
+)
+_INSERT: Final = (
+    "INSERT INTO card (kind, tenant, name, conversation, updated_at, checksum, body) SELECT * FROM"
+    " unnest(%s::text[], %s::text[], %s::text[], %s::bigint[], %s::bigint[], %s::bytea[],"
+    " %s::bytea[]) ON CONFLICT (kind, tenant, name) DO"
+)
+_REPLACE: Final = (
+    " UPDATE SET conversation = excluded.conversation, updated_at = excluded.updated_at,"
+    " checksum = excluded.checksum, body = excluded.body"
+)
+
+
+async def put(transaction: Transaction, cards: Sequence[Card], *, absent: bool) -> int:
+    """Write those whose conversation is there, or that have none."""
+    keys = sorted({(card.tenant, card.conversation) for card in cards if card.conversation})
+    known, ((now,),) = await transaction.each(
+        (
+            (
+                # In one order, so that two who lock several never wait for each other.
+                "SELECT tenant, name, id FROM conversation WHERE (tenant, name) IN"
+                " (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY id FOR KEY SHARE"
+            ),
+            ([tenant for tenant, _ in keys], [name for _, name in keys]),
+        ),
+        (f"SELECT {transaction.now}", ()),
+    )
+    numbers = {(tenant, name): number for tenant, name, number in known}
+    there = [card for card in cards if not card.conversation or _key(card) in numbers]
+    chosen: dict[tuple[str, str, str], Card] = {}
+    for card in there:
+        at = card.kind, card.tenant, card.name
+        chosen[at] = chosen.get(at, card) if absent else card
+    rows = [_row(chosen[at], numbers.get(_key(chosen[at])), now) for at in sorted(chosen)]
+    if not rows:
+        return 0
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    written = await transaction.changed(_INSERT + (" NOTHING" if absent else _REPLACE), columns)
+    return written if absent else len(there)
+
+
+def _key(card: Card) -> tuple[str, str]:
+    return card.tenant, card.conversation or ""
+
+
+def _row(card: Card, number: int | None, now: int) -> tuple[Any, ...]:
+    checksum = card_checksum(card, number, now)
+    return card.kind, card.tenant, card.name, number, now, checksum, card.body
+
+
+async def chosen(transaction: Transaction, asked: Asked, limit: int) -> list[Card]:
+    """The cards that are asked for, each one checked."""
+    where, values = _where(asked)
+    rows = await transaction.rows(
+        f"{_COLUMNS} WHERE {where} ORDER BY card.tenant, card.name LIMIT %s",
+        (*values, max(limit, 0)),
+    )
+    return [_card(row) for row in rows]
+
+
+async def drop(transaction: Transaction, asked: Asked) -> int:
+    """Delete the cards that are asked for; returns how many there were."""
+    where, values = _where(asked)
+    return await transaction.changed(f"DELETE FROM card WHERE {where}", values)
+
+
+async def damaged(transaction: Transaction) -> list[str]:
+    """What is wrong with cards, one by one."""
+    problems = []
+    for row in await transaction.rows(_COLUMNS):
+        try:
+            _card(row)
+        except StoreCorrupt as error:
+            problems.append(str(error))
+    return problems
+
+
+def _where(asked: Asked) -> tuple[str, tuple[Any, ...]]:
+    """A condition and its values; every part of it can be looked up in the table's key."""
+    parts: dict[str, Any] = {"card.kind = %s": asked.kind}
+    if asked.tenant is not None:
+        parts["card.tenant = %s"] = asked.tenant
+    if asked.names is not None:
+        parts["card.name = ANY(%s::text[])"] = sorted(asked.names)
+    if asked.prefix:
+        parts["card.name >= %s"] = asked.prefix
+        parts["card.name < %s"] = asked.prefix + "\U0010ffff"
+    if asked.after:
+        parts["card.name > %s"] = asked.after
+    return " AND ".join(parts), tuple(parts.values())
+
+
+def _card(row: Row) -> Card:
+    kind, tenant, name, number, updated_at, checksum, body, of_tenant, of_name, start = row
+    of = None if of_name is None else (Key(of_tenant, of_name), start)
+    card = Card(tenant=tenant, kind=kind, name=name, body=body)
+    return checked_card(card, number, of, updated_at, checksum)

@@ -1,0 +1,61 @@
+"""The one destructive verb. What it erases is in no table any more, live or dead.
+
+PostgreSQL keeps old versions of rows until it vacuums, so that is done at once. What it cannot do
+is named in docs/postgres.md: old bytes in free space, the write-ahead log, replicas and backups.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from firnline.errors import StoreError
+from firnline.log import Erased, Key
+from firnline.message import from_microseconds
+from firnline.store.postgres import log
+from firnline.store.postgres.connection import SCHEMA, Database, Transaction
+
+_OWNED: Final = (
+    *("entry", "segment", "digest", "topic", "search", "idempotency", "pin", "member"),
+    *("assigned", "embedded", "vector", "card"),
+)
+_LEFT: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation"))
+
+_VACUUM: Final = f"VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {_LEFT}"
+
+logger: Final = logging.getLogger("firnline")
+
+
+async def erase(transaction: Transaction, key: Key) -> Erased:
+    """Delete every row the conversation owns."""
+    # Against everybody: whoever else writes to it has locked its row for less.
+    found = await log.must_find(transaction, key, "FOR UPDATE")
+    own = key.tenant, found.id
+    digests, segments, now = await transaction.row(
+        f"SELECT (SELECT count(*) FROM digest WHERE {log.HERE}),"
+        f" (SELECT count(*) FROM segment WHERE {log.HERE}), {transaction.now}",
+        log.here(key),
+    )
+    for table in _OWNED:
+        transaction.later(f"DELETE FROM {table} WHERE tenant = %s AND conversation = %s", own)
+    transaction.later("DELETE FROM conversation WHERE tenant = %s AND id = %s", own)
+    return Erased(
+        key.conversation,
+        found.next_seq,
+        digests,
+        segments,
+        found.total,
+        found.hash,
+        from_microseconds(now),
+    )
+
+
+async def vacuum(database: Database) -> None:
+    """Take what was deleted out of the tables and indexes; outside any transaction.
+
+    It is erased for everybody already. If this fails, the server does it by and by.
+    """
+    try:
+        await database.execute(_VACUUM)
+    except StoreError as error:
+        logger.warning("what was erased is not yet vacuumed: %s", error)

@@ -1,0 +1,106 @@
+"""The store's health: what `firnline doctor` prints."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from firnline.protocols import Finding
+from firnline.store.postgres import cards, migrate
+from firnline.store.postgres.connection import SCHEMA, Row, Transaction
+
+_SERVER: Final = (
+    "SELECT current_setting('server_version'), current_setting('fsync'),"
+    " current_setting('full_page_writes'), current_setting('data_checksums'),"
+    " pg_database_size(current_database()), pg_is_in_recovery()"
+)
+_ROLE: Final = "SELECT rolname, rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+_UNFORCED: Final = (
+    "SELECT coalesce(string_agg(relname, ', ' ORDER BY relname), '') FROM pg_class"
+    f" WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('r', 'p')"
+    " AND NOT (relrowsecurity AND relforcerowsecurity) AND relname NOT IN ('installed', 'embedder')"
+)
+_CONTENT: Final = (
+    "SELECT (SELECT count(*) FROM conversation), (SELECT count(*) FROM entry),"
+    " (SELECT count(*) FROM segment), (SELECT count(*) FROM digest)"
+)
+_INDEX: Final = (
+    "SELECT (SELECT coalesce(sum(next_seq), 0) FROM conversation)::bigint,"
+    " (SELECT count(*) FROM search WHERE part = 0)"
+)
+_STRAY: Final = (
+    "SELECT count(*) FROM (SELECT tenant, conversation FROM search UNION SELECT tenant,"
+    " conversation FROM entry UNION SELECT tenant, conversation FROM segment UNION SELECT tenant,"
+    " conversation FROM digest UNION SELECT tenant, conversation FROM vector) AS used"
+    " WHERE NOT EXISTS (SELECT FROM conversation c WHERE c.tenant = used.tenant"
+    " AND c.id = used.conversation)"
+)
+
+
+async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
+    """Everything that can be told without changing anything."""
+    stray = _STRAY if thorough else "SELECT 0"
+    server, version, role, unforced, content, index, ((lost,),), kept = await transaction.each(
+        (_SERVER, ()),
+        ("SELECT max(version) FROM installed", ()),
+        (_ROLE, ()),
+        (_UNFORCED, ()),
+        (_CONTENT, ()),
+        (_INDEX, ()),
+        (stray, ()),
+        ("SELECT count(*) FROM card", ()),
+    )
+    damaged = await cards.damaged(transaction) if thorough else []
+    return [
+        *_server(server[0]),
+        Finding("schema", "ok", f"version {version[0][0]} of {max(migrate.shipped())}"),
+        _policies(role[0], unforced[0][0]),
+        _content(content[0], lost),
+        _index(index[0]),
+        _cards(kept[0][0], damaged, thorough=thorough),
+    ]
+
+
+def _server(row: Row) -> list[Finding]:
+    version, fsync, pages, checksums, size, standby = row
+    safe: Literal["ok", "warning"] = "ok" if (fsync, pages) == ("on", "on") else "warning"
+    settings = "every commit is durable"
+    if safe == "warning":
+        settings = "fsync or full_page_writes is off: a power cut can lose or damage everything"
+    role = "a standby, which can only be read" if standby else "it can be written"
+    sums = "pages have checksums" if checksums == "on" else "pages have no checksums"
+    return [
+        Finding("PostgreSQL", "ok", f"{version}, {size / 1e6:,.1f} MB; {role}; {sums}"),
+        Finding("settings", safe, settings),
+    ]
+
+
+def _policies(role: Row, unforced: str) -> Finding:
+    name, exempt = role
+    if unforced:
+        return Finding("tenants", "broken", f"no row-level security on {unforced}")
+    if exempt:
+        detail = f"policies do not bind the role {name}; use one that is no superuser"
+        return Finding("tenants", "warning", detail)
+    return Finding("tenants", "ok", f"row-level security binds the role {name}")
+
+
+def _content(row: Row, stray: int) -> Finding:
+    names = "conversations", "live entries", "segments", "digests"
+    counts = ", ".join(f"{count:,} {name}" for count, name in zip(row, names, strict=True))
+    if stray:
+        return Finding("content", "broken", f"{counts}; rows of {stray:,} that are not there")
+    return Finding("content", "ok", counts)
+
+
+def _index(row: Row) -> Finding:
+    entries, indexed = row
+    if entries != indexed:
+        detail = f"{indexed:,} of {entries:,} entries; use --rebuild-index"
+        return Finding("search index", "broken", detail)
+    return Finding("search index", "ok", f"{indexed:,} entries")
+
+
+def _cards(count: int, damaged: list[str], *, thorough: bool) -> Finding:
+    if damaged:
+        return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
+    return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")

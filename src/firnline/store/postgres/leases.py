@@ -1,0 +1,219 @@
+"""Leases and the version chain of digests: fenced, and committed by compare-and-set.
+
+Time is the database's, so that the clocks of the machines that share it do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Final
+
+from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
+from firnline.log import Digest, Key, Lease
+from firnline.message import from_microseconds
+from firnline.store.digests import (
+    abandoned,
+    check_finish,
+    checksum_of,
+    decode_digest,
+    encode_digest,
+    next_version,
+    overtaken,
+    undone,
+    unreadable,
+)
+from firnline.store.postgres import log
+from firnline.store.postgres.connection import Query, Row, Transaction
+from firnline.store.rows import SEQ_MAX, Found
+
+_COLUMNS: Final = "SELECT version, status, body, checksum FROM digest"
+_NEWEST: Final = (
+    f"{_COLUMNS} WHERE {log.HERE} AND topic = %(topic)s AND status = 'completed'"
+    " ORDER BY version DESC LIMIT 1"
+)
+_NO_TOPIC: Final = -1
+
+
+async def lease(transaction: Transaction, key: Key, owner: str, seconds: float) -> Lease | None:
+    """Take the lease if nobody holds it, or if its time is over."""
+    values = log.here(key, owner=owner, length=int(seconds * 1e6))
+    taken, there = await transaction.each(
+        (
+            (
+                # Above all fences of earlier conversations of this name: ids only grow.
+                "UPDATE conversation SET fence = greatest(fence, id << 32) + 1,"
+                f" lease_owner = %(owner)s, lease_until = {transaction.now} + %(length)s"
+                " WHERE tenant = %(tenant)s AND name = %(name)s"
+                f" AND (lease_until IS NULL OR lease_until <= {transaction.now})"
+                " RETURNING fence, lease_until"
+            ),
+            values,
+        ),
+        (f"SELECT {log.ID}", values),
+    )
+    if taken:
+        fence, until = taken[0]
+        return Lease(key, owner, fence, from_microseconds(until))
+    if there == [(None,)]:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    return None
+
+
+async def renew(transaction: Transaction, lease: Lease, seconds: float) -> Lease:
+    """Extend the lease if it is still the newest one."""
+    row = await transaction.row(
+        f"UPDATE conversation SET lease_until = {transaction.now} + %s"
+        " WHERE tenant = %s AND name = %s AND fence = %s AND lease_owner = %s"
+        " RETURNING lease_until",
+        (int(seconds * 1e6), *lease.key, lease.fence, lease.owner),
+    )
+    if not row:
+        raise overtaken(lease)
+    return replace(lease, expires_at=from_microseconds(row[0]))
+
+
+async def release(transaction: Transaction, lease: Lease) -> None:
+    """Let go of the lease; the fence stays, so that it only ever grows."""
+    transaction.later(
+        "UPDATE conversation SET lease_owner = NULL, lease_until = NULL"
+        " WHERE tenant = %s AND name = %s AND fence = %s AND lease_owner = %s",
+        (*lease.key, lease.fence, lease.owner),
+    )
+
+
+async def begin(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
+    """Record a digest in the making; what an earlier holder left in the making has failed."""
+    found, now = await _held(transaction, lease)
+    newest_, (last,), making = await transaction.each(
+        _newest_query(lease.key, digest.topic),
+        (f"SELECT max(version) FROM digest WHERE {log.HERE}", log.here(lease.key)),
+        (f"{_COLUMNS} WHERE {log.HERE} AND status = 'processing'", log.here(lease.key)),
+    )
+    newest = _newest(lease.key, newest_, digest.topic)
+    begun = next_version(newest, last[0] or 0, digest, now)
+    for row in making:
+        _put(transaction, found, abandoned(_digest(lease.key, row)), 0)
+    _put(transaction, found, begun, lease.fence)
+    return begun
+
+
+async def finish(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
+    """Complete or fail what this lease began."""
+    found, _ = await _held(transaction, lease)
+    values = log.here(lease.key, version=digest.version, fence=lease.fence)
+    newest, own = await transaction.each(
+        _newest_query(lease.key, digest.topic),
+        (f"{_COLUMNS} WHERE {log.HERE} AND version = %(version)s AND fence = %(fence)s", values),
+    )
+    stored = _digest(lease.key, own[0]) if own else None
+    check_finish(stored, digest, _newest(lease.key, newest, digest.topic))
+    _put(transaction, found, digest, lease.fence)
+    return digest
+
+
+async def undo(transaction: Transaction, lease: Lease, version: int) -> Digest:
+    """Take the newest completed digest out of force, in place."""
+    found, _ = await _held(transaction, lease)
+    asked = next(iter(await digests(transaction, lease.key, [version])), None)
+    newest = await newest_digest(transaction, lease.key, asked.topic if asked else None)
+    digest = undone(newest, version)
+    _put(transaction, found, digest, lease.fence)
+    return digest
+
+
+async def fail_damaged(transaction: Transaction, lease: Lease) -> int:
+    """Put a failed digest in the place of each that cannot be read; returns how many."""
+    found, _ = await _held(transaction, lease)
+    rows = await transaction.rows(f"{_COLUMNS} WHERE {log.HERE}", log.here(lease.key))
+    damaged = [row[0] for row in rows if not _whole(lease.key, row)]
+    for version in damaged:
+        _put(transaction, found, unreadable(version), lease.fence)
+    return len(damaged)
+
+
+def _whole(key: Key, row: Row) -> bool:
+    try:
+        _digest(key, row)
+    except StoreCorrupt:
+        return False
+    return True
+
+
+async def digests(
+    transaction: Transaction, key: Key, versions: Sequence[int] | None = None
+) -> list[Digest]:
+    """The conversation's digests by version: all of them, or those asked for that exist."""
+    asked = None if versions is None else [item for item in versions if 0 <= item <= SEQ_MAX]
+    some = "" if asked is None else " AND version = ANY(%(asked)s::bigint[])"
+    rows = await transaction.rows(
+        f"{_COLUMNS} WHERE {log.HERE}{some} ORDER BY version", log.here(key, asked=asked)
+    )
+    return [_digest(key, row) for row in rows]
+
+
+async def newest_digest(
+    transaction: Transaction, key: Key, topic: int | None = None
+) -> Digest | None:
+    """The newest completed digest: the last of an index that holds only completed ones."""
+    return _newest(key, await transaction.rows(*_newest_query(key, topic)), topic)
+
+
+def _newest_query(key: Key, topic: int | None) -> Query:
+    return _NEWEST, log.here(key, topic=_NO_TOPIC if topic is None else topic)
+
+
+def _newest(key: Key, rows: Sequence[Row], topic: int | None) -> Digest | None:
+    digest = _digest(key, rows[0]) if rows else None
+    if digest is not None and digest.topic != topic:
+        raise StoreCorrupt(f"{key.conversation}: a digest is not what its row says")
+    return digest
+
+
+async def put_all(transaction: Transaction, key: Key, items: Sequence[Digest]) -> None:
+    """Write digests as they are, into a conversation that has none."""
+    found = await log.must_find(transaction, key, log.CHANGE)
+    there = await transaction.row(f"SELECT 1 FROM digest WHERE {log.HERE} LIMIT 1", log.here(key))
+    if there:
+        raise ConflictError(f"{key.conversation} has digests already")
+    for item in items:
+        _put(transaction, found, item, 0)
+
+
+def _digest(key: Key, row: Row) -> Digest:
+    """The digest of a row; it must be what the row says it is."""
+    version, status, body, checksum = row
+    digest = decode_digest(body, checksum)
+    if (version, status) != (digest.version, digest.status):
+        raise StoreCorrupt(f"{key.conversation}: a digest is not what its row says")
+    return digest
+
+
+async def _held(transaction: Transaction, lease: Lease) -> tuple[Found, datetime]:
+    """The conversation of a lease that is still the newest, locked; and the time."""
+    row = await transaction.row(
+        f"SELECT {transaction.now}, id, next_seq, total, hash, genesis FROM conversation"
+        " WHERE tenant = %s AND name = %s AND fence = %s AND lease_owner = %s"
+        f" {log.CHANGE}",
+        (*lease.key, lease.fence, lease.owner),
+    )
+    if not row:
+        raise overtaken(lease)
+    return Found.of(lease.key, row[1:]), from_microseconds(row[0])
+
+
+def _put(transaction: Transaction, found: Found, digest: Digest, fence: int) -> None:
+    body = encode_digest(digest)
+    topic = _NO_TOPIC if digest.topic is None else digest.topic
+    transaction.later(
+        "INSERT INTO digest (tenant, conversation, version, topic, status, fence, checksum, body)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)"
+        " ON CONFLICT (tenant, conversation, version) DO UPDATE SET topic = excluded.topic,"
+        " status = excluded.status, fence = excluded.fence, checksum = excluded.checksum,"
+        " body = excluded.body",
+        (
+            *(found.key.tenant, found.id, digest.version, topic),
+            *(digest.status, fence, checksum_of(body), body),
+        ),
+    )

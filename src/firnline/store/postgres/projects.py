@@ -1,0 +1,66 @@
+"""What is known of conversations and projects besides their messages."""
+
+from __future__ import annotations
+
+import json
+
+from firnline.log import Head, Key, Project
+from firnline.message import encode_json
+from firnline.store.postgres import log
+from firnline.store.postgres.connection import Transaction
+from firnline.text import Json
+
+
+async def describe(
+    transaction: Transaction,
+    key: Key,
+    project: str | None,
+    metadata: dict[str, Json] | None,
+    strategy: dict[str, Json] | None,
+) -> Head:
+    """Set what is given; create the conversation if there is none."""
+    await log.create(transaction, key, transaction.now)
+    transaction.later(
+        "UPDATE conversation SET project = coalesce(%s, project),"
+        " metadata = coalesce(%s::json, metadata), strategy = coalesce(%s::json, strategy)"
+        " WHERE tenant = %s AND name = %s",
+        (project, _json(metadata), _json(strategy), *key),
+    )
+    head = await log.head(transaction, key)
+    assert head is not None  # noqa: S101 - it was just written
+    return head
+
+
+def _json(value: dict[str, Json] | None) -> str | None:
+    return None if value is None else encode_json(value)
+
+
+async def list_all(transaction: Transaction, tenant: str) -> list[Project]:
+    """The tenant's projects by name."""
+    found = await transaction.rows(
+        "SELECT name, status, schedule, task, metadata::text FROM project"
+        " WHERE tenant = %s ORDER BY name",
+        (tenant,),
+    )
+    return [
+        Project(name, status, schedule, task, json.loads(metadata))
+        for name, status, schedule, task, metadata in found
+    ]
+
+
+async def save(transaction: Transaction, tenant: str, project: Project) -> None:
+    """Create or replace a project."""
+    transaction.later(
+        "INSERT INTO project (tenant, name, status, schedule, task, metadata)"
+        " VALUES (%s, %s, %s, %s, %s, %s::json) ON CONFLICT (tenant, name) DO UPDATE SET"
+        " status = excluded.status, schedule = excluded.schedule, task = excluded.task,"
+        " metadata = excluded.metadata",
+        (
+            tenant,
+            project.name,
+            project.status,
+            project.schedule,
+            project.task,
+            encode_json(project.metadata),
+        ),
+    )

@@ -1,0 +1,182 @@
+"""The view of the log by word: candidates from the index, weighed by how rare their words are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from firnline import limits
+from firnline.log import Key, Match, Scope
+from firnline.message import microseconds
+from firnline.store.postgres import log, words
+from firnline.store.postgres.connection import Query, Row, Transaction
+from firnline.store.rows import Found
+from firnline.store.terms import query_terms
+
+# Of words that are everywhere PostgreSQL takes a sample; and the table is never read from its
+# beginning to its end, whatever the planner thinks of a word that it does not know.
+_BOUNDED: Final = (
+    f"SELECT set_config('gin_fuzzy_search_limit', '{limits.SEARCH_WEIGHED_MAX}', true),"
+    " set_config('enable_seqscan', 'off', true)"
+)
+_ENTRIES_WITH: Final = (
+    "SELECT (SELECT count(*) FROM search WHERE words @@ asked.term)"
+    " FROM unnest(%(own)s::tsquery[]) WITH ORDINALITY AS asked (term, place) ORDER BY place"
+)
+_ENTRIES: Final = (
+    "SELECT coalesce(sum(next_seq), 0)::bigint FROM"
+    " (SELECT next_seq FROM conversation WHERE tenant = %(tenant)s LIMIT 1000) AS counted"
+)
+# BM25 without counting how often an entry has a word: its own words count most, then those of the
+# entry before it, then who spoke and when.
+_RANKED: Final = (
+    "SELECT c.name, s.seq, weighed.sum * 2.2"
+    " / (1 + 1.2 * (0.25 + 0.75 * length(s.words) / %(usual)s)) AS score,"
+    " c.id, c.next_seq, c.total, c.hash, c.genesis"
+    " FROM search s JOIN conversation c ON c.tenant = %(tenant)s AND c.id = s.conversation"
+    " LEFT JOIN search b ON b.tenant = s.tenant AND b.conversation = s.conversation"
+    " AND b.seq = s.seq - 1 AND b.part = 0"
+    " CROSS JOIN LATERAL (SELECT sum(weight * ((s.words @@ own)::int"
+    " + 0.2 * coalesce((b.words @@ own)::int, 0) + 0.1 * (s.words @@ fact)::int))"
+    " FROM unnest(%(own)s::tsquery[], %(facts)s::tsquery[], %(weights)s::float8[])"
+    " AS asked (own, fact, weight)) AS weighed"
+    " WHERE s.tenant = %(tenant)s AND s.words @@ %(match)s::tsquery{where}"
+    " ORDER BY score DESC, s.conversation, s.seq DESC LIMIT %(limit)s"
+)
+_USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
+
+
+class _Asked(NamedTuple):
+    """The terms of a query as the index has them, and in how many entries each is."""
+
+    own: list[str]
+    facts: list[str]
+    counts: list[int]
+    entries: int
+
+
+async def matches(
+    transaction: Transaction, tenant: str, query: str, scope: Scope, limit: int
+) -> list[Match]:
+    """First what has the words itself, then who and when they name."""
+    terms = query_terms(query)
+    if not terms or limit <= 0 or scope.topics == ():
+        return []
+    transaction.later(_BOUNDED)
+    own = [words.of_query(tenant, term) for term in terms]
+    facts = [words.of_fact(tenant, "".join(term)) for term in terms]
+    found, asked = await _known(transaction, tenant, scope, own, facts)
+    if scope.conversation is not None and found is None:
+        return []
+    telling = _telling(asked, found)
+    done = await _ranked(transaction, tenant, asked, telling, scope, limit)
+    if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
+        done = await _ranked(transaction, tenant, asked, own, scope, limit)
+    if len(done) < limit:
+        known = {match[:2] for match in done}
+        about = await _ranked(transaction, tenant, asked, facts, scope, limit)
+        done += [match for match in about if match[:2] not in known]
+    return done[:limit]
+
+
+async def _known(
+    transaction: Transaction, tenant: str, scope: Scope, own: list[str], facts: list[str]
+) -> tuple[Found | None, _Asked]:
+    """The conversation that is searched, if it is one; and how common the terms are."""
+    values = {"tenant": tenant, "own": [words.any_of([item]) for item in own]}
+    queries: list[Query] = [(_ENTRIES_WITH, values), (_ENTRIES, values)]
+    if scope.conversation is None:
+        found, answers = None, await transaction.each(*queries)
+    else:
+        key = Key(tenant, scope.conversation)
+        found, answers = await log.find_with(transaction, key, *queries)
+    counts, ((entries,),) = answers
+    return found, _Asked(own, facts, [count for (count,) in counts], entries)
+
+
+def _telling(asked: _Asked, found: Found | None) -> list[str]:
+    """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
+
+    What only the others lead to would rank last; where one of the rare ones is, they count. All of
+    them if the conversation is short anyway.
+    """
+    if found is not None and found.next_seq <= limits.SEARCH_WEIGHED_MAX:
+        return asked.own
+    chosen: list[str] = []
+    weighed = 0
+    for count, term in sorted(zip(asked.counts, asked.own, strict=True)):
+        if weighed and weighed + count > limits.SEARCH_WEIGHED_MAX:
+            break
+        chosen.append(term)
+        weighed += count
+    return chosen
+
+
+async def _ranked(
+    transaction: Transaction,
+    tenant: str,
+    asked: _Asked,
+    leading: Sequence[str],
+    scope: Scope,
+    limit: int,
+) -> list[Match]:
+    """The best of the entries that have any of the terms that lead to them."""
+    where, values = _within(tenant, scope)
+    match = words.any_of(leading)
+    if scope.roles:
+        roles = words.any_of(words.of_role(tenant, role) for role in sorted(scope.roles))
+        match = f"({match}) & ({roles})"
+    entries = max(asked.entries, *asked.counts) + 1
+    weights = [math.log(1 + (entries - n + 0.5) / (n + 0.5)) for n in asked.counts]
+    rows = await transaction.rows(
+        _RANKED.format(where=where),
+        {
+            **values,
+            "match": match,
+            "own": [words.any_of([item]) for item in asked.own],
+            "facts": [words.any_of([item]) for item in asked.facts],
+            "weights": weights,
+            "usual": _USUAL_WORDS,
+            "limit": limit,
+        },
+    )
+    return _sound(tenant, rows)
+
+
+def _sound(tenant: str, rows: Sequence[Row]) -> list[Match]:
+    """The rows as matches, an entry once; a damaged conversation raises."""
+    best: dict[tuple[str, int], Match] = {}
+    checked: set[int] = set()
+    for name, seq, score, *about in rows:
+        if about[0] not in checked:
+            Found.of(Key(tenant, name), about)
+            checked.add(about[0])
+        best.setdefault((name, seq), Match(name, seq, score))
+    return list(best.values())
+
+
+def _within(tenant: str, scope: Scope) -> tuple[str, Mapping[str, Any]]:
+    """The scope as a condition and its values."""
+    parts: list[str] = []
+    values: dict[str, Any] = {"tenant": tenant, "name": scope.conversation}
+    if scope.conversation is not None:
+        parts.append(f" AND s.conversation = {log.ID}")
+    if scope.project is not None:
+        parts.append(" AND c.project = %(project)s")
+        values["project"] = scope.project
+    if scope.since is not None:
+        parts.append(" AND s.at >= %(since)s")
+        values["since"] = microseconds(scope.since)
+    if scope.until is not None:
+        parts.append(" AND s.at < %(until)s")
+        values["until"] = microseconds(scope.until)
+    if scope.topics is not None:
+        parts.append(
+            " AND EXISTS (SELECT FROM member m WHERE m.tenant = %(tenant)s"
+            " AND m.conversation = s.conversation AND m.seq = s.seq AND (c.name, m.topic) IN"
+            " (SELECT * FROM unnest(%(names)s::text[], %(topics)s::bigint[])))"
+        )
+        values["names"] = [name for name, _ in scope.topics]
+        values["topics"] = [topic for _, topic in scope.topics]
+    return "".join(parts), values

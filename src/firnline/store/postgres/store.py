@@ -1,0 +1,468 @@
+"""The PostgreSQL store: the protocol's methods over transactions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import psycopg
+
+from firnline import limits
+from firnline.errors import InputError, StoreError, StoreTimeout
+from firnline.log import (
+    Appended,
+    Archived,
+    Card,
+    Digest,
+    Draft,
+    Entry,
+    Erased,
+    Head,
+    Idempotency,
+    Key,
+    Lease,
+    Match,
+    Project,
+    Record,
+    Scope,
+    Topic,
+)
+from firnline.message import utc_now
+from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
+from firnline.store.cards import asked, check_card, dropped
+from firnline.store.digests import check_seconds
+from firnline.store.postgres import (
+    archive,
+    assigned,
+    backup,
+    debt,
+    embedded,
+    erase,
+    health,
+    leases,
+    log,
+    migrate,
+    pins,
+    projects,
+    search,
+    views,
+)
+from firnline.store.postgres import cards as cards_
+from firnline.store.postgres.connection import EVERYONE, Database, Transaction, Work
+from firnline.store.postgres.failures import translated
+from firnline.store.postgres.listening import Listener
+from firnline.store.rows import SEQ_MAX, page
+from firnline.store.topics import Remembered
+from firnline.text import Json
+
+T = TypeVar("T")
+
+
+class PostgresStore:
+    """Keeps conversations in a PostgreSQL database that any number of processes share.
+
+    Leases go by the database's clock; a `clock` of one's own is for tests.
+    """
+
+    def __init__(
+        self, url: str, *, clock: Clock = utc_now, connections: int = limits.CONNECTIONS
+    ) -> None:
+        given = None if clock is utc_now else clock
+        self._database = Database(url, clock=given, connections=connections)
+        self._listener = Listener(self._database)
+        self._topics = Remembered()
+        self._process = 0
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Create or migrate the schema, and make connections."""
+        if self._process:
+            raise StoreError("the store is open already")
+        connection = await self._database.connect()
+        try:
+            await migrate.migrate(connection, migrate.shipped())
+        except psycopg.Error as error:
+            raise translated(error, self._database.place) from error
+        finally:
+            await connection.close()
+        await self._database.open()
+        self._process = os.getpid()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        here, self._process = self._process == os.getpid(), 0
+        if here:
+            await self._listener.close()
+            await self._database.close()
+
+    def _checked(self) -> Database:
+        if self._process != os.getpid() and self._process:
+            raise StoreError(
+                "this store was opened before a fork, which connections must not cross; start the "
+                "child with spawn instead of fork, and open it there"
+            )
+        return self._database
+
+    async def _read(self, tenant: str | None, work: Work[T], *, brief: bool = True) -> T:
+        return await self._checked().read(tenant, work, brief=brief)
+
+    async def _write(self, tenant: str | None, work: Work[T]) -> T:
+        return await self._checked().write(tenant, work)
+
+    # -- the log ------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        key: Key,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> Appended:
+        """See `Store.append`. An outcome that is not known is looked up if there is a key."""
+        if not drafts:
+            raise InputError("nothing to append")
+        sizes = [(draft.message, len(draft.body)) for draft in drafts]
+        found_words = await log.analysed(key.tenant, sizes)
+        given = key, drafts, found_words, expected_seq, idempotency
+        try:
+            return await self._write(key.tenant, lambda tx: log.append(tx, *given))
+        except StoreTimeout:
+            if idempotency is None:
+                raise
+            again = await self._write(key.tenant, lambda tx: log.append(tx, *given))
+            return replace(again, replayed=False)  # by this very call
+
+    async def read(
+        self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """See `Store.read`."""
+        last = SEQ_MAX if last_seq is None else last_seq
+        return await self._read(key.tenant, lambda tx: log.span(tx, key, first_seq, last, limit))
+
+    async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
+        """See `Store.newest`."""
+        return await self._read(key.tenant, lambda tx: log.newest(tx, key, tokens_max))
+
+    async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
+        """See `Store.at`."""
+        return await self._read(key.tenant, lambda tx: log.at(tx, key, seqs))
+
+    async def dated(
+        self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
+    ) -> list[Entry]:
+        """See `Store.dated`."""
+        given = since, until, limit, first_seq
+        return await self._read(key.tenant, lambda tx: log.dated(tx, key, *given))
+
+    async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.tokens_between`."""
+        return await self._read(
+            key.tenant, lambda tx: log.tokens_between(tx, key, first_seq, last_seq), brief=False
+        )
+
+    async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
+        """See `Store.records`."""
+
+        async def work(transaction: Transaction) -> list[Record]:
+            # To the very end: what lies behind the recorded head is to be found, too.
+            taken: list[Record] = []
+            at = first_seq
+            while at <= SEQ_MAX and len(taken) < limit:
+                found, stored, at = await log.page(
+                    transaction, key, at, SEQ_MAX, limit=limit, tolerant=True
+                )
+                if found is None:
+                    return []
+                taken += stored
+                if sum(len(record.body) for record in taken) >= limits.PAGE_BYTES_MAX:
+                    break
+            return page(taken, limit)
+
+        return await self._read(key.tenant, work)
+
+    async def head(self, key: Key) -> Head | None:
+        """See `Store.head`."""
+        return await self._read(key.tenant, lambda tx: log.head(tx, key))
+
+    # -- conversations and projects -----------------------------------------------------------
+
+    async def conversations(
+        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+    ) -> list[Head]:
+        """See `Store.conversations`."""
+        return await self._read(
+            tenant, lambda tx: log.conversations(tx, tenant, project, after, limit)
+        )
+
+    async def describe(
+        self,
+        key: Key,
+        *,
+        project: str | None = None,
+        metadata: dict[str, Json] | None = None,
+        strategy: dict[str, Json] | None = None,
+    ) -> Head:
+        """See `Store.describe`."""
+        return await self._write(
+            key.tenant, lambda tx: projects.describe(tx, key, project, metadata, strategy)
+        )
+
+    async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
+        """See `Store.pin`."""
+        await self._write(key.tenant, lambda tx: pins.pin(tx, key, seq, pinned=pinned))
+
+    async def pinned(self, key: Key) -> list[Entry]:
+        """See `Store.pinned`."""
+        return await self._read(key.tenant, lambda tx: pins.pinned(tx, key))
+
+    async def projects(self, tenant: str) -> list[Project]:
+        """See `Store.projects`."""
+        return await self._read(tenant, lambda tx: projects.list_all(tx, tenant))
+
+    async def save_project(self, tenant: str, project: Project) -> None:
+        """See `Store.save_project`."""
+        await self._write(tenant, lambda tx: projects.save(tx, tenant, project))
+
+    # -- search -------------------------------------------------------------------------------
+
+    async def search(
+        self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
+    ) -> list[Match]:
+        """See `Store.search`."""
+        given = tenant, query, scope, limit
+        return await self._read(tenant, lambda tx: search.matches(tx, *given), brief=False)
+
+    async def rebuild_index(self, progress: Progress | None = None) -> None:
+        """See `Store.rebuild_index`; searches find everything meanwhile."""
+        known = await self._read(EVERYONE, views.every_key)
+        done, entries = 0, sum(count for _, count in known)
+        for key, count in known:
+            first = 0
+            while first < count:
+                first = await self._index_page(key, first) or count
+                if progress is not None:
+                    progress(done + min(first, count), entries)
+            done += count
+
+    async def _index_page(self, key: Key, first: int) -> int:
+        found, readable, end = await self._read(
+            key.tenant, lambda tx: views.read_page(tx, key, first)
+        )
+        if found is None:
+            return 0
+        rows = await views.analysed(key, first, readable)
+        await self._write(key.tenant, lambda tx: views.write_page(tx, found, (first, end), rows))
+        return end
+
+    # -- vectors and topics -------------------------------------------------------------------
+
+    async def embedded(self, key: Key, model: str) -> int:
+        """See `Store.embedded`."""
+        return await self._read(key.tenant, lambda tx: embedded.embedded(tx, key, model))
+
+    async def put_vectors(
+        self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
+    ) -> bool:
+        """See `Store.put_vectors`."""
+        span = first_seq, next_seq
+        return await self._write(key.tenant, lambda tx: embedded.put(tx, key, model, vectors, span))
+
+    async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
+        """See `Store.vectors`."""
+        return await self._read(
+            key.tenant, lambda tx: embedded.page(tx, key, model, first_seq, limit)
+        )
+
+    async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
+        """See `Store.vectors_at`."""
+        return await self._read(key.tenant, lambda tx: embedded.at(tx, key, model, seqs))
+
+    async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
+        """See `Store.unembedded`."""
+        return await self._read(tenant, lambda tx: embedded.unembedded(tx, tenant, model, limit))
+
+    async def topics(self, key: Key) -> Assigned:
+        """See `Store.topics`."""
+        return await self._read(key.tenant, lambda tx: assigned.read(tx, key, self._topics))
+
+    async def assign(
+        self,
+        key: Key,
+        topics: Sequence[Topic],
+        members: Mapping[int, int | None],
+        *,
+        revision: int,
+        next_seq: int | None = None,
+    ) -> int:
+        """See `Store.assign`."""
+        id_, saved = await self._write(
+            key.tenant,
+            lambda tx: assigned.assign(tx, key, topics, members, (revision, next_seq)),
+        )
+        self._topics.changed(id_, saved, topics)
+        return saved
+
+    async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
+        """See `Store.members`."""
+        return await self._read(key.tenant, lambda tx: assigned.members(tx, key, topic, first_seq))
+
+    async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
+        """See `Store.topics_of`."""
+        return await self._read(key.tenant, lambda tx: assigned.topics_of(tx, key, seqs))
+
+    # -- digests and leases -------------------------------------------------------------------
+
+    async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
+        """See `Store.lease`."""
+        check_seconds(seconds)
+        return await self._write(key.tenant, lambda tx: leases.lease(tx, key, owner, seconds))
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        """See `Store.renew`."""
+        check_seconds(seconds)
+        return await self._write(lease.key.tenant, lambda tx: leases.renew(tx, lease, seconds))
+
+    async def release(self, lease: Lease) -> None:
+        """See `Store.release`."""
+        await self._write(lease.key.tenant, lambda tx: leases.release(tx, lease))
+
+    async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.begin_digest`."""
+        return await self._write(lease.key.tenant, lambda tx: leases.begin(tx, lease, digest))
+
+    async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.finish_digest`."""
+        return await self._write(lease.key.tenant, lambda tx: leases.finish(tx, lease, digest))
+
+    async def undo_digest(self, lease: Lease, version: int) -> Digest:
+        """See `Store.undo_digest`."""
+        return await self._write(lease.key.tenant, lambda tx: leases.undo(tx, lease, version))
+
+    async def fail_damaged(self, lease: Lease) -> int:
+        """See `Store.fail_damaged`."""
+        return await self._write(lease.key.tenant, lambda tx: leases.fail_damaged(tx, lease))
+
+    async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
+        """See `Store.digests`."""
+        return await self._read(key.tenant, lambda tx: leases.digests(tx, key, versions))
+
+    async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
+        """See `Store.newest_digest`."""
+        return await self._read(key.tenant, lambda tx: leases.newest_digest(tx, key, topic))
+
+    async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
+        """See `Store.put_digests`."""
+        await self._write(key.tenant, lambda tx: leases.put_all(tx, key, digests))
+
+    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.owe`."""
+        await self._write(key.tenant, lambda tx: debt.owe(tx, key, due, postpone=postpone))
+
+    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """See `Store.owed`."""
+        return await self._read(tenant, lambda tx: debt.owed(tx, now, limit, tenant))
+
+    def on_owed(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """See `News.on_owed`."""
+        return self._listener.add(tell)
+
+    @property
+    def hears(self) -> bool:
+        """See `News.hears`."""
+        return self._listener.hears
+
+    async def pending(
+        self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
+    ) -> Pending:
+        """See `Store.pending`."""
+        given = now, stuck_before, cards, tenant
+        return await self._read(tenant, lambda tx: debt.pending(tx, *given))
+
+    async def settle(self, key: Key, last_seq: int) -> bool:
+        """See `Store.settle`."""
+        return await self._write(key.tenant, lambda tx: debt.settle(tx, key, last_seq))
+
+    # -- cards --------------------------------------------------------------------------------
+
+    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+        """See `Store.put_cards`."""
+        for card in cards:
+            check_card(card)
+        tenants = {card.tenant for card in cards}
+        whose = tenants.pop() if len(tenants) == 1 else EVERYONE
+        return await self._write(whose, lambda tx: cards_.put(tx, cards, absent=absent))
+
+    async def cards(
+        self,
+        kind: str,
+        *,
+        tenant: str | None = None,
+        names: Sequence[str] | None = None,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Card]:
+        """See `Store.cards`."""
+        wanted = asked(kind, tenant, names, prefix, after)
+        return await self._read(tenant, lambda tx: cards_.chosen(tx, wanted, limit))
+
+    async def drop_cards(
+        self,
+        kind: str,
+        tenant: str,
+        *,
+        names: Sequence[str] | None = None,
+        prefix: str | None = None,
+    ) -> int:
+        """See `Store.drop_cards`."""
+        unwanted = dropped(kind, tenant, names, prefix)
+        return await self._write(tenant, lambda tx: cards_.drop(tx, unwanted))
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
+        """See `Store.archive`."""
+        done = Archived()
+        while True:
+            live = partial(archive.live, key=key, first=first_seq, last=last_seq)
+            found, runs = await self._read(key.tenant, live, brief=False)
+            packed = await archive.pack(runs) if runs else []
+            if found is None or not packed:
+                return done
+            for segment in packed:
+                swap = partial(archive.store, found=found, packed=segment)
+                done += await self._write(key.tenant, swap)
+            first_seq = packed[-1].segment.last_seq + 1
+
+    async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.restore`."""
+        return await self._write(
+            key.tenant, lambda tx: archive.restore(tx, key, first_seq, last_seq)
+        )
+
+    async def erase(self, key: Key) -> Erased:
+        """See `Store.erase`; docs/postgres.md says where bytes can outlive it."""
+        erased = await self._write(key.tenant, lambda tx: erase.erase(tx, key))
+        await erase.vacuum(self._checked())
+        return erased
+
+    async def backup(self, path: Path, progress: Progress | None = None) -> None:
+        """See `Store.backup`; the copy is a file of SQL for `psql`."""
+        await self._read(EVERYONE, lambda tx: tx.row("SELECT 1"))  # is it open, in this process?
+        await backup.copy_to(self._database, path, progress)
+
+    def owns(self, path: Path) -> bool:
+        """See `Store.owns`; the server's files are its own affair."""
+        del path
+        return False
+
+    async def check(self, *, thorough: bool = False) -> list[Finding]:
+        """See `Store.check`."""
+        return await self._read(EVERYONE, partial(health.check, thorough=thorough), brief=False)

