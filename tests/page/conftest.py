@@ -4,27 +4,24 @@ A test takes `site` and `page`, opens something with ``site.open(page, "#/...")`
 pictures of it with ``shot(page, "name")``. Whatever the page complains about fails the test.
 """
 
-import asyncio
 import os
-import re
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import quote
 
+import axe_playwright_python
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import chromium
 from firnline import Memory
-from firnline.server.sample import CONVERSATION, add_sample
+from firnline.server.sample import add_sample
 from firnline.testing import ModelServer
+from page_kit import Complaints, Site, apart
 from rest_kit import Api
-from rig import Running, running
+from rig import running
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
+AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
 WIDE, NARROW = (1440, 900), (390, 844)
 FLAGS = [
     "--headless",
@@ -37,12 +34,6 @@ FLAGS = [
 ]
 
 
-def apart(work: Coroutine[Any, Any, Any]) -> Any:
-    """What `work` returns, from another thread: in this one Playwright's event loop is running."""
-    with ThreadPoolExecutor(1) as other:
-        return other.submit(asyncio.run, work).result()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """Chromium, once for a module: its event loop must be gone before other tests have theirs."""
@@ -52,30 +43,6 @@ def browser() -> Iterator[Browser]:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser
         browser.close()
-
-
-@dataclass
-class Site:
-    """A running server: its address, its API, and the model behind it."""
-
-    server: Running
-    api: Api
-    model: ModelServer
-    conversation: str = CONVERSATION
-
-    @property
-    def url(self) -> str:
-        return self.server.url
-
-    def path(self, tab: str = "", conversation: str | None = None) -> str:
-        """Where a conversation's panel is."""
-        name = quote(conversation or self.conversation, safe="")
-        return f"#/c/{name}/{tab}" if tab else f"#/c/{name}"
-
-    def open(self, page: Page, path: str = "#/") -> None:
-        """Go there, and wait until everything has been loaded."""
-        page.goto(f"{self.url}/{path}")
-        page.wait_for_load_state("networkidle")
 
 
 @pytest.fixture
@@ -94,19 +61,9 @@ def site(tmp_path) -> Iterator[Site]:
             yield Site(server, api, model)
 
 
-@dataclass
-class Complaints:
-    """What the page complained about; a test says which of it was meant, by patterns."""
-
-    heard: list[str] = field(default_factory=list)
-    expected: list[str] = field(default_factory=list)
-
-    def unexpected(self) -> list[str]:
-        return [one for one in self.heard if not any(re.search(e, one) for e in self.expected)]
-
-
 @pytest.fixture
 def complaints() -> Complaints:
+    """What the page complains about; ``complaints.expected`` are patterns of what is meant."""
     return Complaints()
 
 
@@ -132,11 +89,8 @@ def page(browser, site, complaints) -> Iterator[Page]:
     assert complaints.unexpected() == []
 
 
-Shot = Callable[..., None]
-
-
 @pytest.fixture
-def shot() -> Shot:
+def shot() -> Callable[..., None]:
     """Pictures of a page, light and dark, wide and narrow; nothing may stick out at the side.
 
     ``before(page, width)`` is called when the page has its new size.
@@ -151,7 +105,6 @@ def shot() -> Shot:
                 before(page, width)
             for scheme in ("light", "dark"):
                 page.emulate_media(color_scheme=scheme)
-                page.wait_for_timeout(300)  # transitions end
                 path = SCREENSHOTS / f"{name}-{width}-{scheme}.png"
                 page.screenshot(path=os.fspath(path), animations="disabled")
             wide = page.evaluate("document.documentElement.scrollWidth")
@@ -160,3 +113,24 @@ def shot() -> Shot:
         page.set_viewport_size(size)
 
     return take
+
+
+@pytest.fixture
+def accessible() -> Callable[[Page], None]:
+    """Fail if axe-core has something serious to say about the page, light or dark."""
+
+    def check(page: Page) -> None:
+        page.evaluate(AXE.read_text())
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
+            serious = [one for one in found if one["impact"] in ("serious", "critical")]
+            told = [
+                f"{one['id']}: {one['help']}: {node['html'][:200]} {node.get('failureSummary', '')}"
+                for one in serious
+                for node in one["nodes"][:3]
+            ]
+            assert not told, f"{scheme}: " + "\n".join(told)
+        page.emulate_media(color_scheme="light")
+
+    return check

@@ -42,7 +42,8 @@ def _endpoint(parts: Parts) -> Endpoint | None:
         return None
     from firnline.mcp.endpoint import Endpoint  # noqa: PLC0415 - an optional extra
 
-    return Endpoint(parts.tenants.memory, _who, charge=parts.tokens.owe)
+    most = parts.settings.body_bytes_max
+    return Endpoint(parts.tenants.memory, _who, charge=parts.tokens.owe, body_bytes_max=most)
 
 
 async def _who(scope: Scope) -> Caller | None:

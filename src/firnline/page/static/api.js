@@ -66,8 +66,10 @@ export const del = (path) => json('DELETE', path);
 export const download = (path, params) => send('GET', path, { params, accept: '*/*' });
 export const upload = (path, file, type) => json('POST', path, { body: file, raw: true, type });
 
+export const LISTED = 5000;
+
 /** Every page of a list, up to `most` items. */
-export async function all(path, params = {}, most = 5000) {
+export async function all(path, params = {}, most = LISTED) {
   const found = [];
   let cursor;
   do {

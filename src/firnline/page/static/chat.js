@@ -97,18 +97,24 @@ function Branches({ name, head, list }) {
 
 const branchName = (name) => {
   const random = [...crypto.getRandomValues(new Uint8Array(4))].map((b) => b.toString(16).padStart(2, '0')).join('');
-  return `${name.replace(/--[0-9a-f]{8}$/, '')}--${random}`;
+  return `${[...name.replace(/--[0-9a-f]{8}$/, '')].slice(0, 180).join('')}--${random}`;
 };
+
+/** Branches made here, which a list that was loaded earlier does not have. */
+export const made = new Set();
 
 /** Go on from before the entry `seq`, in a conversation of its own; what is said there comes next. */
 async function branchBefore(name, head, seq, text) {
-  const made = branchName(name);
-  if (seq > 0) await post(at(name, '/branch'), { name: made, seq: seq - 1 });
+  const branch = branchName(name);
+  if (seq > 0) {
+    await post(at(name, '/branch'), { name: branch, seq: seq - 1 });
+    made.add(branch);
+  }
   // With nothing in common there is nothing to copy: it is told what it is a branch of when it exists.
   const { name: strategy, parameters, own } = head.strategy;
   const about = { project: head.project, metadata: { ...head.metadata, branch: { of: name, at: -1 } }, strategy: own ? { name: strategy, parameters } : null };
-  sessionStorage.setItem(QUEUED, JSON.stringify({ name: made, text, about: seq > 0 ? null : about }));
-  return made;
+  sessionStorage.setItem(QUEUED, JSON.stringify({ name: branch, text, about: seq > 0 ? null : about }));
+  return branch;
 }
 
 // -- the chat ---------------------------------------------------------------------------------
@@ -141,8 +147,8 @@ function useAnswer(name, count, setCount, changed) {
       const entries = await entriesOf(name);
       const stored = entries !== null && entries > before;
       if (stored) setCount(entries);
-      if (going.current.halted) say('Stopped. The answer is kept as far as it came.');
-      const trouble = going.current.halted ? null : error;
+      if (going.current.halted && stored) say('Stopped. The answer is kept as far as it came.');
+      const trouble = going.current.halted && stored ? null : error;
       setAnswer({ question: text, text: got, error: trouble, stored, last: stored ? entries - 1 : undefined });
     }
     going.current = null;
@@ -203,9 +209,9 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
   };
   const inBranch = async (seq, text) => {
     try {
-      const made = await branchBefore(name, head, seq, text);
+      const branch = await branchBefore(name, head, seq, text);
       list.again();
-      location.hash = link(made);
+      location.hash = link(branch);
     } catch (error) { say(error.message, true); }
   };
   const again = async (entry) => {

@@ -1,10 +1,10 @@
 // One conversation: the chat, and beside it what memory makes of it.
 
-import { useCallback, useEffect, useState } from 'preact/hooks';
-import { at, get } from './api.js';
-import { html, Loaded, useLoaded } from './ui.js';
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { at, get, LISTED } from './api.js';
+import { html, Loaded, say, useLoaded } from './ui.js';
 import { link } from './app.js';
-import { Chat } from './chat.js';
+import { Chat, made } from './chat.js';
 import { Glacier } from './glacier.js';
 import { Turns } from './turns.js';
 import { Digests } from './digests.js';
@@ -21,14 +21,22 @@ const TABS = [
   ['manage', 'Manage', Manage],
 ];
 
-/** `about` is null for a conversation that nobody has said anything in yet. */
-async function load(name, signal) {
+/** All about it; null if nobody has said anything in it yet, which the list knows without asking. */
+async function load(name, known, signal) {
+  if (!known) return null;
   try {
     return await get(at(name), {}, signal);
   } catch (error) {
     if (error.status === 404) return null;
     throw error;
   }
+}
+
+/** Whether the conversation exists, as far as the list says; undefined as long as there is none. */
+function isKnown(name, list) {
+  if (made.has(name)) return true;
+  if (!list.value) return list.error ? true : undefined;
+  return list.value.length >= LISTED || list.value.some((one) => one.conversation === name);
 }
 
 /** Others write to it, too: through the proxy, in another tab. Look now and then. */
@@ -46,7 +54,18 @@ function useNews(name, about, changed) {
 }
 
 export function Conversation({ name, tab, params, list }) {
-  const about = useLoaded((signal) => load(name, signal), [name]);
+  const known = isKnown(name, list);
+  const last = useRef();
+  const about = useLoaded(async (signal) => {
+    if (known === undefined) return new Promise(() => {}); // until the list is there
+    try {
+      last.current = await load(name, known, signal);
+    } catch (error) { // what is there stays there
+      if (last.current === undefined || signal.aborted) throw error;
+      say(error.message, true);
+    }
+    return last.current;
+  }, [name, known]);
   const asked = params.get('seq');
   const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: Date.now() }); // the entry that is pointed at
   const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat

@@ -56,7 +56,7 @@ function Stuck({ lineage, digests, retry }) {
   return html`<div class="trouble stuck" role="alert">
     ${hanging.map((d) => html`<p key=${d.version}><b>Version ${d.version} has been in the making since ${when(d.created_at)}.</b> Whoever makes it may be gone; a new try takes it over.</p>`)}
     ${newest && html`<p><b>Version ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'try', 'tries')} before it` : ''}.</b>${' '}
-      No message is touched. ${left}</p><pre>${newest.error || 'no reason was given'}</pre>`}
+      No message is touched. ${left}</p><pre tabindex="0">${newest.error || 'no reason was given'}</pre>`}
     <${Act} class="strong" run=${() => retry(rebuilt)} done=${(made) => `${plural(made.digests, 'digest')} made.`}>Try again<//>
   </div>`;
 }
@@ -150,7 +150,7 @@ function Digest({ name, digest, digests, show, newest, ask }) {
   return html`<article class="stack" aria-label=${`Digest ${digest.version}`}>
     <header class="row apart"><h3>Version ${digest.version}</h3><span class=${`badge ${kind}`}>${word}</span></header>
     ${digest.status === 'failed' && html`<div class="trouble"><b>It failed:</b> ${digest.error || 'no reason was given'}</div>`}
-    ${digest.text && html`<div class="card summary"><${Text} of=${digest.text} /></div>`}
+    ${digest.text && html`<div class="card summary" tabindex="0" role="region" aria-label="The summary"><${Text} of=${digest.text} /></div>`}
     <${Facts} of=${[
     ['Covers', digest.last_seq < digest.first_seq ? 'no entries' : html`<${Ref} seq=${digest.first_seq} show=${show} /> to <${Ref} seq=${digest.last_seq} show=${show} />`],
     ['Size', before(digest) ? html`${number(before(digest))} → ${number(digest.tokens)} tokens${saved > 0 ? `, ${percent(saved)} less` : ''}` : digest.tokens ? `${number(digest.tokens)} tokens` : null],

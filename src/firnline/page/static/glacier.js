@@ -133,7 +133,7 @@ export function Glacier({ name, head, show }) {
         ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated from its start.`}</p>
       <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>entries</th><th>why it is there</th></tr></thead>
         <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${s.name}</td><td class="n">${number(s.tokens)}</td>
-          <td class="refs">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
+          <td class="entries-of">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
           <td>${s.why}</td></tr>`)}</tbody></table>
       ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'thing')}</summary>
         <ul class="plain">${context.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul></details>`}

@@ -43,7 +43,7 @@ function Piece({ piece, kind, show }) {
   return html`<details class=${`piece ${kind}`}>
     <summary>${mark && html`<span class="mark" role="img" aria-label=${told} title=${told}>${mark}</span>`}<b><${Name}>${piece.message.name || piece.message.role}<//></b> <span class="preview" dir="auto">${text.slice(0, 160) || '(no text)'}</span>
       <span class="meta" title=${`${number(piece.tokens)} tokens`}>${number(piece.tokens)}</span></summary>
-    <pre dir="auto">${text}</pre>
+    <pre dir="auto" tabindex="0">${text}</pre>
     <p class="meta">${piece.of === null ? 'Written by Firnline, it is no entry.' : html`${piece.seq === null ? 'Part of ' : 'Word for word '}<${Ref} seq=${piece.of} show=${show} />`}${told ? ` · ${told}` : ''}</p>
   </details>`;
 }

@@ -1,0 +1,378 @@
+"""The chat: what is said and answered, branches, jumps, pins, keys."""
+
+import json
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from firnline.message import format_time
+from page_kit import is_shown, unfold_panel
+
+SLOW = "It left Innsbruck this morning and should be with Ana on Friday. " * 6
+
+
+def composer(page):
+    return page.get_by_label("Your message")
+
+
+def say(page, text):
+    composer(page).fill(text)
+    composer(page).press("Enter")
+
+
+def message(page, seq):
+    return page.locator(f'.chat [data-seq="{seq}"]')
+
+
+def press(page, seq, name):
+    message(page, seq).hover()
+    message(page, seq).get_by_role("button", name=name, exact=True).click()
+
+
+def slowly(site):
+    """The model's next answer trickles in; returns what the answer is."""
+    site.model.pause = 0.003
+    site.model.say(SLOW)
+    site.model.fail("trickle")
+
+
+# -- saying something -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("X1")
+def test_a_question_and_its_answer_are_shown_and_stored(site, page):
+    before = site.api.get(site.about)["entries"]
+    site.open(page, site.path())
+    site.model.say("On **Friday**, says the carrier.")
+    say(page, "When does it arrive?")
+    answer = message(page, before + 1)
+    expect(answer).to_contain_text("On Friday, says the carrier.")
+    expect(answer.locator("strong")).to_have_text("Friday")
+    expect(message(page, before)).to_contain_text("When does it arrive?")
+    expect(page.locator(".ending .message")).to_have_count(0)
+    expect(composer(page)).to_have_value("")
+    is_shown(page, before + 1)
+    stored = site.api.get(f"{site.about}/messages", first_seq=before)["data"]
+    assert [one["message"]["content"] for one in stored] == [
+        "When does it arrive?",
+        "On **Friday**, says the carrier.",
+    ]
+    expect(page.locator(".conversations a").first).to_contain_text(f"{before + 2} messages")
+
+
+def test_the_first_words_begin_a_conversation(site, page):
+    site.open(page)
+    page.keyboard.press("n")
+    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    expect(page.get_by_role("tabpanel")).to_contain_text("Say something")
+    site.model.say("Noted.")
+    say(page, "We land in Lisbon on 3 March.")
+    expect(message(page, 1)).to_contain_text("Noted.")
+    expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
+    name = page.locator(".chat h1").inner_text()
+    assert site.api.get(f"/conversations/{name}")["entries"] == 2
+
+
+def test_an_answer_is_seen_while_it_comes(site, page):
+    slowly(site)
+    site.open(page, site.path())
+    say(page, "Where is it?")
+    coming = page.locator(".ending .assistant")
+    expect(coming).to_have_attribute("aria-busy", "true")
+    expect(coming.locator(".text")).to_contain_text("It left Inns")
+    assert len(coming.locator(".text").inner_text()) < len(SLOW)
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    expect(page.get_by_role("button", name="Send")).to_have_count(0)
+    bottom = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+    assert page.locator(".scroller").evaluate(bottom) < 60
+    site.model.pause = 0
+    expect(page.locator(".chat .message").last).to_contain_text(SLOW.strip())
+    expect(coming).to_have_count(0)
+
+
+@pytest.mark.parametrize("by", ["button", "key"])
+def test_a_stopped_answer_is_kept_as_far_as_it_came(site, page, by):
+    before = site.api.get(site.about)["entries"]
+    slowly(site)
+    site.open(page, site.path())
+    say(page, "Where is it?")
+    expect(page.locator(".ending .assistant .text")).to_contain_text("It left Inns")
+    if by == "button":
+        page.get_by_role("button", name="Stop").click()
+    else:
+        composer(page).press("Escape")
+    answer = message(page, before + 1)
+    expect(answer).to_contain_text("It left Inns")
+    expect(answer.get_by_text("interrupted", exact=True)).to_be_visible()
+    expect(page.locator(".ending .message")).to_have_count(0)
+    stored = site.api.get(f"{site.about}/messages/{before + 1}")
+    assert stored["metadata"]["interrupted"] == "stopped by the reader"
+    assert SLOW.startswith(stored["message"]["content"].strip())
+    assert len(stored["message"]["content"]) < len(SLOW)
+    expect(page.get_by_role("button", name="Send")).to_be_visible()
+    say(page, "And now?")
+    expect(message(page, before + 2)).to_contain_text("And now?")
+
+
+def test_whoever_goes_elsewhere_finds_the_whole_answer_later(site, page):
+    before = site.api.get(site.about)["entries"]
+    slowly(site)
+    site.open(page, site.path())
+    say(page, "Where is it?")
+    expect(page.locator(".ending .assistant .text")).to_contain_text("It left Inns")
+    page.keyboard.press("Tab")
+    page.get_by_role("link", name="Dashboard").click()
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    site.model.pause = 0
+    page.go_back()
+    expect(message(page, before + 1)).to_contain_text(SLOW.strip(), timeout=30_000)
+    assert "interrupted" not in site.api.get(f"{site.about}/messages/{before + 1}")["metadata"]
+
+
+def test_a_failing_model_loses_nothing_and_says_so(site, page, complaints):
+    before = site.api.get(site.about)["entries"]
+    complaints.expected.append("502")
+    site.model.fail("500", repeat=True)
+    site.open(page, site.path())
+    say(page, "Do you hear me?")
+    alert = page.locator(".ending").get_by_role("alert")
+    expect(alert).to_contain_text("Your message is stored", timeout=60_000)
+    expect(message(page, before)).to_contain_text("Do you hear me?")
+    expect(page.locator(".chat").get_by_text("Do you hear me?")).to_have_count(1)
+    site.model.heal()
+
+
+def test_what_was_not_stored_can_be_sent_again(site, page, complaints):
+    complaints.expected.append("ERR_FAILED")
+    site.open(page, site.path())
+    page.route("**/turns", lambda route: route.abort())
+    say(page, "Is anybody there?")
+    expect(page.locator(".ending").get_by_role("alert")).to_contain_text("was not stored")
+    expect(composer(page)).to_have_value("Is anybody there?")
+    page.unroute("**/turns")
+    site.model.say("Yes.")
+    composer(page).press("Enter")
+    expect(page.locator(".chat .message").last).to_contain_text("Yes.")
+    expect(page.locator(".ending").get_by_role("alert")).to_have_count(0)
+
+
+def test_what_others_write_appears(site, page):
+    before = site.api.get(site.about)["entries"]
+    site.open(page, site.path())
+    site.api.say(site.conversation, "Written by another client.")
+    expect(message(page, before)).to_contain_text("Written by another client.")
+
+
+def test_shift_and_enter_make_a_new_line(site, page):
+    site.open(page, site.path())
+    composer(page).fill("one")
+    composer(page).press("Shift+Enter")
+    composer(page).type("two")
+    expect(composer(page)).to_have_value("one\ntwo")
+
+
+# -- branches ---------------------------------------------------------------------------------
+
+
+def test_an_edited_question_goes_on_as_a_branch(site, page):
+    talk = ["What is a firn line?", "Where snow stays.", "And névé?", "Young snow."]
+    site.api.say("talk", *talk)
+    site.open(page, site.path(conversation="talk"))
+    press(page, 2, "Edit")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_label("The message")).to_have_value("And névé?")
+    dialog.get_by_label("The message").fill("And ice?")
+    site.model.say("Old snow.")
+    dialog.get_by_role("button", name="Send in a branch").click()
+    expect(message(page, 3)).to_contain_text("Old snow.")
+    expect(message(page, 2)).to_contain_text("And ice?")
+    expect(message(page, 1)).to_contain_text("Where snow stays.")
+    version = page.get_by_label("Version")
+    expect(version.locator("option")).to_have_text(["original", "branch 1, after #1"])
+    version.select_option("talk")
+    expect(message(page, 3)).to_contain_text("Young snow.")
+    page.get_by_label("Version").select_option(label="branch 1, after #1")
+    expect(message(page, 3)).to_contain_text("Old snow.")
+    stored = site.api.get("/conversations/talk/messages")["data"]
+    assert [one["message"]["content"] for one in stored] == talk
+
+
+def test_answering_again_keeps_the_first_answer(site, page):
+    site.api.say("talk", "Hello?", "First answer.", "Once more?", "Second answer.")
+    site.open(page, site.path(conversation="talk"))
+    press(page, 3, "Again")
+    expect(message(page, 3)).to_contain_text("Once more?")  # the model's echo of the question
+    expect(page.get_by_label("Version").locator("option")).to_have_count(2)
+    # A branch of a branch belongs to the same family.
+    press(page, 3, "Again")
+    expect(page.get_by_label("Version").locator("option")).to_have_count(3)
+    page.get_by_label("Version").select_option("talk")
+    expect(message(page, 3)).to_contain_text("Second answer.")
+
+
+def test_the_very_first_question_can_be_edited_too(site, page):
+    site.api.put("/projects/p", {"status": "active"})
+    site.api.say("talk", "Hello?", "First answer.")
+    site.api.patch("/conversations/talk", {"project": "p"})
+    site.open(page, site.path(conversation="talk"))
+    press(page, 0, "Edit")
+    page.get_by_role("dialog").get_by_label("The message").fill("Good morning!")
+    site.model.say("Good morning to you.")
+    page.get_by_role("button", name="Send in a branch").click()
+    expect(message(page, 1)).to_contain_text("Good morning to you.")
+    options = page.get_by_label("Version").locator("option")
+    expect(options).to_have_text(["original", "branch 1, from the start"])
+    made = page.locator(".chat h1").inner_text()
+    assert site.api.get(f"/conversations/{made}")["project"] == "p"
+
+
+# -- finding one's way ------------------------------------------------------------------------
+
+
+def test_a_jump_to_a_number_and_to_a_date(site, page):
+    now = datetime.now(UTC)
+    said = [
+        {
+            "message": {"role": "user", "content": f"Day {day}, line {line}."},
+            "created_at": format_time(now - timedelta(days=60 - day)),
+        }
+        for day in range(60)
+        for line in range(10)
+    ]
+    site.api.post("/conversations/days/messages", {"messages": said})
+    site.open(page, site.path(conversation="days"))
+    is_shown(page, 599)
+    jump = page.get_by_label("Go to a date or a number")
+    jump.fill("#120")
+    jump.press("Enter")
+    is_shown(page, 120)
+    expect(message(page, 120)).to_have_class(re.compile("found"))
+    jump.fill((now - timedelta(days=40)).strftime("%Y-%m-%d"))
+    jump.press("Enter")
+    is_shown(page, 200)
+    expect(message(page, 200)).to_contain_text("Day 20, line 0.")
+    jump.fill("yesterday")
+    jump.press("Enter")
+    is_shown(page, 590)
+    jump.fill("1990-01-01")
+    jump.press("Enter")
+    expect(page.locator(".said")).to_contain_text("Nothing was said 1990-01-01")
+    is_shown(page, 590)
+
+
+def test_a_time_that_is_none_is_told(site, page, complaints):
+    complaints.expected.append("400")
+    site.open(page, site.path())
+    jump = page.get_by_label("Go to a date or a number")
+    jump.fill("whenever")
+    jump.press("Enter")
+    expect(page.locator(".said.bad")).to_contain_text("whenever")
+
+
+def test_an_address_leads_to_an_entry(site, page):
+    site.api.say("long", *(f"Line {n}." for n in range(400)))
+    site.open(page, f"{site.path(conversation='long')}?seq=77")
+    is_shown(page, 77)
+    expect(message(page, 77)).to_contain_text("Line 77.")
+
+
+def test_a_message_is_pinned_and_unpinned(site, page):
+    site.open(page, f"{site.path()}?seq=8")
+    press(page, 8, "Pin")
+    expect(message(page, 8).get_by_text("pinned", exact=True)).to_be_visible()
+    assert 8 in site.api.get(site.about)["pinned"]
+    press(page, 8, "Unpin")
+    expect(message(page, 8).get_by_text("pinned", exact=True)).to_have_count(0)
+    assert 8 not in site.api.get(site.about)["pinned"]
+
+
+def test_tool_calls_and_results_are_folded(site, page):
+    site.open(page, f"{site.path()}?seq=1")
+    call = page.locator('.chat [data-seq="1"] details')
+    expect(call.locator("summary")).to_have_text("calls find_order")
+    expect(call.locator("pre")).to_be_hidden()
+    call.locator("summary").click()
+    assert json.loads(call.locator("pre").inner_text()) == {"order": 1138}
+    result = page.locator('.chat [data-seq="2"] details')
+    expect(result.locator("pre")).to_be_hidden()
+    result.locator("summary").click()
+    expect(result.locator("pre")).to_contain_text("Innsbruck")
+
+
+def test_keys_lead_to_the_views_and_never_while_typing(site, page):
+    site.open(page, site.path())
+    composer(page).press("d")
+    expect(composer(page)).to_have_value("d")
+    composer(page).fill("")
+    page.locator(".scroller").focus()
+    page.keyboard.press("d")
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+    page.keyboard.press("/")
+    expect(page.get_by_label("Words or a question")).to_be_focused()
+    page.keyboard.press("n")
+    expect(page.get_by_label("Words or a question")).to_have_value("n")
+    page.locator("#main").focus()
+    page.keyboard.press("n")
+    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+
+
+def test_the_colours_are_changed_and_remembered(site, page):
+    site.open(page)
+    theme = "document.documentElement.dataset.theme"
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.evaluate(theme) == "auto"
+    light = page.evaluate(ground)
+    button = page.get_by_role("button", name=re.compile("^Colours"))
+    button.click()
+    assert (page.evaluate(theme), page.evaluate(ground)) == ("light", light)
+    button.click()
+    assert page.evaluate(theme) == "dark"
+    assert page.evaluate(ground) != light
+    page.reload()
+    page.wait_for_load_state("networkidle")
+    assert page.evaluate(theme) == "dark"
+    page.emulate_media(color_scheme="dark")
+    button.click()
+    assert page.evaluate(theme) == "auto"
+    assert page.evaluate(ground) != light
+
+
+def test_on_a_narrow_screen_lists_chat_and_memory_take_turns(site, page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    site.open(page)
+    expect(page.locator(".side")).to_be_hidden()
+    page.get_by_role("button", name="Conversations").click()
+    page.locator(".side").get_by_role("link", name=re.compile(site.conversation)).click()
+    expect(composer(page)).to_be_visible()
+    expect(page.locator(".side")).to_be_hidden()
+    expect(page.get_by_role("tabpanel")).to_be_hidden()
+    unfold_panel(page, 390)
+    expect(page.get_by_role("tabpanel")).to_be_visible()
+    expect(composer(page)).to_be_hidden()
+    page.get_by_role("button", name="Back to the chat").click()
+    expect(composer(page)).to_be_visible()
+
+
+def test_the_chat_looks_well(site, page, shot, accessible):
+    said = [
+        {"role": "user", "content": "Show me a table, a list and some code."},
+        {
+            "role": "assistant",
+            "content": "## Prices\n\n| what | euros |\n|---|---:|\n| rope | 95 |\n| tent | 410 |\n\n"
+            "1. one\n2. two\n\n> quoted\n\n```python\nprint('a long line of code' * 20)\n```\n\n"
+            "- [x] done\n- [ ] open\n\nمرحبا بالعالم, a [link](https://example.com) and `code`.",
+        },
+    ]
+    site.api.post(f"{site.about}/messages", {"messages": said})
+    site.api.put(f"{site.about}/pins/40")
+    site.open(page, site.path())
+    page.locator('.chat [data-seq="44"]').hover()
+    accessible(page)
+    shot(page, "chat")
+    site.open(page, f"{site.path()}?seq=1")
+    shot(page, "chat-tools")
+    site.open(page, site.path(conversation="new"))
+    accessible(page)
+    shot(page, "chat-new")

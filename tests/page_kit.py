@@ -1,0 +1,86 @@
+"""A page to test: its server, its complaints, and work that has to be done in another thread."""
+
+import asyncio
+import re
+from collections.abc import Coroutine
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote
+
+from playwright.sync_api import Locator, Page, expect
+
+from firnline.memory import Memory
+from firnline.server.sample import CONVERSATION
+from firnline.testing import ModelServer
+from rest_kit import Api
+from rig import Running
+
+NARROW_BELOW = 800
+
+
+def apart(work: Coroutine[Any, Any, Any]) -> Any:
+    """What `work` returns, from another thread: in this one Playwright's event loop is running."""
+    with ThreadPoolExecutor(1) as other:
+        return other.submit(asyncio.run, work).result()
+
+
+@dataclass
+class Site:
+    """A running server: its address, its API, and the model behind it."""
+
+    server: Running
+    api: Api
+    model: ModelServer
+    conversation: str = CONVERSATION
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    @property
+    def about(self) -> str:
+        """The conversation in the API."""
+        return f"/conversations/{self.conversation}"
+
+    def memory(self, tenant: str = "default") -> Memory:
+        """The memory that the server itself uses; it lives in the server's thread."""
+        return apart(self.server.parts.tenants.memory(tenant))
+
+    def path(self, tab: str = "", conversation: str | None = None) -> str:
+        """Where a conversation's panel is."""
+        name = quote(conversation or self.conversation, safe="")
+        return f"#/c/{name}/{tab}" if tab else f"#/c/{name}"
+
+    def open(self, page: Page, path: str = "#/") -> None:
+        """Go there, and wait until everything has been loaded."""
+        page.goto(f"{self.url}/{path}")
+        page.wait_for_load_state("networkidle")
+
+    def panel(self, page: Page, tab: str) -> Locator:
+        """A conversation's panel, opened."""
+        self.open(page, self.path(tab))
+        return page.get_by_role("tabpanel")
+
+
+def unfold_panel(page: Page, width: int) -> None:
+    """On a narrow screen the panel is behind a button; for `shot`."""
+    button = page.get_by_role("button", name="Memory", exact=True)
+    if width < NARROW_BELOW and button.is_visible():
+        button.click()
+
+
+def is_shown(page: Page, seq: int) -> None:
+    """Fail unless the chat shows this entry."""
+    expect(page.locator(f'.chat [data-seq="{seq}"]')).to_be_in_viewport()
+
+
+@dataclass
+class Complaints:
+    """What the page complained about; a test says which of it was meant, by patterns."""
+
+    heard: list[str] = field(default_factory=list)
+    expected: list[str] = field(default_factory=list)
+
+    def unexpected(self) -> list[str]:
+        return [one for one in self.heard if not any(re.search(e, one) for e in self.expected)]
