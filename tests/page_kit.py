@@ -67,7 +67,7 @@ def unfold_panel(page: Page, width: int) -> None:
     """On a narrow screen the panel is behind a button; for `shot`."""
     button = page.get_by_role("button", name="Memory", exact=True)
     if width < NARROW_BELOW and button.is_visible():
-        button.click()
+        button.evaluate("button => button.click()")  # also while a dialog is open
 
 
 def is_shown(page: Page, seq: int) -> None:

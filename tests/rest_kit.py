@@ -126,14 +126,16 @@ class Api:
 
     def all(self, path: str, **query: Any) -> list[Any]:
         """Every item of a list, page by page."""
-        found, cursor = [], None
+        found, cursor, seen = [], None, set()
         while True:
-            page = self.get(path, **query, **({"cursor": cursor} if cursor else {}))
+            page = self.get(path, **{**query, **({"cursor": cursor} if cursor else {})})
             found += page["data"]
             cursor = page["next_cursor"]
             assert page["has_more"] == (cursor is not None)
             if cursor is None:
                 return found
+            assert cursor not in seen, "it goes on for ever"
+            seen.add(cursor)
 
     def refused(self, method: str, path: str, body: Any = None, **more: Any) -> dict[str, Any]:
         """The problem that a request is answered with."""

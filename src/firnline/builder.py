@@ -62,6 +62,7 @@ class Request:
     tools: tuple[Mapping[str, Any], ...] = ()
     task: str | None = None
     retriever: Retriever | None = None
+    fold: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +118,7 @@ class Builder:
     # -- the flow -----------------------------------------------------------------------------
 
     async def build(self, key: Key, request: Request, strategy: Strategy | None = None) -> Context:
-        """The context for a request; folds first what the strategy wants folded now.
+        """The context for a request; folds first what the strategy wants folded now, if it may.
 
         `strategy` is used this once in place of the conversation's own.
         """
@@ -125,7 +126,7 @@ class Builder:
         conflicts = 0
         for round_ in range(limits.FOLD_ROUNDS_MAX + 1):
             scene = await self._look(key, request, strategy)
-            if not scene.plan.folds:
+            if not scene.plan.folds or not request.fold:
                 break
             if self._background or scene.strategy.background:
                 await self._owe(key, scene, request.budget)
@@ -152,7 +153,7 @@ class Builder:
         large = len(scene.view.entries) > _ENTRIES_INLINE
         context = await asyncio.to_thread(assemble, *args) if large else assemble(*args)
         context = await self._retrieved(context, request, sizes)
-        return self._told(key, context)
+        return self._told(key, context) if request.fold else self._compared(key, context)
 
     async def pay(self, key: Key) -> int:
         """Fold what is owed to a conversation; returns how many digests were made.
@@ -384,16 +385,21 @@ class Builder:
     # -- what is told about it ----------------------------------------------------------------
 
     def _told(self, key: Key, context: Context) -> Context:
-        """The context with its stability; its accounting is logged."""
-        prompt = prompt_of(context)
-        last = self._prompts.pop(key, None)
-        self._prompts[key] = prompt
+        """The same with its stability; it is the last prompt now, and its accounting is logged."""
+        context = self._compared(key, context)
+        self._prompts.pop(key, None)
+        self._prompts[key] = prompt_of(context)
         if len(self._prompts) > limits.PROMPTS_REMEMBERED:
             self._prompts.popitem(last=False)
-        if last is not None:
-            context = replace(context, stability=repeated(last, prompt))
         logger.info("%s: %s", key.conversation, context.accounting)
         return context
+
+    def _compared(self, key: Key, context: Context) -> Context:
+        """The context with its stability."""
+        last = self._prompts.get(key)
+        if last is None:
+            return context
+        return replace(context, stability=repeated(last, prompt_of(context)))
 
     def _tell(self, name: str, key: Key, values: Mapping[str, float | str]) -> None:
         if self._observer is not None:

@@ -346,7 +346,7 @@ class Memory:
 
     # -- contexts -----------------------------------------------------------------------------
 
-    async def context(
+    async def context(  # noqa: PLR0913 - each is asked for by name
         self,
         conversation: str,
         budget: BudgetLike,
@@ -356,13 +356,15 @@ class Memory:
         tools: Sequence[Mapping[str, Any]] = (),
         task: str | None = None,
         retriever: Retriever | None = None,
+        fold: bool = True,
     ) -> Context:
         """What a model should see of the conversation now; never more than `budget`.
 
         `budget` is a `Budget`, a model's name or a number of tokens. With a `question`, old entries
         that fit it are recalled. `system` comes first, `tools` are schemas in the OpenAI shape that
         will be sent along, `task` is the task at hand (else the project's), `retriever` finds
-        documents for the room that is left. What cannot fit raises `BudgetError`.
+        documents for the room that is left. What cannot fit raises `BudgetError`. Without `fold` it
+        is only looked at: nothing is digested or owed for it, and nobody is told.
         """
         request = Request(
             budget=as_budget(budget),
@@ -371,7 +373,10 @@ class Memory:
             tools=tuple(tools),
             task=task,
             retriever=retriever,
+            fold=fold,
         )
+        if not fold:
+            return await self._builder.build(self._key(conversation), request)
         return await self._built(conversation, request)
 
     async def _built(

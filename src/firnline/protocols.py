@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from firnline.log import (
     Appended,
@@ -79,6 +79,23 @@ class Pending(NamedTuple):
     leased: int = 0
     stuck: int = 0
     cards: int = 0
+
+
+@runtime_checkable
+class News(Protocol):
+    """What a store may have besides its methods: it tells of work, so that nobody has to ask."""
+
+    @property
+    def hears(self) -> bool:
+        """Whether it does just now; if not, workers look for work as often as without it."""
+        ...
+
+    def on_owed(self, tell: Callable[[], None]) -> Callable[[], None]:
+        """Call `tell` whenever something was noted as owed, by any process that shares the store.
+
+        In the event loop that this was called in, until what it returns is called.
+        """
+        ...
 
 
 # -- models and what is asked of them ---------------------------------------------------------

@@ -202,7 +202,7 @@ class Memory:
 
     # -- contexts -----------------------------------------------------------------------------
 
-    def context(
+    def context(  # noqa: PLR0913 - each is asked for by name
         self,
         conversation: str,
         budget: BudgetLike,
@@ -212,6 +212,7 @@ class Memory:
         tools: Sequence[Mapping[str, Any]] = (),
         task: str | None = None,
         retriever: Retriever | None = None,
+        fold: bool = True,
     ) -> Context:
         """What a model should see of the conversation now; never more than `budget`."""
         return self._run(
@@ -223,6 +224,7 @@ class Memory:
                 tools=tools,
                 task=task,
                 retriever=retriever,
+                fold=fold,
             )
         )
 

@@ -18,12 +18,13 @@ from typing import Final
 from firnline.errors import ConflictError, FirnlineError, outline
 from firnline.log import Key
 from firnline.models.guard import Backoff
-from firnline.protocols import Clock, Store
+from firnline.protocols import Clock, News, Store
 
 logger: Final = logging.getLogger("firnline.worker")
 
 _BUSY_SECONDS: Final = 1.0  # somebody else is digesting it; look again soon
 _KNOWN_MAX: Final = 10_000
+_HEARING: Final = 30  # as much longer it waits if it is told of work
 _ROUNDS_MAX: Final = 1_000  # then it looks around again
 
 
@@ -73,17 +74,35 @@ class Worker:
 
     async def run(self) -> None:
         """Work for ever."""
-        while True:
-            self._poked.clear()
-            try:
-                await self.once()
-            except FirnlineError as error:
-                logger.error("cannot look for work: %s", error)  # noqa: TRY400
-            pause = self._poll_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
-            # Not wait_for: if a poke and a cancellation meet, it can lose the cancellation.
-            with suppress(TimeoutError):
-                async with asyncio.timeout(pause):
-                    await self._poked.wait()
+        deaf = self._store.on_owed(self.poke) if isinstance(self._store, News) else None
+        try:
+            while True:
+                self._poked.clear()
+                pause = self._poll_seconds
+                try:
+                    await self.once()
+                    pause = await self._pause()
+                except FirnlineError as error:
+                    logger.error("cannot look for work: %s", error)  # noqa: TRY400
+                pause += self._poll_seconds * random.uniform(-0.5, 0.5)  # noqa: S311 - jitter
+                # Not wait_for: if a poke and a cancellation meet, it can lose the cancellation.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._poked.wait()
+        finally:
+            if deaf is not None:
+                deaf()
+
+    async def _pause(self) -> float:
+        """How long to wait; whoever is told of work only has to look for what was put off."""
+        if not isinstance(self._store, News) or not self._store.hears:
+            return self._poll_seconds
+        now = self._clock()
+        known = await self._store.pending(now, stuck_before=now, cards="-", tenant=self.tenant)
+        longest = self._poll_seconds * _HEARING
+        if known.oldest is None:
+            return longest
+        return min(max((known.oldest - now).total_seconds(), self._poll_seconds), longest)
 
     async def once(self) -> int:
         """Do all that is due now; returns how many digests were made."""

@@ -1,6 +1,7 @@
 """Every block of Python in the documents runs, and the commands they show exist."""
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,27 @@ def test_python_in_the_documents_runs(code, tmp_path, request):
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
+@pytest.mark.parametrize("page", ["rest.md"])
+def test_a_tour_with_curl_leads_to_its_end(page, server, tmp_path):
+    """All blocks of a page are one script; every request in it is answered well."""
+    blocks = [
+        text for name, text in BLOCK.findall((ROOT / "docs" / page).read_text()) if name == "sh"
+    ]
+    assert len(blocks) > 3
+    well = 'curl() { command curl --fail-with-body --silent --show-error "$@"; echo; }'
+    done = subprocess.run(
+        ["bash", "-euc", "\n".join([well, *blocks]).replace(SERVER, server)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 March" in done.stdout
 
 
 @pytest.mark.parametrize("text", _blocks("console"))

@@ -301,6 +301,17 @@ def test_tool_calls_and_results_are_folded(site, page):
     expect(result.locator("pre")).to_contain_text("Innsbruck")
 
 
+@pytest.mark.requirement("X1")
+def test_a_huge_message_is_shown_to_its_last_word(site, page, complaints):
+    complaints.expected.append("422")  # it fits into no small window, which the glacier tells
+    words = " ".join(f"word{n}" for n in range(30_000))
+    site.api.say("huge", f"{words} THE-END", "Read.")
+    site.open(page, f"{site.path(conversation='huge')}?seq=0")
+    expect(message(page, 0)).not_to_contain_text("THE-END")
+    message(page, 0).get_by_role("button", name="Show all").click()
+    expect(message(page, 0)).to_contain_text("word29999 THE-END")
+
+
 def test_keys_lead_to_the_views_and_never_while_typing(site, page):
     site.open(page, site.path())
     composer(page).press("d")

@@ -60,7 +60,8 @@ def test_each_sentence_leads_to_what_it_was_made_of(site, page, shot):
     panel = site.panel(page, "digests")
     panel.get_by_text("Where each sentence comes from").click()
     sentences = panel.locator(".sentences li")
-    said = {e["seq"]: e["message"]["content"] for e in site.api.all(f"{site.about}/messages")}
+    entries = site.api.all(f"{site.about}/messages")
+    said = {e["seq"]: str(e["message"].get("content")) for e in entries}
     expect(sentences.first).to_be_visible()
     for sentence in sentences.all():
         text = sentence.locator("> span").first.inner_text()
@@ -119,6 +120,7 @@ def test_versions_are_compared(amended, page, shot):
     shot(page, "digests-difference", unfold_panel)
 
 
+@pytest.mark.promise("undoable")
 def test_the_newest_is_undone_after_a_question(amended, page, shot):
     panel = amended.panel(page, "digests")
     panel.get_by_role("button", name="Undo newest").click()
@@ -127,6 +129,7 @@ def test_the_newest_is_undone_after_a_question(amended, page, shot):
     dialog.get_by_role("button", name="Cancel").click()
     assert amended.api.get(amended.about)["in_force"] == [2]
     panel.get_by_role("button", name="Undo newest").click()
+    expect(dialog).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_have_count(0)
     panel.get_by_role("button", name="Undo newest").click()

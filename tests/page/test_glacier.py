@@ -13,6 +13,9 @@ def window(page, tokens):
     slider.press("Home")
     for _ in range(steps + 1):
         if slider.get_attribute("aria-valuetext") == f"{tokens:,} tokens":
+            page.wait_for_timeout(500)  # the slider settles before anything is asked
+            page.wait_for_load_state("networkidle")
+            expect(page.locator(".panel .stale")).to_have_count(0)
             return
         slider.press("ArrowRight")
     raise AssertionError(tokens)
@@ -20,8 +23,6 @@ def window(page, tokens):
 
 def told(page):
     """The numbers of the budget bar."""
-    page.wait_for_load_state("networkidle")
-    expect(page.locator(".panel .stale")).to_have_count(0)
     rows = page.locator(".budget .legend li").all_inner_texts()
     return {row.split()[0]: int(row.split()[1].replace(",", "")) for row in rows}
 
@@ -30,9 +31,8 @@ def told(page):
 def test_the_bars_numbers_are_the_accounting_and_add_up(site, page, tokens):
     site.open(page, site.path())
     window(page, tokens)
-    page.wait_for_timeout(500)  # the slider settles before anything is asked
     shown = told(page)
-    context = site.api.post(f"{site.about}/context", {"budget": tokens})
+    context = site.api.post(f"{site.about}/context", {"budget": tokens, "fold": False})
     accounting = {name: n for name, n in context["accounting"].items() if n and name != "window"}
     assert shown == accounting
     assert sum(shown.values()) == tokens
@@ -45,14 +45,13 @@ def test_the_bars_numbers_are_the_accounting_and_add_up(site, page, tokens):
 
 
 def test_a_larger_window_shows_more_word_for_word(site, page):
-    site.open(page, site.path())
+    site.api.say("talk", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
+    site.open(page, site.path(conversation="talk"))
     window(page, 500)
-    page.wait_for_timeout(500)
     small = told(page)["history"]
     narrow = page.locator(".glacier .verbatim").last.bounding_box()["width"]
     window(page, 4_000)
     expect(page.get_by_text("4,000 tokens", exact=True)).to_be_visible()
-    page.wait_for_timeout(500)
     assert told(page)["history"] > small
     assert page.locator(".glacier .verbatim").last.bounding_box()["width"] > narrow
 
@@ -62,9 +61,8 @@ def test_a_question_lights_up_what_is_recalled_for_it(site, page):
     expect(page.locator(".glacier .hit")).to_have_count(0)
     page.get_by_label("Question").fill("Which order never arrived?")
     expect(page.locator(".glacier .hit").first).to_be_visible()
-    context = site.api.post(
-        f"{site.about}/context", {"budget": 1_000, "question": "Which order never arrived?"}
-    )
+    asked = {"budget": 1_000, "question": "Which order never arrived?", "fold": False}
+    context = site.api.post(f"{site.about}/context", asked)
     recalled = sorted(hit["entry"]["seq"] for hit in context["hits"])
     marks = page.locator(".glacier .hit").evaluate_all("all => all.map(e => e.dataset.seq)")
     assert sorted(map(int, marks)) == recalled
@@ -86,7 +84,7 @@ def test_layers_tell_what_they_are_and_open(site, page):
     )
     expect(page.locator(".told")).to_contain_text(f"{digest['tokens']} tokens")
     page.locator(".glacier .verbatim").last.click()
-    context = site.api.post(f"{site.about}/context", {"budget": 1_000})
+    context = site.api.post(f"{site.about}/context", {"budget": 1_000, "fold": False})
     first = next(s["seqs"][0] for s in context["sections"] if s["name"] == "recent")
     is_shown(page, first)
     layer.focus()
@@ -95,20 +93,29 @@ def test_layers_tell_what_they_are_and_open(site, page):
     assert page.url.endswith("digests?version=1")
 
 
-def test_what_is_neither_shown_nor_digested_is_marked(site, page):
-    site.api.say("bare", *(f"{n}: we spoke of the harbour at some length." for n in range(60)))
-    strategy = {"name": "window", "parameters": {"keep_last": 4}}
-    site.api.patch("/conversations/bare", {"strategy": strategy})
-    site.open(page, site.path(conversation="bare"))
-    context = site.api.post("/conversations/bare/context", {"budget": 1_000})
-    force = site.api.get("/conversations/bare/digests/in-force")["data"]
-    covered = {s for d in force for s in range(d["first_seq"], d["last_seq"] + 1)}
-    missing = sorted(set(range(60)) - covered - set(context["seqs"]))
-    marks = page.locator(".glacier .bare")
-    assert (marks.count() > 0) == bool(missing)
-    if missing:
-        marks.first.hover()
-        expect(page.locator(".told")).to_contain_text("not in the prompt")
+def test_what_is_neither_shown_nor_digested_is_marked_until_it_is_digested(site, page):
+    site.api.say("talk", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
+    site.open(page, site.path(conversation="talk"))
+    window(page, 500)
+    bare = page.locator(".glacier .bare")
+    bare.hover()
+    context = site.api.post("/conversations/talk/context", {"budget": 500, "fold": False})
+    expect(page.locator(".told")).to_contain_text(f"entries 0–{context['seqs'][0] - 1}: not in")
+    page.get_by_role("button", name="Digest now").click()
+    expect(page.locator(".glacier .ice").first).to_be_visible()
+    expect(bare).to_have_count(0)
+    assert site.api.get("/conversations/talk")["digests"] > 0
+
+
+def test_looking_changes_nothing(site, page):
+    site.api.say("talk", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
+    site.open(page, site.path(conversation="talk"))
+    for tokens in (500, 1_000, 8_000):
+        window(page, tokens)
+        told(page)
+    assert site.api.get("/conversations/talk")["digests"] == 0
+    work = site.api.get("/work")
+    assert (work["due"], work["waiting"], work["events"].get("context", 0)) == ([], [], 0)
 
 
 def test_a_window_that_is_too_small_is_explained(site, page, complaints):
@@ -117,10 +124,11 @@ def test_a_window_that_is_too_small_is_explained(site, page, complaints):
         f"{site.about}/messages", {"messages": [{"role": "user", "content": "word " * 900}]}
     )
     site.api.put(f"{site.about}/pins/43")
+    site.api.say(site.conversation, *(f"{n}: small talk goes on." for n in range(400)))
     site.open(page, site.path())
     window(page, 500)
     expect(page.get_by_role("tabpanel").get_by_role("alert")).to_contain_text("tokens")
-    window(page, 8_000)
+    window(page, 4_000)
     expect(page.locator(".glacier .pin")).to_be_visible()
 
 

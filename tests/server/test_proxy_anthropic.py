@@ -23,8 +23,8 @@ from firnline.server.proxy.blocks import Blocks, spelled
 from firnline.server.proxy.identity import fingerprint
 from firnline.server.proxy.shape import ANTHROPIC, marks, unmarked
 from firnline.server.proxy.translating import TRANSLATED, chat_messages, translated
-from firnline.testing import ModelServer, call_tool
-from firnline.testing.claude import complaint
+from firnline.server.streams import Listener
+from firnline.testing import ModelServer, call_tool, claude
 from firnline.testing.order import openai_problems
 from firnline.testing.strategy_conformance import reference_encoder
 from firnline.wire import dump_anthropic, load_anthropic
@@ -92,29 +92,18 @@ def text_of(answer):
     return "".join(block.text for block in answer.content if block.type == "text")
 
 
-def within(server, work):
-    async def run():
-        return await work(await server.parts.tenants.memory("default"))
-
-    return asyncio.run(run())
-
-
 def entries(server, conversation=None):
     """The log of the only conversation, or of the one that is named."""
     if conversation is None:
         (conversation,) = heads(server)
 
-    async def read(memory):
-        return [entry.message for entry in await memory.read(conversation)]
-
-    return within(server, read)
+    found = server.run(server.memory().read(conversation))
+    return [entry.message for entry in found]
 
 
 def heads(server):
-    async def read(memory):
-        return [head.conversation for head in await memory.conversations(limit=1_000)]
-
-    return within(server, read)
+    found = server.run(server.memory().conversations(limit=1_000))
+    return [head.conversation for head in found]
 
 
 def drained(server):
@@ -468,10 +457,11 @@ def reference_tokens(request):
     total = 3 + sum(map(size, texts_in(request.get("system") or "")))
     for message in request["messages"]:
         total += 3 + sum(map(size, texts_in(message)))
-    for tool in request.get("tools") or ():
-        schema = tool.get("input_schema") or tool["function"]["parameters"]
-        total += size(json.dumps(schema, separators=(",", ":")))
-    return total
+    return total + sum(map(size, texts_of_tools(request)))
+
+
+def texts_of_tools(request):
+    return [json.dumps(tool, separators=(",", ":")) for tool in request.get("tools") or ()]
 
 
 def answered_by_prompt(request):
@@ -556,7 +546,22 @@ def test_60_turns_in_anthropics_own_shape(model):
         check_talk(server, model, history, turns, 3_000 - 500)
     assert len(model.requests) == turns + turns // 10
     for request in model.requests:
-        assert complaint(request, 3_000 - 500 + 1_600) is None
+        assert claude.complaint(request, 3_000 - 500 + 1_600) is None
+
+
+@pytest.mark.promise("within-budget")
+def test_large_tools_and_a_large_system_leave_less_room_for_the_conversation(model, way):
+    tool = {**TOOLS[0], "description": "Tells the weather of one of many cities. " * 100}
+    with behind(way, model, window_tokens=3_000) as server:
+        sdk, history = client(server.url), []
+        for n in range(25):
+            history.append(said(f"{FILLER.format(n=n)} " * 4))
+            more = {"tools": [tool], "system": "Be kind to everybody. " * 40}
+            history.append(ask(sdk, history, **more).to_param())
+        sizes = [reference_tokens(request) for request in model.requests]
+        assert max(sizes) <= 3_000 - 500
+        assert sizes[-1] > 2_000  # what room there is, is used
+        assert len(entries(server)) == 50
 
 
 def test_marks_for_the_cache_stay_where_the_client_puts_them_and_never_are_too_many(model):
@@ -798,6 +803,60 @@ def test_a_question_whose_answer_broke_off_is_asked_again(model, way):
         assert len(entries(server)) == 5
 
 
+def test_a_stream_that_ends_too_early_is_an_error(model, monkeypatch):
+    """Politely, without a cut: only its end is missing."""
+    whole = claude.events_of
+    monkeypatch.setattr(claude, "events_of", lambda answer: list(whole(answer))[:-2])
+    with behind("native", model) as server:
+        with pytest.raises(anthropic.APIStatusError, match="broke off"):
+            ask(client(server.url), [said("hi")], stream=True)
+        drained(server)
+        assert INTERRUPTED in entries(server)[1].metadata
+
+
+def test_two_blocks_of_text_that_break_off_are_known_again(model):
+    with behind("native", model) as server:
+        texts = ["One.", "It was a dark and stormy night, and nobody knew how it would end."]
+        model.say({"content": [{"type": "text", "text": text} for text in texts]})
+        model.fail("cut")
+        seen = {}
+        with pytest.raises((anthropic.APIStatusError, httpx2.TransportError)):
+            for event in ask_raw(client(server.url), [said("a story")]):
+                if event.type == "content_block_delta":
+                    seen[event.index] = seen.get(event.index, "") + event.delta.text
+        drained(server)
+        assert len(seen) == 2
+        told = [{"type": "text", "text": text} for text in seen.values()]
+        history = [said("a story"), {"role": "assistant", "content": told}, said("and then?")]
+        ask(client(server.url), history)
+        assert len(entries(server)) == 4
+
+
+def test_an_answer_is_stored_before_the_client_knows_that_it_is_complete(model, way):
+    with behind(way, model) as server:
+        store, handed, before = server.parts.tenants.store, [], []
+        append, put = store.append, Listener.put
+
+        async def noted(key, drafts, **more):
+            if drafts[0].message.role == "assistant":
+                for _ in range(100):  # whoever is not held back now comes by
+                    await asyncio.sleep(0)
+                before.append("".join(handed))
+            return await append(key, drafts, **more)
+
+        def watched(listener, item):
+            handed.append(item)
+            put(listener, item)
+
+        store.append = noted
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Listener, "put", watched)
+            ask(client(server.url), [said("hi")], stream=True)
+        assert "text_delta" in before[0]
+        assert "message_delta" not in before[0]
+        assert "message_delta" in "".join(handed)
+
+
 @pytest.mark.promise("durable")
 @pytest.mark.parametrize("events_seen", [1, 4, 6])
 def test_a_client_that_hangs_up_loses_nothing_of_what_it_saw(model, way, events_seen):
@@ -938,6 +997,36 @@ def test_recall_tools_are_run_by_the_server_and_the_client_sees_nothing_of_it(mo
         history += [answer.to_param(), said("thank you")]
         ask(sdk, history, stream=stream)
         assert [message.role for message in entries(server)] == ["user", "assistant"] * 3
+
+
+def test_several_rounds_are_one_answer_for_the_client(model):
+    """One beginning, one end, and blocks numbered without a hole."""
+    model.answer = recalling
+    with behind("native", model, recall_tools=True) as server:
+        history = [said(FACT)]
+        history += [ask(client(server.url), history).to_param(), said("recall it")]
+        events = list(ask_raw(client(server.url), history))
+        kinds = [event.type for event in events]
+        assert [kinds.count(kind) for kind in ("message_start", "message_stop")] == [1, 1]
+        starts = [event.index for event in events if event.type == "content_block_start"]
+        assert starts == [0, 1]
+        assert entries(server)[-1].text == "Let me look.\nFound: Kestrel-7741"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_recalls_whatever_it_is_told_is_not_heard(model, way, stream):
+    numbers = itertools.count()
+
+    def endless(_):
+        call = call_tool("search_history", {"query": "again"})["tool_calls"][0]
+        return {"content": "Once more.", "tool_calls": [{**call, "id": f"c{next(numbers)}"}]}
+
+    model.answer = endless
+    with behind(way, model, recall_tools=True) as server:
+        answer = ask(client(server.url), [said("go on")], stream=stream)
+        assert answer.stop_reason == "end_turn"
+        assert {block.type for block in answer.content} == {"text"}
+        assert entries(server)[-1].tool_calls == ()
 
 
 @pytest.mark.parametrize("stream", [False, True])

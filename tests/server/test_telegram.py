@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from firnline.cli import main
 from firnline.errors import ConflictError, StoreUnavailable
 from firnline.log import Key
+from firnline.message import Message
 from firnline.models import open_model
 from firnline.plan import ends_round
+from firnline.protocols import Completion
 from firnline.server import prompts
 from firnline.server.settings import load
 from firnline.server.telegram.api import Api, TelegramError
@@ -539,6 +541,23 @@ async def test_a_model_that_fails_for_a_while_is_asked_again(house, telegram, se
     assert len(await entries(house)) == 2
 
 
+async def test_an_empty_answer_is_none(url, telegram):
+    said = ["", " \n", "At last."]
+
+    class Shy:
+        name = "shy"
+
+        async def complete(self, messages, **_):
+            return Completion(message=Message.assistant(said.pop(0)))
+
+    house = House(open_store(url), [bot_at(telegram.url)], model=Shy())
+    async with house.served():
+        await push(telegram, house, telegram.said("Hello?"))
+        await house.idle()
+        assert await texts(house) == ["Hello?", "At last."]
+        assert telegram.texts(7) == ["At last."]
+
+
 async def test_a_model_that_goes_on_failing_leads_to_an_apology_and_is_asked_no_more(
     house, telegram, server
 ):
@@ -641,6 +660,57 @@ async def test_an_erased_chat_stays_erased(quiet, telegram, server):
     assert telegram.texts(7) == []
     for kind in ("telegram", "telegram-claim", "telegram-sent", "telegram-edit"):
         assert await quiet.tenants.store.cards(kind, tenant="default") == []
+
+
+async def test_an_answer_never_gets_into_what_was_said_after_an_erasure(quiet, telegram, server):
+    memory = await quiet.memory()
+    loop = asyncio.get_running_loop()
+    asked = []
+
+    def answer(request):
+        asked.append(request["messages"][-1]["content"])
+        if len(asked) == 1:
+            asyncio.run_coroutine_threadsafe(memory.erase(CHAT), loop).result()
+            telegram.push(telegram.said("Hello again."), quiet.url, SECRET)
+        return f"To {asked[-1]}"
+
+    server.answer = answer
+    await push(telegram, quiet, telegram.said("A secret."))
+    await quiet.replier.once()
+    await quiet.replier.once()
+    assert await texts(quiet) == ["Hello again.", "To Hello again."]
+    assert telegram.texts(7) == ["To Hello again."]
+
+
+async def test_a_conversation_that_is_erased_at_the_last_moment_stays_erased(
+    quiet, telegram, server, monkeypatch
+):
+    memory = await quiet.memory()
+    head = memory.head
+
+    async def erased_behind_it(conversation):
+        found = await head(conversation)
+        if server.requests:
+            await memory.erase(conversation)
+        return found
+
+    await push(telegram, quiet, telegram.said("Forget me."))
+    with monkeypatch.context() as patched:
+        patched.setattr(memory, "head", erased_behind_it)
+        patched.setattr("firnline.server.telegram.answering.questions_of", still_there)
+        await quiet.replier.once()
+    assert server.requests
+    assert await memory.head(CHAT) is None
+
+
+async def still_there(memory, jobs):
+    class Anything:
+        def __eq__(self, other):
+            return True
+
+        __hash__ = None
+
+    return Anything()
 
 
 # -- who answers ------------------------------------------------------------------------------

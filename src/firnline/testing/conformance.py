@@ -571,6 +571,27 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         assert (await store.archive(KEY, 0, 99)).entries == 3
         assert await store.restore(OTHER, 0, 99) == 0
 
+    @pytest.mark.promise("archive-transparent")
+    async def test_many_small_segments_are_like_any_other(self, store: Store) -> None:
+        sizes = [i % 5 for i in range(60)]
+        await store.append(KEY, [draft(f"m{i}", tokens=n) for i, n in enumerate(sizes)])
+        before = await store.read(KEY)
+        for seq in (*range(1, 50, 2), 50, 52, 53, 58):
+            assert (await store.archive(KEY, seq, seq)).entries == 1
+        for tokens_max in range(0, sum(sizes) + 2, 3):
+            found = [entry.seq for entry in await store.newest(KEY, tokens_max)]
+            assert found == _newest(sizes, tokens_max), tokens_max
+        for first, last in ((0, 59), (1, 49), (7, 9), (50, 53)):
+            now = await store.read(KEY, first, last)
+            assert [replace(entry, archived=False) for entry in now] == before[first : last + 1]
+            expected = sum(sizes[first : last + 1])
+            assert await store.tokens_between(KEY, first, last) == expected
+        there = await store.at(KEY, range(0, 60, 3))
+        assert [entry.seq for entry in there] == list(range(0, 60, 3))
+        assert len(await store.records(KEY, 0, 100)) == 60
+        assert await store.restore(KEY, 0, 59) == 29
+        assert await store.read(KEY) == before
+
     # -- erase --------------------------------------------------------------------------------
 
     @pytest.mark.promise("erase-total")

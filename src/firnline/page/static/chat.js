@@ -4,7 +4,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { at, del, events, get, patch, post, put } from './api.js';
 import { ago, html, Name, number, plural, say, when } from './ui.js';
 import { link } from './app.js';
-import { markdown } from './markdown.js';
+import { LONGEST, markdown } from './markdown.js';
 import { Scroller } from './scroller.js';
 
 // -- one message ------------------------------------------------------------------------------
@@ -31,7 +31,10 @@ function Calls({ calls }) {
 /** Markdown, made safe; drawn anew only when the text is another one. */
 function Text({ of }) {
   const safe = useMemo(() => ({ __html: markdown(of) }), [of]);
-  return html`<div class="text" dir="auto" dangerouslySetInnerHTML=${safe} />`;
+  const [whole, setWhole] = useState(false);
+  if (whole) return html`<pre class="text" dir="auto">${of}</pre>`;
+  return html`<div class="text" dir="auto" dangerouslySetInnerHTML=${safe} />
+    ${of.length > LONGEST && html`<button class="quiet small" onClick=${() => setWhole(true)}>Show all ${number(of.length)} characters</button>`}`;
 }
 
 function Body({ message }) {

@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { at, get, post } from './api.js';
-import { BudgetBar, Empty, html, Loaded, number, percent, plural, useLoaded, useWidth } from './ui.js';
+import { Act, BudgetBar, Empty, html, Loaded, number, percent, plural, useLoaded, useWidth } from './ui.js';
 import { link } from './app.js';
 
 const EDGE = 12;
@@ -111,10 +111,16 @@ export function Glacier({ name, head, show }) {
     return () => clearTimeout(timer);
   }, [step, typed]);
   const found = useLoaded(async () => {
-    const context = await post(at(name, '/context'), { budget, question: question || null });
+    const context = await post(at(name, '/context'), { budget, question: question || null, fold: false });
     const force = await get(at(name, '/digests/in-force'));
     return { context, digests: force.data };
   }, [name, head.hash, budget, question]);
+  useEffect(() => tell(''), [found.value]);
+  const digest = async () => {
+    await post(at(name, '/context'), { budget }); // this one counts: it digests, or has it done beside the chat
+    found.again();
+    setTimeout(found.again, 2000);
+  };
   const share = useMemo(() => (found.value ? found.value.context.tokens / Math.max(head.tokens, 1) : 0), [found.value, head.tokens]);
   return html`<div class="stack">
     <p class="meta">What a model would see now. Move the window, ask something, and watch what gives way.</p>
@@ -137,7 +143,8 @@ export function Glacier({ name, head, show }) {
           <td>${s.why}</td></tr>`)}</tbody></table>
       ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'thing')}</summary>
         <ul class="plain">${context.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul></details>`}
-      ${context.degraded.length > 0 && html`<p class="trouble">Less than was wanted: ${context.degraded.join('; ')}</p>`}
+      ${context.degraded.length > 0 && html`<div class="trouble"><p>Less than was wanted: ${context.degraded.join('; ')}.</p>
+        ${/in no digest/.test(context.degraded.join()) && html`<p>A turn with this window sees to that by itself. <${Act} class="small" run=${digest}>Digest now<//></p>`}</div>`}
       <details><summary>The prompt itself, ${plural(context.messages.length, 'message')}</summary>
         ${context.messages.map((m, n) => html`<div key=${n} class="prompt-message"><b>${m.role}</b><pre>${typeof m.content === 'string' ? m.content : JSON.stringify(m.content ?? m.tool_calls, null, 1)}</pre></div>`)}</details>
     `}<//>

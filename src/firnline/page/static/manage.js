@@ -35,16 +35,18 @@ function Verify({ name }) {
 // -- strategy ---------------------------------------------------------------------------------
 
 const STRATEGIES = {
-  layered: 'Layers of digests, the older the coarser; the newest messages word for word. The best for most.',
-  progressive: 'One summary that grows with the conversation, and important data beside it.',
-  project: 'The last messages, and tools with which the model looks up the rest.',
-  topics: 'What belongs to the topic at hand, with a summary for each topic.',
-  window: 'The last messages alone, and what is recalled for the question.',
-  rolling: 'A summary of a window that slides along, made in the background.',
+  layered: 'The newest messages word for word; below them digests, and digests of digests. The default.',
+  progressive: 'One summary that grows with each cycle, important data, and the newest messages.',
+  project: 'The whole history while it fits; or, with lean, the last messages and tools to look up the rest.',
+  topics: 'The summary and the newest messages of the topic at hand; the other topics rest.',
+  window: 'Everything until the window is nearly full, then one short summary. For agents.',
+  rolling: 'A summary of the newest messages after every round, made in the background.',
 };
 
-/** A parameter as it was typed: a number, true or false, a list, or words. */
-export function meant(text) {
+/** A parameter as it is shown, and what is meant by what was typed: a text stays one. */
+const shown = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+function meant(text, before) {
+  if (typeof before === 'string') return text;
   try { return JSON.parse(text); } catch { return text; }
 }
 
@@ -53,9 +55,9 @@ function Strategy({ name, head, changed }) {
   const [chosen, choose] = useState(now.name);
   const [typed, setTyped] = useState({});
   const same = chosen === now.name;
-  const edited = same && Object.entries(typed).some(([id, text]) => text !== JSON.stringify(now.parameters[id]));
+  const edited = same && Object.entries(typed).some(([id, text]) => text !== shown(now.parameters[id]));
   const run = async () => {
-    const given = Object.fromEntries(Object.entries(typed).map(([id, text]) => [id, meant(text)]));
+    const given = Object.fromEntries(Object.entries(typed).map(([id, text]) => [id, meant(text, now.parameters[id])]));
     await patch(at(name), { strategy: { name: chosen, parameters: same ? { ...now.parameters, ...given } : {} } });
     setTyped({});
     changed();
@@ -67,7 +69,7 @@ function Strategy({ name, head, changed }) {
       ${Object.keys(STRATEGIES).map((id) => html`<option key=${id} value=${id}>${id}${id === now.name ? ' (now)' : ''}</option>`)}</select></label>
     <p>${STRATEGIES[chosen] || 'A strategy of this server.'}</p>
     ${same && html`<div class="parameters">${Object.entries(now.parameters).map(([id, value]) => html`<label key=${id}>${id.replaceAll('_', ' ')}
-      <input class="mono" value=${typed[id] ?? JSON.stringify(value)} onInput=${(e) => setTyped({ ...typed, [id]: e.target.value })} /></label>`)}</div>`}
+      <input class="mono" value=${typed[id] ?? shown(value)} onInput=${(e) => setTyped({ ...typed, [id]: e.target.value })} /></label>`)}</div>`}
     <div class="row"><${Act} class="strong" run=${run} disabled=${same && !edited} done=${`${chosen} plans the next context.`}>${same ? 'Save the parameters' : `Use ${chosen}`}<//>
       ${!now.own && html`<span class="meta">It is the server's default.</span>`}</div>
   <//>`;

@@ -9,12 +9,13 @@ const marked = new Marked({
   breaks: true,
   renderer: {
     html: ({ text }) => escape(text), // what somebody typed is shown, not run
+    checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
     image: ({ href, text }) => `<span class="picture">[picture: ${escape(text || href || '')}]</span>`,
   },
 });
 
-const TAGS = ['a', 'b', 'blockquote', 'br', 'code', 'del', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'input', 'li', 'ol', 'p', 'pre', 'span', 'strong', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul'];
-const ATTRIBUTES = ['href', 'title', 'align', 'start', 'class', 'type', 'checked', 'disabled', 'rel', 'target'];
+const TAGS = ['a', 'b', 'blockquote', 'br', 'code', 'del', 'em', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'hr', 'i', 'li', 'ol', 'p', 'pre', 'span', 'strong', 'table', 'tbody', 'td', 'th', 'thead', 'tr', 'ul'];
+const ATTRIBUTES = ['href', 'title', 'align', 'start', 'class', 'rel', 'target'];
 
 DOMPurify.addHook('afterSanitizeAttributes', (node) => {
   if (node.tagName === 'A') {
@@ -22,14 +23,13 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
     node.setAttribute('rel', 'noopener noreferrer nofollow');
     node.setAttribute('target', '_blank');
   }
-  if (node.tagName === 'INPUT' && node.getAttribute('type') !== 'checkbox') node.remove();
 });
 
-const LONGEST = 60_000;
+export const LONGEST = 60_000; // characters that are drawn as markdown
 
 /** The text as HTML that may be put into the page. */
 export function markdown(text) {
-  const source = text.length > LONGEST ? `${text.slice(0, LONGEST)}\n\n… ${text.length - LONGEST} more characters` : text;
+  const source = text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
   return DOMPurify.sanitize(marked.parse(source), {
     ALLOWED_TAGS: TAGS,
     ALLOWED_ATTR: ATTRIBUTES,

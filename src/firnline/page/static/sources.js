@@ -15,7 +15,7 @@ export function words(text) {
 
 /** The sentences of a summary, without the speakers' names in front. */
 export function sentences(text) {
-  return text.split('\n').flatMap((line) => [...ENDED.segment(line.replace(/^\s*(?:[-*•]\s*)?(?:User|Assistant|System|Tool):\s*/i, ''))])
+  return text.split('\n').flatMap((line) => [...ENDED.segment(line.replace(/^\s*(?:[-*•]\s+)?(?:(?:User|Assistant|System|Tool):)?\s*/i, ''))])
     .map((part) => part.segment.trim()).filter((sentence) => words(sentence).size > 0);
 }
 

@@ -195,6 +195,7 @@ class ContextAsk(Ask):
     format: Literal["openai", "anthropic"] = Field(
         "openai", description="The shape of the messages."
     )
+    fold: bool = Field(True, description="False: only look; nothing is digested or owed for it.")
 
 
 class TopicContextAsk(Ask):
@@ -250,7 +251,7 @@ class ConversationAsk(Ask):
 
     project: Name | None = Field(None, description="The project that it belongs to.")
     metadata: Metadata | None = Field(None, description="Replaces what was there.")
-    strategy: StrategyAsk | None = None
+    strategy: StrategyAsk | None = Field(None, description="How its contexts are planned.")
 
 
 class ProjectAsk(Ask):

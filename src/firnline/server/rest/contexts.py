@@ -37,6 +37,7 @@ async def build_context(
         system=ask.system,
         tools=ask.tools,
         task=ask.task,
+        fold=ask.fold,
     )
     charge(request, context.tokens)
     return sent(showing.context(context, ask.format))

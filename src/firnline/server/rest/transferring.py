@@ -65,7 +65,9 @@ _EVENTS: Final[Responses] = {
     },
     **MISSING,
 }
-JobId = Annotated[str, PathParameter(max_length=100, examples=["5f1c0a52b7d94e6f"])]
+JobId = Annotated[
+    str, PathParameter(max_length=100, description="The job's id.", examples=["5f1c0a52b7d94e6f"])
+]
 
 
 @routes.get("/export", response_class=StreamingResponse, responses=_LINES)

@@ -18,11 +18,11 @@ from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
 from firnline.server.problems import as_problem
 from firnline.server.prompts import record_turn
-from firnline.server.reading import sent
+from firnline.server.reading import head_of, sent
 from firnline.server.rest import events, shapes, showing
 from firnline.server.rest.asking import IdempotencyKey, TurnAsk
 from firnline.server.rest.contexts import budget_of
-from firnline.server.rest.documenting import REPLAYED, Responses, problems, router
+from firnline.server.rest.documenting import MISSING, REPLAYED, Responses, problems, router
 from firnline.server.rest.naming import Conversation
 from firnline.turn import Turn, TurnOptions
 
@@ -130,12 +130,15 @@ def _cost(turn: Turn) -> int:
     return (told or turn.context.tokens + turn.answer.tokens) if turn.calls else 0
 
 
-@routes.post("/conversations/{conversation}/turns/stop", response_model=shapes.Stopped)
+@routes.post(
+    "/conversations/{conversation}/turns/stop", response_model=shapes.Stopped, responses=MISSING
+)
 async def stop_turns(request: Request, memory: Writing, conversation: Conversation) -> Response:
     """End the answers that this process streams into the conversation, where they are.
 
     What has come of them is stored, marked as interrupted. To go away does not stop an answer.
     """
+    await head_of(memory, conversation)
     stopped = await parts_of(request).streams.stop((memory.tenant, conversation))
     return sent({"stopped": stopped})
 

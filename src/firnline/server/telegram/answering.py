@@ -35,7 +35,7 @@ class Overtaken(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What an answer is made of: the messages, oldest first, and who answers.
+    """What an answer is made of: jobs and their messages, oldest first, and who answers.
 
     `overtaken` says whether there is more to answer by now; then the answer is not stored and
     `Overtaken` is raised.
@@ -45,6 +45,7 @@ class Asking:
     bot: BotSettings
     model: ChatModel
     jobs: Sequence[Job]
+    questions: Sequence[Entry]
     seconds: float
     overtaken: Callable[[], Awaitable[bool]]
     events: Events
@@ -53,6 +54,15 @@ class Asking:
     def conversation(self) -> str:
         """Where it is asked."""
         return self.jobs[0].place.conversation
+
+
+async def questions_of(memory: Memory, jobs: Sequence[Job]) -> Sequence[Entry]:
+    """The messages that are to be answered; `UnknownConversation` if they are not there."""
+    key = Key(memory.tenant, jobs[0].place.conversation)
+    found = await memory.store.at(key, [job.seq for job in jobs])
+    if len(found) < len(jobs):
+        raise UnknownConversation(f"{key.conversation} was erased before it was answered")
+    return found
 
 
 async def answer_to(memory: Memory, conversation: str, seq: int) -> Entry | None:
@@ -110,10 +120,6 @@ async def _ask(asking: Asking) -> None:
     head = await memory.head(conversation)
     if head is not None and head.strategy is None and bot.planned is not None:
         await memory.set_strategy(conversation, bot.planned)
-    key = Key(memory.tenant, conversation)
-    questions = await memory.store.at(key, [job.seq for job in asking.jobs])
-    if not questions:
-        raise UnknownConversation(f"{conversation} was erased before it was answered")
 
     async def append(*messages: Message) -> Appended:
         if len(messages) == 1 and ends_round(messages[0]):
@@ -124,7 +130,7 @@ async def _ask(asking: Asking) -> None:
         append=append,
         build=lambda budget, **request: memory.context(conversation, budget, **request),
         model=asking.model,
-        text="\n".join(question.message.text for question in questions),
+        text="\n".join(question.message.text for question in asking.questions),
         options=_options(asking),
         larger=None,
         timed=lambda name: asking.events.timed(name, conversation),
@@ -132,7 +138,7 @@ async def _ask(asking: Asking) -> None:
     with asking.events.timed("turn", conversation) as told:
         try:
             async with asyncio.timeout(asking.seconds):
-                turn = await run(dialogue, questions[-1])
+                turn = await run(dialogue, asking.questions[-1])
             told.done(of_turn, turn)
         except TimeoutError as error:
             raise ModelTimeout(f"no answer within {asking.seconds:g} s") from error
@@ -162,11 +168,11 @@ async def _store_answer(asking: Asking, message: Message) -> Appended:
 
 
 async def _append(asking: Asking, messages: Sequence[Message], key: str | None = None) -> Appended:
-    """Append to a conversation that is there: one that was erased meanwhile does not come back."""
+    """Append behind the question: a conversation that was erased meanwhile does not come back."""
     memory, conversation = asking.memory, asking.conversation
     for _ in range(_CONFLICTS_MAX):
         head = await memory.head(conversation)
-        if head is None or head.seq < asking.jobs[-1].seq:
+        if head is None or await questions_of(memory, asking.jobs) != asking.questions:
             raise UnknownConversation(f"{conversation} was erased while it was answered")
         try:
             return await memory.append(

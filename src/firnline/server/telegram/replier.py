@@ -41,6 +41,7 @@ from firnline.server.telegram.answering import (
     answer_to,
     answered_by,
     apologise,
+    questions_of,
 )
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import (
@@ -249,6 +250,7 @@ class Replier:
             bot=self._bots[place.bot_id],
             model=self._model or OfflineModel(memory, place.conversation),
             jobs=batch,
+            questions=await questions_of(memory, batch),
             seconds=self._answer_seconds,
             overtaken=overtaken,
             events=self._events[place.bot_id],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -71,3 +72,5 @@ async def answer(config: str | None, *, once: bool) -> int:
     finally:
         await parts.replier.stop()
         await parts.tenants.close()
+        if parts.tracer is not None:
+            await asyncio.to_thread(parts.tracer.close)

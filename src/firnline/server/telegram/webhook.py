@@ -171,16 +171,14 @@ class _Intake:
     async def _version(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
         newest = place.card(EDIT, incoming.message_id, {})
         found = await memory.store.cards(EDIT, tenant=place.tenant, names=[newest.name])
-        known: dict[str, int] = json.loads(found[0].body) if found else {}
-        if known.get("update_id") == incoming.update_id:
-            return False
-        version = known.get("version", 1) + 1
+        version = json.loads(found[0].body)["version"] + 1 if found else 2
         about: dict[str, Json] = {"edits": incoming.message_id, "version": version}
         appended = await memory.append(
             place.conversation, _with(incoming.message, about), idempotency_key=self._key(incoming)
         )
-        body = {"version": version, "update_id": incoming.update_id}
-        await memory.store.put_cards([place.card(EDIT, incoming.message_id, body)])
+        # Last: what ends before this is counted anew when Telegram comes again.
+        counted = place.card(EDIT, incoming.message_id, {"version": version})
+        await memory.store.put_cards([counted])
         return not appended.replayed
 
     def _key(self, incoming: Incoming) -> str:

@@ -16,7 +16,7 @@ from firnline.store.postgres import log
 from firnline.store.postgres.connection import SCHEMA, Database, Transaction
 
 _OWNED: Final = (
-    *("entry", "segment", "digest", "topic", "search", "idempotency", "pin", "member"),
+    *("entry", "segment", "digest", "topic", "said", "search", "idempotency", "pin", "member"),
     *("assigned", "embedded", "vector", "card"),
 )
 _LEFT: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation"))

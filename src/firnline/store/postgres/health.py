@@ -25,7 +25,7 @@ _CONTENT: Final = (
 )
 _INDEX: Final = (
     "SELECT (SELECT coalesce(sum(next_seq), 0) FROM conversation)::bigint,"
-    " (SELECT count(*) FROM search WHERE part = 0)"
+    " (SELECT count(*) FROM search WHERE part = 0), (SELECT count(*) FROM said)"
 )
 _STRAY: Final = (
     "SELECT count(*) FROM (SELECT tenant, conversation FROM search UNION SELECT tenant,"
@@ -93,9 +93,9 @@ def _content(row: Row, stray: int) -> Finding:
 
 
 def _index(row: Row) -> Finding:
-    entries, indexed = row
-    if entries != indexed:
-        detail = f"{indexed:,} of {entries:,} entries; use --rebuild-index"
+    entries, indexed, dated = row
+    if (indexed, dated) != (entries, entries):
+        detail = f"{indexed:,} by word and {dated:,} by date of {entries:,}; use --rebuild-index"
         return Finding("search index", "broken", detail)
     return Finding("search index", "ok", f"{indexed:,} entries")
 

@@ -56,10 +56,12 @@ _INSERT_ENTRIES: Final = (
     " SELECT %s, %s, new.* FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[],"
     " %s::text[], %s::bytea[]) AS new"
 )
-_INSERT_WORDS: Final = (
-    "INSERT INTO search (tenant, conversation, seq, part, at, words)"
-    " SELECT %s, %s, seq, part, at, words::tsvector FROM unnest(%s::bigint[], %s::smallint[],"
-    " %s::bigint[], %s::text[]) AS new (seq, part, at, words)"
+_INSERT_VIEWS: Final = (
+    "WITH new AS (SELECT * FROM unnest(%(seqs)s::bigint[], %(parts)s::smallint[], %(at)s::bigint[],"
+    " %(words)s::text[]) AS new (seq, part, at, words)), dates AS"
+    " (INSERT INTO said (tenant, conversation, at, seq) SELECT %(tenant)s, %(id)s, at, seq FROM new"
+    " WHERE part = 0 ON CONFLICT DO NOTHING) INSERT INTO search (tenant, conversation, seq, part, at, words)"
+    " SELECT %(tenant)s, %(id)s, seq, part, at, words::tsvector FROM new"
 )
 _KNOWN: Final = (
     f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {HERE} AND key = %(given)s"
@@ -88,7 +90,7 @@ _ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in 
 _NEWEST_MIN: Final = 32
 _TOKENS_EACH: Final = 16  # few messages are shorter
 
-WordRow = tuple[int, int, int, str]
+ViewRow = tuple[int, int, int, str]
 """An entry's place among those analysed together, the part, its time, and its words."""
 
 
@@ -144,10 +146,10 @@ async def conversations(
 # -- appending --------------------------------------------------------------------------------
 
 
-async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[WordRow]:
-    """The rows of the word index for messages of so many bytes; beside the event loop if large."""
+async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
+    """What the views have of messages of so many bytes; made beside the event loop if large."""
 
-    def analyse() -> list[WordRow]:
+    def analyse() -> list[ViewRow]:
         return [
             (place, part, microseconds(message.created_at or EPOCH), found)
             for place, (message, _) in enumerate(messages)
@@ -162,7 +164,7 @@ async def append(
     transaction: Transaction,
     key: Key,
     drafts: Sequence[Draft],
-    found_words: Sequence[WordRow],
+    views: Sequence[ViewRow],
     expected_seq: int | None,
     idempotency: Idempotency | None,
 ) -> Appended:
@@ -172,7 +174,7 @@ async def append(
         return found
     entries = rows.next_entries(found.next_seq, found.total, found.hash, drafts)
     insert_entries(transaction, found, entries, [draft.body for draft in drafts])
-    insert_words(transaction, found, found_words, found.next_seq)
+    insert_views(transaction, found, views, found.next_seq)
     last = entries[-1]
     transaction.later(
         "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
@@ -215,14 +217,23 @@ def insert_entries(
     transaction.later(_INSERT_ENTRIES, (found.key.tenant, found.id, *columns))
 
 
-def insert_words(
-    transaction: Transaction, found: Found, found_words: Sequence[WordRow], first_seq: int
+def insert_views(
+    transaction: Transaction, found: Found, rows_: Sequence[ViewRow], first_seq: int
 ) -> None:
-    """Write rows of the word index, for entries from `first_seq` on."""
-    if found_words:
-        places, part, at, texts = (list(column) for column in zip(*found_words, strict=True))
-        seqs = [first_seq + place for place in places]
-        transaction.later(_INSERT_WORDS, (found.key.tenant, found.id, seqs, part, at, texts))
+    """Write what the views by word and by date have of entries from `first_seq` on."""
+    if rows_:
+        places, parts, at, texts = (list(column) for column in zip(*rows_, strict=True))
+        transaction.later(
+            _INSERT_VIEWS,
+            {
+                "tenant": found.key.tenant,
+                "id": found.id,
+                "seqs": [first_seq + place for place in places],
+                "parts": parts,
+                "at": at,
+                "words": texts,
+            },
+        )
 
 
 async def _open_head(
@@ -378,7 +389,7 @@ async def _at(transaction: Transaction, key: Key, seq: int) -> Record:
 async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[Entry]:
     """Walk back from the end until the next entry would not fit."""
     fitting: list[Record] = []
-    before, end, room = genesis(key), SEQ_MAX, tokens_max
+    before, end, room = "", SEQ_MAX, tokens_max
     while end >= 0:
         found, some = await _backwards(transaction, key, end, room)
         if found is None or not some:
@@ -394,6 +405,8 @@ async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[En
         return []
     fitting.reverse()
     rows.check_newest(found, fitting)
+    if not before:
+        before = await hash_at(transaction, key, fitting[0].seq - 1)
     return proof.entries(fitting, before)
 
 
@@ -408,9 +421,9 @@ async def _backwards(
     end = min(end, found.next_seq - 1) if found else -1
     some = [Record(*row) for row in live if row[0] <= end]
     if end >= 0 and (not some or some[0].seq != end):  # it is archived
-        first = max(end - limits.SEGMENT_ENTRIES_MAX, 0)
-        _, archived, _ = await page(transaction, key, first, end)
-        some = archived[::-1]
+        touching = await segments(transaction, key, end, end)
+        archived = [item for segment in touching for item in rows.unpacked(segment)]
+        some = [item for item in reversed(archived) if item.seq <= end]
     return found, [item for place, item in enumerate(some) if item.seq == end - place]
 
 
@@ -424,8 +437,8 @@ async def dated(
 ) -> list[Entry]:
     """The entries said in [since, until)."""
     asked = (
-        f"SELECT seq FROM search WHERE {HERE} AND at >= %(since)s AND at < %(until)s"
-        " AND seq >= %(first)s AND part = 0 ORDER BY seq LIMIT %(limit)s"
+        f"SELECT seq FROM said WHERE {HERE} AND at >= %(since)s AND at < %(until)s"
+        " AND seq >= %(first)s ORDER BY seq LIMIT %(limit)s"
     )
     values = here(
         key,

@@ -109,8 +109,17 @@ CREATE TABLE project (
     PRIMARY KEY (tenant, name)
 );
 
--- The views of the log by word and by date, archived or not, written with each append. `words` are
--- hashes of words, bound to the tenant (see words.py). A message with very many has several parts.
+-- When what was said: a view of the log, archived or not, written with each append.
+CREATE TABLE said (
+    tenant       text COLLATE "C" NOT NULL,
+    conversation bigint NOT NULL,
+    at           bigint NOT NULL,
+    seq          bigint NOT NULL,
+    PRIMARY KEY (tenant, conversation, at, seq)
+);
+
+-- The words of what was said, a view of the log, too. `words` are hashes of words, bound to the tenant
+-- (see words.py). A message with very many has several parts.
 CREATE TABLE search (
     tenant       text COLLATE "C" NOT NULL,
     conversation bigint NOT NULL,
@@ -123,7 +132,6 @@ CREATE TABLE search (
 
 -- A small list of what is yet to be sorted in: every search reads all of it.
 CREATE INDEX search_words ON search USING gin (words) WITH (gin_pending_list_limit = 256);
-CREATE INDEX search_at ON search (tenant, conversation, at, seq);
 
 -- Topics, views of the log with what people said about them. `id` is the sequence number of the
 -- message that opened it. `body` is JSON.
@@ -208,8 +216,8 @@ DECLARE
     name text;
 BEGIN
     FOREACH name IN ARRAY ARRAY[
-        'conversation', 'entry', 'segment', 'digest', 'pin', 'idempotency', 'project', 'search',
-        'topic', 'member', 'assigned', 'embedded', 'vector', 'card'
+        'conversation', 'entry', 'segment', 'digest', 'pin', 'idempotency', 'project', 'said',
+        'search', 'topic', 'member', 'assigned', 'embedded', 'vector', 'card'
     ] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY tenant ON %I USING %s', name, mine);

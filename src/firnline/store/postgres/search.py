@@ -29,20 +29,21 @@ _ENTRIES: Final = (
     " (SELECT next_seq FROM conversation WHERE tenant = %(tenant)s LIMIT 1000) AS counted"
 )
 # BM25 without counting how often an entry has a word: its own words count most, then those of the
-# entry before it, then who spoke and when.
+# entry before it, then who spoke and when. OFFSET 0: the entry before is looked up once.
 _RANKED: Final = (
-    "SELECT c.name, s.seq, weighed.sum * 2.2"
-    " / (1 + 1.2 * (0.25 + 0.75 * length(s.words) / %(usual)s)) AS score,"
-    " c.id, c.next_seq, c.total, c.hash, c.genesis"
-    " FROM search s JOIN conversation c ON c.tenant = %(tenant)s AND c.id = s.conversation"
-    " LEFT JOIN search b ON b.tenant = s.tenant AND b.conversation = s.conversation"
-    " AND b.seq = s.seq - 1 AND b.part = 0"
-    " CROSS JOIN LATERAL (SELECT sum(weight * ((s.words @@ own)::int"
-    " + 0.2 * coalesce((b.words @@ own)::int, 0) + 0.1 * (s.words @@ fact)::int))"
-    " FROM unnest(%(own)s::tsquery[], %(facts)s::tsquery[], %(weights)s::float8[])"
+    "SELECT c.name, ranked.seq, ranked.score, c.id, c.next_seq, c.total, c.hash, c.genesis FROM"
+    " (SELECT conversation, seq, weight"
+    " / (1 + 1.2::float8 * (0.25::float8 + 0.75::float8 * length(words) / %(usual)s)) AS score FROM"
+    " (SELECT conversation, seq, words, (SELECT b.words FROM search b WHERE b.tenant = s.tenant"
+    " AND b.conversation = s.conversation AND b.seq = s.seq - 1 AND b.part = 0) AS before"
+    " FROM search s WHERE tenant = %(tenant)s AND words @@ %(match)s::tsquery{where} OFFSET 0)"
+    " AS found CROSS JOIN LATERAL (SELECT sum(weight * (2.2::float8 * (words @@ own)::int"
+    " + 0.44::float8 * coalesce((before @@ own)::int, 0) + 0.22::float8 * (words @@ fact)::int))"
+    " AS weight FROM unnest(%(own)s::tsquery[], %(facts)s::tsquery[], %(weights)s::float8[])"
     " AS asked (own, fact, weight)) AS weighed"
-    " WHERE s.tenant = %(tenant)s AND s.words @@ %(match)s::tsquery{where}"
-    " ORDER BY score DESC, s.conversation, s.seq DESC LIMIT %(limit)s"
+    " ORDER BY score DESC, conversation, seq DESC LIMIT %(limit)s) AS ranked"
+    " JOIN conversation c ON c.tenant = %(tenant)s AND c.id = ranked.conversation"
+    " ORDER BY ranked.score DESC, ranked.conversation, ranked.seq DESC"
 )
 _USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
 
@@ -161,21 +162,27 @@ def _within(tenant: str, scope: Scope) -> tuple[str, Mapping[str, Any]]:
     parts: list[str] = []
     values: dict[str, Any] = {"tenant": tenant, "name": scope.conversation}
     if scope.conversation is not None:
-        parts.append(f" AND s.conversation = {log.ID}")
+        parts.append(f" AND conversation = {log.ID}")
     if scope.project is not None:
-        parts.append(" AND c.project = %(project)s")
+        parts.append(
+            " AND conversation IN (SELECT id FROM conversation"
+            " WHERE tenant = %(tenant)s AND project = %(project)s)"
+        )
         values["project"] = scope.project
     if scope.since is not None:
-        parts.append(" AND s.at >= %(since)s")
+        parts.append(" AND at >= %(since)s")
         values["since"] = microseconds(scope.since)
     if scope.until is not None:
-        parts.append(" AND s.at < %(until)s")
+        parts.append(" AND at < %(until)s")
         values["until"] = microseconds(scope.until)
     if scope.topics is not None:
         parts.append(
             " AND EXISTS (SELECT FROM member m WHERE m.tenant = %(tenant)s"
-            " AND m.conversation = s.conversation AND m.seq = s.seq AND (c.name, m.topic) IN"
-            " (SELECT * FROM unnest(%(names)s::text[], %(topics)s::bigint[])))"
+            " AND m.conversation = s.conversation AND m.seq = s.seq"
+            " AND (m.conversation, m.topic) IN (SELECT c.id, t.topic"
+            " FROM unnest(%(names)s::text[], %(topics)s::bigint[])"
+            " AS t (name, topic) JOIN conversation c"
+            " ON c.tenant = %(tenant)s AND c.name = t.name))"
         )
         values["names"] = [name for name, _ in scope.topics]
         values["topics"] = [topic for _, topic in scope.topics]

@@ -129,8 +129,8 @@ class PostgresStore:
         if not drafts:
             raise InputError("nothing to append")
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
-        found_words = await log.analysed(key.tenant, sizes)
-        given = key, drafts, found_words, expected_seq, idempotency
+        found = await log.analysed(key.tenant, sizes)
+        given = key, drafts, found, expected_seq, idempotency
         try:
             return await self._write(key.tenant, lambda tx: log.append(tx, *given))
         except StoreTimeout:
@@ -240,7 +240,7 @@ class PostgresStore:
         return await self._read(tenant, lambda tx: search.matches(tx, *given), brief=False)
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
-        """See `Store.rebuild_index`; searches find everything meanwhile."""
+        """See `Store.rebuild_index`; searches by word find everything meanwhile."""
         known = await self._read(EVERYONE, views.every_key)
         done, entries = 0, sum(count for _, count in known)
         for key, count in known:

@@ -35,24 +35,30 @@ async def read_page(
 
 async def analysed(
     key: Key, first: int, readable: Sequence[tuple[int, Message]]
-) -> list[log.WordRow]:
-    """The rows of the word index for a page; beside the event loop, outside any transaction."""
+) -> list[log.ViewRow]:
+    """What the views have of a page; made beside the event loop, outside any transaction."""
     found = await log.analysed(key.tenant, [(message, _LARGE) for _, message in readable])
     return [(readable[place][0] - first, part, at, words) for place, part, at, words in found]
 
 
 async def write_page(
-    transaction: Transaction, found: Found, span: tuple[int, int], rows: Sequence[log.WordRow]
+    transaction: Transaction, found: Found, span: tuple[int, int], rows: Sequence[log.ViewRow]
 ) -> None:
     """Put a page's rows in the place of those that are there."""
     now = await log.find(transaction, found.key, log.KEEP)
     if now is None or now.id != found.id:
         return
+    own = found.key.tenant, found.id
+    if span[0] == 0:  # all at once, for dates are not kept by number
+        transaction.later(
+            "DELETE FROM said WHERE tenant = %s AND conversation = %s AND seq < %s",
+            (*own, found.next_seq),
+        )
     transaction.later(
         "DELETE FROM search WHERE tenant = %s AND conversation = %s AND seq >= %s AND seq < %s",
-        (found.key.tenant, found.id, *span),
+        (*own, *span),
     )
-    log.insert_words(transaction, found, rows, span[0])
+    log.insert_views(transaction, found, rows, span[0])
 
 
 def _message(record: Record) -> Message | None:

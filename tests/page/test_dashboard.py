@@ -1,0 +1,272 @@
+"""The dashboard: projects, health, cost; and what a newcomer sees."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from firnline.log import Digest, Key
+from page_kit import apart
+
+
+@pytest.fixture
+def busy(site):
+    """Two projects, some turns, and a conversation of no project."""
+    api = site.api
+    api.put("/projects/garden", {"status": "paused", "schedule": "Mondays", "task": "Beans."})
+    api.say("beans", *(f"{n}: beans need poles, and the poles need string." for n in range(40)))
+    api.patch("/conversations/beans", {"project": "garden"})
+    api.say("loose ends", "One.", "Two.")
+    for number in range(8):
+        site.model.say(f"Answer {number}: it waits in Innsbruck.")
+        api.post(f"{site.about}/turns", {"message": f"Where is parcel {number}?", "budget": 600})
+    return site
+
+
+def project(page, name):
+    return page.get_by_role("article", name=f"Project {name}")
+
+
+def rows(page):
+    """Health, by its names."""
+    found = page.locator(".health-card .rows > div")
+    return {row.locator("dt").inner_text(): row.locator("dd") for row in found.all()}
+
+
+# -- projects ---------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("B9")
+def test_every_project_is_shown_with_what_it_is_about(busy, page):
+    busy.open(page)
+    for board in busy.api.get("/projects")["data"]:
+        card = project(page, board["name"])
+        for text in (board["status"], board["schedule"], board["task"]):
+            expect(card).to_contain_text(text)
+        numbers = dict(
+            zip(
+                card.locator(".numbers dt").all_inner_texts(),
+                card.locator(".numbers dd").all_inner_texts(),
+                strict=True,
+            )
+        )
+        assert int(numbers["conversations"]) == board["conversations"]
+        assert int(numbers["owed digests"]) == board["owed"]
+        title = card.locator(".numbers dd").nth(2).get_attribute("title")
+        assert int(title.replace(",", "")) == board["tokens"]
+    active = project(page, "support")
+    expect(active).to_have_class(re.compile("is-active"))
+    known = active.locator(".situation")
+    known.locator("summary").click()
+    expect(known).to_contain_text("Order 1138 never arrived.")
+    active.get_by_role("link", name=busy.conversation).click()
+    expect(page.get_by_label("Your message")).to_be_visible()
+
+
+def test_a_project_is_made_and_changed(site, page):
+    site.open(page)
+    page.get_by_role("button", name="New project").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("harbour / 2")
+    dialog.get_by_label("Schedule").fill("Fridays")
+    dialog.get_by_label("Task at hand").fill("Paint the ferry.")
+    dialog.get_by_role("button", name="Save").click()
+    card = project(page, "harbour / 2")
+    expect(card).to_contain_text("Paint the ferry.")
+    expect(dialog).to_have_count(0)
+    card.get_by_role("button", name="Edit").click()
+    expect(dialog.get_by_label("Schedule")).to_have_value("Fridays")
+    dialog.get_by_label("Status").fill("done")
+    dialog.get_by_label("Task at hand").fill("It is painted.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(card).to_contain_text("It is painted.")
+    saved = next(p for p in site.api.get("/projects")["data"] if p["name"] == "harbour / 2")
+    assert (saved["status"], saved["schedule"], saved["task"]) == (
+        "done",
+        "Fridays",
+        "It is painted.",
+    )
+
+
+def test_a_project_that_cannot_be_saved_says_why_and_keeps_what_was_typed(site, page, complaints):
+    complaints.expected.append("503")
+    problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
+    site.open(page)
+    page.route("**/projects/*", lambda route: route.fulfill(status=503, json=problem))
+    page.get_by_role("button", name="New project").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill("harbour")
+    dialog.get_by_label("Task at hand").fill("Paint the ferry.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The store is away.")
+    expect(dialog.get_by_label("Task at hand")).to_have_value("Paint the ferry.")
+    page.unroute("**/projects/*")
+    dialog.get_by_role("button", name="Save").click()
+    expect(project(page, "harbour")).to_be_visible()
+
+
+def test_a_conversation_is_given_to_a_project(busy, page):
+    busy.open(page)
+    loose = page.get_by_role("region", name="Conversations without a project")
+    expect(loose.locator("tbody tr")).to_have_count(1)
+    loose.get_by_label("Move loose ends to a project").select_option("garden")
+    expect(loose).to_have_count(0)
+    expect(project(page, "garden").get_by_role("link", name="loose ends")).to_be_visible()
+    assert busy.api.get("/conversations/loose ends")["project"] == "garden"
+
+
+# -- cost -------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("B8")
+def test_what_was_sent_is_held_against_the_whole_history(busy, page):
+    costs = busy.api.get("/costs")
+    turns = busy.api.all(f"{busy.about}/turns")
+    assert (costs["turns"], costs["sent"]) == (8, sum(turn["tokens"] for turn in turns))
+    assert costs["whole"] > costs["sent"]
+    busy.open(page)
+    cost = page.get_by_role("region", name="Cost")
+    picture = cost.get_by_role("img")
+    label = picture.get_attribute("aria-label")
+    assert f"{costs['sent']:,} tokens were sent" in label
+    assert f"would have been {costs['whole']:,}" in label
+    assert picture.locator("path.sent").get_attribute("d").count("L") == 8
+    cost.get_by_label("$ per million tokens").fill("1000")
+    saved = (costs["whole"] - costs["sent"]) * 1000 / 1e6
+    expect(cost.locator(".tally .good b")).to_have_text(f"${saved:.2f}")
+    page.reload()
+    expect(cost.get_by_label("$ per million tokens")).to_have_value("1000")
+    expect(cost.locator(".tally .good b")).to_have_text(f"${saved:.2f}")
+    stats = busy.api.get("/stats", price=1000)
+    for way in ("lean", "with_tools", "whole"):
+        expect(cost.locator(".ways")).to_contain_text(f"${stats[way]['price']:.2f}")
+    cost.locator("summary").click()
+    expect(cost.locator("tbody tr")).to_have_count(8)
+    box = picture.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
+    expect(cost.locator("figcaption")).to_contain_text("until ")
+
+
+def test_without_a_turn_the_cost_is_explained(site, page):
+    site.open(page)
+    expect(page.get_by_role("region", name="Cost")).to_contain_text("No turn yet")
+
+
+# -- health -----------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("E7")
+def test_health_tells_what_is_owed_stuck_and_failed_with_links(site, page):
+    api = site.api
+    api.say("late", *(f"{n}: beans need poles, and the poles need string." for n in range(80)))
+    api.say("broken", *(f"{n}: beans need poles, and the poles need string." for n in range(20)))
+    store = site.server.parts.tenants.store
+    clock = store._clock
+
+    async def trouble():
+        await store.owe(Key("default", "late"), datetime.now(UTC) - timedelta(minutes=12))
+        store._clock = lambda: datetime.now(UTC) - timedelta(hours=1)
+        lease = await store.lease(Key("default", "late"), "gone", 60)
+        await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=7))
+        store._clock = clock
+        lease = await store.lease(Key("default", "broken"), "w", 60)
+        begun = await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=7))
+        await store.fail_digest(lease, begun.version, "the model has no words today")
+        await store.release(lease)
+
+    apart(trouble())
+    site.open(page)
+    health = rows(page)
+    expect(health["Server"]).to_contain_text("ready")
+    expect(health["Digests owed"]).to_contain_text("1")
+    expect(health["Digests owed"].get_by_role("link", name="late")).to_be_visible()
+    expect(health["Stuck"]).to_contain_text("late, digest 1")
+    expect(health["Failed"]).to_contain_text("the model has no words today")
+    expect(health["Answers by"]).to_have_text("gpt-4o-mini")
+    health["Failed"].get_by_role("link").click()
+    expect(page.get_by_role("tab", name="Digests")).to_have_attribute("aria-selected", "true")
+    assert "/c/broken/digests?version=1" in page.url
+
+
+def test_everything_is_verified_on_demand(busy, page):
+    busy.open(page)
+    page.get_by_role("button", name="Prove that nothing was lost").click()
+    entries = busy.api.get("/stats")["messages"]
+    told = page.locator(".verify [role=status]")
+    expect(told).to_contain_text(f"Every hash of {entries} entries in 3 conversations")
+    problem = {
+        "conversation": "beans", "ok": False, "entries": 1, "tokens": 1, "head": "sha256:0",
+        "problems": ["entry 3 is not as it was acknowledged"],
+    }  # fmt: skip
+    page.route("**/beans/verify", lambda route: route.fulfill(json=problem))
+    page.get_by_role("button", name="Prove that nothing was lost").click()
+    expect(page.locator(".verify .trouble")).to_contain_text("beans: entry 3 is not as it was")
+
+
+# -- a newcomer -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bare(site):
+    """The same without any conversation."""
+    site.api.delete(site.about)
+    return site
+
+
+def test_a_newcomer_is_shown_how_to_begin(bare, page, shot, accessible):
+    bare.open(page)
+    begin = page.get_by_role("region", name="How to begin")
+    expect(begin).to_contain_text(f'base_url="{bare.url}/v1"')
+    expect(begin).to_contain_text(f"curl {bare.url}/api/v1/conversations/first/turns")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    begin.get_by_role("button", name="Copy: A request with curl").click()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == begin.locator("pre").nth(1).inner_text()
+    accessible(page)
+    shot(page, "dashboard-new")
+
+
+def test_the_line_to_copy_works_as_it_is(bare, page):
+    """What a newcomer is told to type is no mere decoration."""
+    bare.open(page)
+    line = page.get_by_role("region", name="How to begin").locator("pre").nth(1).inner_text()
+    url, body = re.search(r"curl (\S+)", line)[1], re.search(r"-d '(.*)'", line)[1]
+    bare.model.say("Noted.")
+    answer = bare.api.http.post(url, content=body, headers={"content-type": "application/json"})
+    assert answer.status_code == 200
+    page.reload()
+    expect(page.get_by_role("region", name="How to begin")).to_have_count(0)
+    expect(page.locator(".conversations")).to_contain_text("first")
+
+
+# -- pictures ---------------------------------------------------------------------------------
+
+
+def test_the_dashboard_looks_well(busy, page, shot, accessible):
+    busy.open(page)
+    page.get_by_text("What is known in").click()
+    accessible(page)
+    shot(page, "dashboard")
+
+    def below(page, width):
+        page.locator(".chart").scroll_into_view_if_needed()
+
+    shot(page, "dashboard-below", below)
+    page.get_by_role("button", name="New project").click()
+    accessible(page)
+    shot(page, "dashboard-project")
+
+
+def test_what_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):
+    complaints.expected.append("503")
+    problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
+    for what in ("stats", "projects?*", "costs", "work"):
+        page.route(f"**/api/v1/{what}", lambda route: route.fulfill(status=503, json=problem))
+    site.open(page)
+    expect(page.get_by_role("alert").first).to_contain_text("The store is away.")
+    page.unroute_all()
+    for button in page.get_by_role("button", name="Try again").all():
+        button.click()
+    expect(project(page, "support")).to_be_visible()
+    expect(page.locator(".tally").first).to_be_visible()

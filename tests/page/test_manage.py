@@ -1,0 +1,197 @@
+"""Managing a conversation on the page: proof, plans, copies, and its end."""
+
+import json
+import re
+import sqlite3
+
+import pytest
+from playwright.sync_api import expect
+
+from page_kit import is_shown, unfold_panel
+
+
+def box(panel, title):
+    return panel.get_by_role("region", name=title, exact=True)
+
+
+@pytest.mark.promise("tamper-evident")
+def test_everything_is_verified_and_the_proof_is_shown(site, page, shot):
+    panel = site.panel(page, "manage")
+    proof = box(panel, "Proof")
+    proof.get_by_role("button", name="Verify everything").click()
+    head = site.api.get(site.about)
+    expect(proof).to_contain_text("Whole. Every hash of 43 entries")
+    expect(proof).to_contain_text(head["hash"])
+    shot(page, "manage", unfold_panel)
+    earlier = site.api.get(f"{site.about}/messages/7")["hash"]
+    proof.get_by_label("A hash that you noted").fill(earlier)
+    proof.get_by_role("button", name="Verify everything").click()
+    expect(proof).to_contain_text("Whole.")
+    proof.get_by_label("A hash that you noted").fill("sha256:" + "0" * 64)
+    proof.get_by_role("button", name="Verify everything").click()
+    expect(proof.get_by_role("alert")).to_contain_text("not as it was acknowledged")
+
+
+def test_damage_is_told(site, page, tmp_path):
+    panel = site.panel(page, "manage")
+    with sqlite3.connect(tmp_path / "page.db") as database:
+        database.execute("UPDATE entry SET tokens = tokens + 1 WHERE id & 4294967295 = 5")
+    database.close()
+    box(panel, "Proof").get_by_role("button", name="Verify everything").click()
+    alert = box(panel, "Proof").get_by_role("alert")
+    expect(alert).to_contain_text("not as it was acknowledged")
+    expect(alert).to_contain_text("5")
+
+
+@pytest.mark.requirement("X3")
+def test_the_strategy_is_chosen_and_its_parameters_are_changed(site, page):
+    panel = box(site.panel(page, "manage"), "Strategy")
+    expect(panel).to_contain_text("It is the server's default.")
+    panel.get_by_role("combobox", name="Strategy").select_option("window")
+    panel.get_by_role("button", name="Use window").click()
+    expect(panel.get_by_role("button", name="Save the parameters")).to_be_disabled()
+    assert site.api.get(site.about)["strategy"]["name"] == "window"
+    panel.get_by_label("keep last").fill("6")
+    panel.get_by_label("prefix").fill("Before / Zuvor:")
+    panel.get_by_role("button", name="Save the parameters").click()
+    expect(panel.get_by_role("button", name="Save the parameters")).to_be_disabled()
+    strategy = site.api.get(site.about)["strategy"]
+    given = strategy["parameters"]
+    assert (strategy["own"], given["keep_last"]) == (True, 6)
+    assert (given["prefix"], given["trigger"]) == ("Before / Zuvor:", 0.85)
+
+
+def test_a_wrong_parameter_is_told(site, page, complaints):
+    complaints.expected.append("400")
+    panel = box(site.panel(page, "manage"), "Strategy")
+    panel.get_by_label("tail").fill("as much as you like")
+    panel.get_by_role("button", name="Save the parameters").click()
+    expect(page.locator(".said.bad")).to_contain_text("tail")
+    assert site.api.get(site.about)["strategy"]["parameters"]["tail"] == 0.6
+
+
+def test_project_and_metadata_are_saved(site, page):
+    panel = box(site.panel(page, "manage"), "Project and notes")
+    save = panel.get_by_role("button", name="Save")
+    expect(save).to_be_disabled()
+    panel.get_by_label("Project").fill("ropes")
+    panel.get_by_label("Metadata").fill("[1]")
+    expect(panel.get_by_role("alert")).to_contain_text("not an object")
+    expect(save).to_be_disabled()
+    panel.get_by_label("Metadata").fill('{"customer": "4711"}')
+    save.click()
+    expect(save).to_be_disabled()
+    about = site.api.get(site.about)
+    assert (about["project"], about["metadata"]) == ("ropes", {"customer": "4711"})
+
+
+def test_entries_are_pinned_by_number(site, page):
+    panel = box(site.panel(page, "manage"), "Pins")
+    panel.get_by_label("Entry").fill("8")
+    panel.get_by_role("button", name="Pin it").click()
+    expect(panel.locator(".item")).to_contain_text("for 95 euros")
+    assert site.api.get(site.about)["pinned"] == [8]
+    panel.get_by_role("button", name="Show entry 8").click()
+    is_shown(page, 8)
+    panel.get_by_role("button", name="Unpin #8").click()
+    expect(panel).to_contain_text("Nothing is pinned")
+    assert site.api.get(site.about)["pinned"] == []
+
+
+def test_entries_are_archived_and_restored(site, page):
+    panel = box(site.panel(page, "manage"), "Archive")
+    panel.get_by_label("Keep the newest").fill("3")
+    panel.get_by_role("button", name="Archive the rest").click()
+    expect(panel).to_contain_text("40 of 43 entries are compressed")
+    assert site.api.get(site.about)["archived"] == 40
+    panel.get_by_role("button", name="Restore all").click()
+    expect(panel).to_contain_text("Nothing is compressed.")
+    assert site.api.get(site.about)["archived"] == 0
+
+
+def test_a_branch_is_made_and_both_know_each_other(site, page):
+    panel = box(site.panel(page, "manage"), "Branches")
+    expect(panel).to_contain_text("None began here")
+    panel.get_by_label("Up to entry").fill("5")
+    panel.get_by_label("Name").fill("plan / b")
+    panel.get_by_role("button", name="Branch", exact=True).click()
+    expect(page.locator(".chat h1")).to_have_text("plan / b")
+    page.get_by_role("tab", name="Manage").click()
+    expect(panel).to_contain_text(f"It began as {site.conversation} up to #5")
+    panel.get_by_role("link", name=site.conversation).click()
+    expect(page.locator(".chat h1")).to_have_text(site.conversation)
+    is_shown(page, 5)
+    page.get_by_role("tab", name="Manage").click()
+    expect(panel.get_by_role("link", name="plan / b")).to_be_visible()
+    expect(panel).to_contain_text("from #5, 6 messages")
+
+
+def exported(page, out, path):
+    """Export it, and keep the file."""
+    out.get_by_role("button", name="Export this conversation").click()
+    expect(out).to_contain_text("The export is done: 43 of 43 entries")
+    with page.expect_download() as download:
+        out.get_by_role("link", name="Download").click()
+    assert download.value.suggested_filename.endswith(".jsonl")
+    download.value.save_as(path)
+    manifest = json.loads(path.read_text().splitlines()[-1])["manifest"]
+    expect(out).to_contain_text(manifest["sha256"])
+    out.scroll_into_view_if_needed()
+
+
+@pytest.mark.promise("erase-total")
+def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, page, shot):
+    before = site.api.get(site.about)
+    panel = site.panel(page, "manage")
+    box(panel, "Erase").get_by_role("button", name="Erase this conversation").click()
+    dialog = page.get_by_role("dialog", name="Erase it for good?")
+    yes = dialog.get_by_role("button", name="Erase it")
+    expect(yes).to_be_disabled()
+    dialog.get_by_label(re.compile("^Type")).fill("ticket")
+    expect(yes).to_be_disabled()
+    dialog.get_by_label(re.compile("^Type")).fill(site.conversation)
+    shot(page, "manage-erase", unfold_panel)
+    yes.click()
+    certificate = page.get_by_role("dialog", name="Certificate of erasure")
+    expect(certificate).to_contain_text(before["hash"])
+    expect(certificate).to_contain_text("Entries43")
+    shot(page, "manage-certificate")
+    assert site.api.refused("GET", site.about)["status"] == 404
+    with page.expect_download() as download:
+        certificate.get_by_role("button", name="Save it").click()
+    saved = json.loads(download.value.path().read_text())
+    assert (saved["head"], saved["entries"]) == (before["hash"], 43)
+    certificate.get_by_role("button", name="Done").click()
+    expect(certificate).to_have_count(0)
+    side = page.get_by_role("region", name="Conversations")
+    expect(side).not_to_contain_text(site.conversation)
+
+
+@pytest.mark.promise("round-trip")
+def test_an_export_brings_it_back(site, page, tmp_path, shot):
+    before = site.api.get(site.about)
+    panel, path = site.panel(page, "manage"), tmp_path / "kept.jsonl"
+    exported(page, box(panel, "Export"), path)
+    shot(page, "manage-export", unfold_panel)
+    site.api.say("another", "Hello.")
+    site.api.delete(site.about)
+    site.open(page, site.path("manage", "another"))
+    into = box(panel, "Import")
+    expect(into.get_by_role("button", name="Import it")).to_be_disabled()
+    into.get_by_label("File").set_input_files(path)
+    into.get_by_role("button", name="Import it").click()
+    expect(into).to_contain_text("1 conversation with 43 entries checked; 43 were new.")
+    expect(page.get_by_role("region", name="Conversations")).to_contain_text(site.conversation)
+    after = site.api.get(site.about)
+    assert (after["hash"], after["entries"]) == (before["hash"], before["entries"])
+
+
+def test_a_file_that_is_no_export_is_refused_with_the_reason(site, page, tmp_path):
+    wrong = tmp_path / "wrong.jsonl"
+    wrong.write_text('{"firnline": 1, "tenant": "default"}\n{"broken"')
+    into = box(site.panel(page, "manage"), "Import")
+    into.get_by_label("File").set_input_files(wrong)
+    into.get_by_role("button", name="Import it").click()
+    expect(into).to_contain_text("The import failed")
+    expect(into.get_by_role("alert")).to_be_visible()
+    assert str(tmp_path) not in into.inner_text()

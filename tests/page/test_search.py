@@ -1,0 +1,184 @@
+"""Search: instant, filtered, explained; hits open where they were said."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+from firnline.message import format_time
+from page_kit import is_shown
+
+NOW = datetime.now(UTC)
+
+
+def said(text, days, role="user"):
+    when = format_time(NOW - timedelta(days=days))
+    return {"message": {"role": role, "content": text}, "created_at": when}
+
+
+@pytest.fixture
+def talks(site):
+    api = site.api
+    api.put("/projects/garden", {"status": "active"})
+    api.post(
+        "/conversations/garden talk/messages",
+        {
+            "messages": [
+                said("The beans need poles.", 40),
+                said("Poles of two metres will carry the beans.", 40, "assistant"),
+                said("The beans were eaten by snails.", 1),
+            ]
+        },
+    )
+    api.patch("/conversations/garden talk", {"project": "garden"})
+    api.post(
+        "/conversations/kitchen/messages",
+        {"messages": [said("We cooked the beans for an hour.", 10), said("Salt?", 10)]},
+    )
+    return site
+
+
+def words(page):
+    return page.get_by_label("Words or a question")
+
+
+def hits(page):
+    return page.locator(".hit")
+
+
+def settled(page):
+    page.wait_for_timeout(400)
+    page.wait_for_load_state("networkidle")
+    expect(page.locator(".search .stale")).to_have_count(0)
+
+
+def found(page):
+    """Conversation and number of each hit."""
+    settled(page)
+    links = page.locator("a.open").evaluate_all("all => all.map(a => a.hash)")
+    return {tuple(re.fullmatch(r"#/c/(.+)\?seq=(\d+)", link).groups()) for link in links}
+
+
+def test_hits_come_while_one_types_with_their_words_marked(talks, page):
+    talks.open(page, "#/search")
+    expect(words(page)).to_be_focused()
+    expect(page.get_by_text("Ask for anything that was said")).to_be_visible()
+    asked = []
+    page.on("request", lambda r: r.url.endswith("/search") and asked.append(r.post_data_json))
+    words(page).press_sequentially("beans poles", delay=30)
+    expect(hits(page).first).to_contain_text("beans")
+    assert ("garden%20talk", "0") in found(page)
+    assert len(asked) <= 3, "every letter is asked for"
+    marks = hits(page).first.locator("mark").all_inner_texts()
+    assert {mark.lower() for mark in marks} >= {"beans", "poles"}
+    api = talks.api.post("/search", {"query": "beans poles", "limit": 30})["data"]
+    assert hits(page).count() == len(api)
+
+
+def test_filters_hold_together_and_are_in_the_address(talks, page):
+    talks.open(page, "#/search?q=beans")
+    assert len(found(page)) == 4
+    page.get_by_label("Project").select_option("garden")
+    assert found(page) == {("garden%20talk", str(n)) for n in range(3)}
+    page.get_by_label("assistant").check()
+    assert found(page) == {("garden%20talk", "1")}
+    page.get_by_label("assistant").uncheck()
+    page.get_by_label("When").fill("yesterday")
+    assert found(page) == {("garden%20talk", "2")}
+    expect(page.locator(".search [role=status]")).to_contain_text("1 hit, from")
+    address = page.url
+    page.get_by_label("When").fill("")
+    page.get_by_label("To", exact=True).fill((NOW - timedelta(days=40)).strftime("%Y-%m-%d"))
+    assert found(page) == {("garden%20talk", "0"), ("garden%20talk", "1")}
+    page.get_by_label("From", exact=True).fill((NOW - timedelta(days=20)).strftime("%Y-%m-%d"))
+    settled(page)
+    expect(page.get_by_text("Nothing fits")).to_be_visible()
+    page.goto("about:blank")
+    page.goto(address)
+    assert found(page) == {("garden%20talk", "2")}
+    expect(page.get_by_label("When")).to_have_value("yesterday")
+    expect(page.get_by_label("Project")).to_have_value("garden")
+
+
+def test_one_conversation_is_searched_and_listed_by_date(talks, page):
+    talks.open(page, "#/search?q=beans")
+    page.get_by_label("Conversation").fill("kitchen")
+    assert found(page) == {("kitchen", "0")}
+    words(page).fill("")
+    page.get_by_label("When").fill("10 days ago")
+    assert found(page) == {("kitchen", "0"), ("kitchen", "1")}
+    page.get_by_label("Conversation").fill("no such thing")
+    expect(page.get_by_text("No such conversation")).to_be_visible()
+
+
+def test_a_time_that_is_none_is_told(talks, page, complaints):
+    complaints.expected.append("400")
+    talks.open(page, "#/search?q=beans&when=whenever")
+    expect(page.get_by_role("alert")).to_contain_text("whenever")
+
+
+def test_scores_are_explained_part_by_part(talks, page):
+    talks.open(page, "#/search?q=beans+poles")
+    hit = talks.api.post("/search", {"query": "beans poles", "limit": 30})["data"][0]
+    first = hits(page).first
+    first.locator("summary").click()
+    expect(first.locator("summary")).to_have_text(f"score {hit['score']:.2f}")
+    parts = {name: value for name, value in hit["parts"].items() if abs(value) >= 0.005}
+    expect(first.locator(".parts li")).to_have_count(len(parts))
+    listed = first.locator(".parts b").all_inner_texts()
+    assert sum(float(text.replace("−", "-")) for text in listed) == pytest.approx(
+        hit["score"], abs=0.03
+    )
+
+
+def test_keys_go_through_the_hits_and_open_them_and_back_returns(talks, page):
+    talks.open(page, "#/search")
+    words(page).fill("beans")
+    settled(page)
+    words(page).press("ArrowDown")
+    expect(page.locator("a.open").first).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator("a.open").nth(1)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(words(page)).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    where = page.locator("a.open").first.get_attribute("href")
+    page.keyboard.press("Enter")
+    seq = int(where.split("seq=")[1])
+    is_shown(page, seq)
+    expect(page.locator(f'.chat [data-seq="{seq}"]')).to_have_class(re.compile("found"))
+    page.go_back()
+    expect(words(page)).to_have_value("beans")
+    assert len(found(page)) == 4
+
+
+def test_a_hit_far_up_in_a_long_conversation_opens_in_place(talks, page):
+    lines = [f"Line {n} of many." for n in range(900)]
+    lines[300] = "The password of the shed is rosemary."
+    talks.api.say("long", *lines)
+    talks.open(page, "#/search?q=password+of+the+shed")
+    hits(page).first.locator("a.open").click()
+    is_shown(page, 300)
+    expect(page.locator('.chat [data-seq="300"]')).to_contain_text("rosemary")
+
+
+def test_words_of_all_languages_are_marked(talks, page):
+    text = "Das Straßenfest in 東京 war großartig, مرحبا!"
+    talks.api.say("languages", text)
+    talks.open(page, "#/search?q=Straßenfest+東京+مرحبا")
+    marks = hits(page).first.locator("mark").all_inner_texts()
+    assert marks == ["Straßenfest", "東京", "مرحبا"]
+
+
+def test_the_search_looks_well(talks, page, shot, accessible):
+    talks.open(page, "#/search?q=Which+order+never+arrived%3F")
+    hits(page).first.locator("summary").click()
+    accessible(page)
+    shot(page, "search")
+    talks.open(page, "#/search")
+    accessible(page)
+    shot(page, "search-new")
+    talks.open(page, "#/search?q=zzzz")
+    shot(page, "search-nothing")
