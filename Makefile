@@ -49,13 +49,14 @@ bench: $(READY) ## Measure speed and size, as ratios within one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
 torture: $(READY) ## The long version of the crash, fault and property tests
-	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture tests/conformance tests/unit tests/acceptance $(ARGS)
+	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture tests/conformance tests/unit tests/acceptance \
+		tests/server $(ARGS)
 
 lock: $(READY) ## Pin every package anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
-		--extra multilingual --extra server --extra mcp --extra otel pyproject.toml -o requirements.lock
+		--extra multilingual --extra server --extra mcp --extra otel --extra postgres pyproject.toml -o requirements.lock
 
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

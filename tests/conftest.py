@@ -4,9 +4,9 @@ from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
-import postgres_kit
 import pytest
 
+import postgres_kit
 from firnline import Memory, recaller
 
 BACKENDS = ("sqlite", "memory", "postgres")
@@ -40,7 +40,7 @@ _SERVERS = []
 
 
 def _postgres_server() -> str:
-    """The URL of a superuser of a server that is there, or is started now and stopped at the end."""
+    """The URL of a superuser of a server that is there, or is started now until the end."""
     if postgres_kit.EXISTING or not postgres_kit.binaries():
         return postgres_kit.EXISTING
     if not _SERVERS:

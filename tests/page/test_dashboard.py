@@ -1,6 +1,7 @@
 """The dashboard: projects, health, cost; and what a newcomer sees."""
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -59,7 +60,7 @@ def test_every_project_is_shown_with_what_it_is_about(busy, page):
     expect(active).to_have_class(re.compile("is-active"))
     known = active.locator(".situation")
     known.locator("summary").click()
-    expect(known).to_contain_text("Order 1138 never arrived.")
+    expect(known).to_contain_text("I need the rope before Saturday.")
     active.get_by_role("link", name=busy.conversation).click()
     expect(page.get_by_label("Your message")).to_be_visible()
 
@@ -165,21 +166,22 @@ def test_health_tells_what_is_owed_stuck_and_failed_with_links(site, page):
     clock = store._clock
 
     async def trouble():
-        await store.owe(Key("default", "late"), datetime.now(UTC) - timedelta(minutes=12))
+        await store.owe(Key("default", "late"), datetime.now(UTC) + timedelta(minutes=12))
         store._clock = lambda: datetime.now(UTC) - timedelta(hours=1)
         lease = await store.lease(Key("default", "late"), "gone", 60)
         await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=7))
         store._clock = clock
         lease = await store.lease(Key("default", "broken"), "w", 60)
         begun = await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=7))
-        await store.fail_digest(lease, begun.version, "the model has no words today")
+        failed = {"status": "failed", "error": "the model has no words today"}
+        await store.finish_digest(lease, replace(begun, **failed))
         await store.release(lease)
 
     apart(trouble())
     site.open(page)
     health = rows(page)
     expect(health["Server"]).to_contain_text("ready")
-    expect(health["Digests owed"]).to_contain_text("1")
+    expect(health["Digests owed"]).to_contain_text(re.compile(r"^1\s*tried again in 1\d minutes"))
     expect(health["Digests owed"].get_by_role("link", name="late")).to_be_visible()
     expect(health["Stuck"]).to_contain_text("late, digest 1")
     expect(health["Failed"]).to_contain_text("the model has no words today")
@@ -266,7 +268,9 @@ def test_what_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):
     site.open(page)
     expect(page.get_by_role("alert").first).to_contain_text("The store is away.")
     page.unroute_all()
-    for button in page.get_by_role("button", name="Try again").all():
-        button.click()
+    again = page.get_by_role("button", name="Try again")
+    while again.count():
+        again.first.click()
+        page.wait_for_load_state("networkidle")
     expect(project(page, "support")).to_be_visible()
     expect(page.locator(".tally").first).to_be_visible()

@@ -49,12 +49,14 @@ def test_the_strategy_is_chosen_and_its_parameters_are_changed(site, page):
     expect(panel).to_contain_text("It is the server's default.")
     panel.get_by_role("combobox", name="Strategy").select_option("window")
     panel.get_by_role("button", name="Use window").click()
-    expect(panel.get_by_role("button", name="Save the parameters")).to_be_disabled()
+    expect(panel.get_by_label("keep last")).to_have_value("4")
     assert site.api.get(site.about)["strategy"]["name"] == "window"
     panel.get_by_label("keep last").fill("6")
     panel.get_by_label("prefix").fill("Before / Zuvor:")
     panel.get_by_role("button", name="Save the parameters").click()
     expect(panel.get_by_role("button", name="Save the parameters")).to_be_disabled()
+    expect(panel.get_by_label("keep last")).to_have_value("6")
+    expect(panel.locator("[aria-busy=true]")).to_have_count(0)
     strategy = site.api.get(site.about)["strategy"]
     given = strategy["parameters"]
     assert (strategy["own"], given["keep_last"]) == (True, 6)
@@ -80,7 +82,7 @@ def test_project_and_metadata_are_saved(site, page):
     expect(save).to_be_disabled()
     panel.get_by_label("Metadata").fill('{"customer": "4711"}')
     save.click()
-    expect(save).to_be_disabled()
+    expect(page.locator(".said")).to_contain_text("Saved.")
     about = site.api.get(site.about)
     assert (about["project"], about["metadata"]) == ("ropes", {"customer": "4711"})
 
@@ -176,6 +178,7 @@ def test_an_export_brings_it_back(site, page, tmp_path, shot):
     site.api.say("another", "Hello.")
     site.api.delete(site.about)
     site.open(page, site.path("manage", "another"))
+    page.reload()
     into = box(panel, "Import")
     expect(into.get_by_role("button", name="Import it")).to_be_disabled()
     into.get_by_label("File").set_input_files(path)

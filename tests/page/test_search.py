@@ -103,12 +103,12 @@ def test_filters_hold_together_and_are_in_the_address(talks, page):
 
 def test_one_conversation_is_searched_and_listed_by_date(talks, page):
     talks.open(page, "#/search?q=beans")
-    page.get_by_label("Conversation").fill("kitchen")
+    page.get_by_role("combobox", name="Conversation").fill("kitchen")
     assert found(page) == {("kitchen", "0")}
     words(page).fill("")
     page.get_by_label("When").fill("10 days ago")
     assert found(page) == {("kitchen", "0"), ("kitchen", "1")}
-    page.get_by_label("Conversation").fill("no such thing")
+    page.get_by_role("combobox", name="Conversation").fill("no such thing")
     expect(page.get_by_text("No such conversation")).to_be_visible()
 
 

@@ -28,8 +28,7 @@ from firnline.server.telegram.jobs import Claim, Place
 from firnline.server.telegram.replier import FAILURES_MAX
 from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
 from firnline.store import open_store
-from firnline.testing import ModelServer, call_tool
-from firnline.testing.telegram_server import TelegramServer
+from firnline.testing import ModelServer, TelegramServer, call_tool
 from rig import running
 from telegram_kit import PATIENCE, SECRET, TOKEN, House, bot_at, until
 

@@ -16,8 +16,7 @@ import pytest
 
 import telegram_kit
 from firnline.memory import Memory
-from firnline.testing import ModelServer
-from firnline.testing.telegram_server import TelegramServer
+from firnline.testing import ModelServer, TelegramServer
 from telegram_kit import PATIENCE, SECRET, TOKEN, until
 
 CYCLES = 40 if os.environ.get("FIRNLINE_TORTURE") else 6

@@ -270,3 +270,5 @@ def test_a_table_of_settings_gives_bots_their_names():
     assert (only.name, only.conversation(-5)) == ("house", "telegram:-5")
     assert only.planned is not None
     assert only.planned.parameters["lean"]
+    assert bot(strategy="layered").planned.name == "layered"
+    assert bot(strategy="").planned is None

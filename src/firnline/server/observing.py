@@ -122,7 +122,9 @@ class _Answer:
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.begun, self.status = True, message["status"]
-                MutableHeaders(scope=message)[HEADER] = self.id
+                headers = MutableHeaders(scope=message)
+                headers[HEADER] = self.id
+                headers["x-content-type-options"] = "nosniff"  # JSON is never a page
             await send(message)
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 self.whole = True

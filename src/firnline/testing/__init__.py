@@ -10,7 +10,7 @@ The suites need the extra ``firnline[testing]``. In a test module::
 
     TestMyStoreByModel = store_machine(TestMyStore().make_store).TestCase
 
-`ModelServer` needs nothing: see `firnline.testing.model_server`.
+`ModelServer` needs nothing: see `firnline.testing.model_server`; nor does `TelegramServer`.
 """
 
 from importlib import import_module
@@ -25,11 +25,13 @@ if TYPE_CHECKING:
     from firnline.testing.machine import store_machine
     from firnline.testing.model_server import ModelServer
     from firnline.testing.strategy_conformance import StrategyConformance
+    from firnline.testing.telegram_server import TelegramServer
 
 __all__ = [
     "ModelServer",
     "StoreConformance",
     "StrategyConformance",
+    "TelegramServer",
     "call_tool",
     "conversations",
     "draft",
@@ -41,6 +43,7 @@ _WHERE = {
     "ModelServer": "model_server",
     "StoreConformance": "conformance",
     "StrategyConformance": "strategy_conformance",
+    "TelegramServer": "telegram_server",
     "call_tool": "brain",
     "conversations": "conversations",
     "store_machine": "machine",

@@ -79,7 +79,7 @@ function Receipt({ receipt, show }) {
   const kept = rows.reduce((n, [, tally]) => n + tally.kept, 0);
   return html`<div class="stack tight">
     <p>${total ? html`Of ${plural(total, 'thing')} that can be counted in these messages, the digest itself has <b>${number(kept)}</b>.
-      ${kept < total ? ` ${number(total - kept)} are not in it${residue.length ? '; those that matter are carried along word for word' : ''}.` : ' Nothing countable is lost.'}`
+      ${kept < total ? ` ${number(total - kept)} ${total - kept === 1 ? 'is' : 'are'} not in it${residue.length ? '; those that matter are carried along word for word' : ''}.` : ' Nothing countable is lost.'}`
     : 'Nothing in these messages can be counted: no names, numbers, dates, addresses, decisions.'}</p>
     ${rows.length > 0 && html`<div class="scroll"><table class="receipt"><thead><tr><th>what</th><th class="n">kept</th><th></th><th>lost</th></tr></thead>
       <tbody>${rows.map(([kind, tally]) => html`<tr key=${kind}><td>${KINDS[kind] || kind}</td><td class="n">${tally.kept}/${tally.total}</td>

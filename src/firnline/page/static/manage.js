@@ -5,6 +5,7 @@ import { useRef, useState } from 'preact/hooks';
 import { all, at, del, download, events, get, key, patch, post, put, upload } from './api.js';
 import { Act, Confirm, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
 import { link } from './app.js';
+import { made as known } from './chat.js';
 import { Facts, Ref, save, textOf } from './pieces.js';
 
 const Box = ({ title, children }) => html`<section class="box" aria-label=${title}><h3>${title}</h3>${children}</section>`;
@@ -129,19 +130,19 @@ function Archive({ name, head, changed }) {
 function Branches({ name, head, changed }) {
   const list = useLoaded(() => all('/conversations', {}, 20_000), [name, head.hash]);
   const [seq, setSeq] = useState(String(Math.max(head.seq, 0)));
-  const [made, setMade] = useState(`${name}, another way`);
+  const [chosen, choose] = useState(`${name}, another way`);
   const origin = head.metadata?.branch;
-  const run = async () => { await post(at(name, '/branch'), { name: made.trim(), seq: Number(seq) }); changed(); location.hash = link(made.trim()); };
+  const run = async () => { await post(at(name, '/branch'), { name: chosen.trim(), seq: Number(seq) }); known.add(chosen.trim()); changed(); location.hash = link(chosen.trim()); };
   return html`<${Box} title="Branches">
     ${origin && html`<p>It began as <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`}
-    <${Loaded} of=${list} what="the branches">${(known) => {
-    const children = known.filter((one) => one.metadata?.branch?.of === name);
+    <${Loaded} of=${list} what="the branches">${(others) => {
+    const children = others.filter((one) => one.metadata?.branch?.of === name);
     return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
       <span class="meta"> from #${one.metadata.branch.at}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
   }}<//>
     <div class="row"><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
-      <label class="inline wide">Name <input value=${made} onInput=${(e) => setMade(e.target.value)} /></label>
-      <${Act} run=${run} disabled=${!/^\d+$/.test(seq) || !made.trim() || head.seq < 0}>Branch<//></div>
+      <label class="inline wide">Name <input value=${chosen} onInput=${(e) => choose(e.target.value)} /></label>
+      <${Act} run=${run} disabled=${!/^\d+$/.test(seq) || !chosen.trim() || head.seq < 0}>Branch<//></div>
   <//>`;
 }
 

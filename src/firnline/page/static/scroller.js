@@ -94,6 +94,15 @@ export function Scroller({ count, load, item, seen, end, follow, label, onShown 
   });
   useEffect(() => () => clearTimeout(leap.current.timer), []);
 
+  /** Go to where the item should be, as far as heights are known; whether that is elsewhere. */
+  const aimAt = (seq) => {
+    const n = Math.floor(seq / BLOCK);
+    const from = box.current.scrollTop;
+    box.current.scrollTop = layout(count, sizes.current).offset(n) + ((seq % BLOCK) / BLOCK) * size(n) - height / 2;
+    place.current = { ...place.current, top: box.current.scrollTop };
+    return Math.abs(box.current.scrollTop - from) > 1;
+  };
+
   const remember = () => {
     const frame = box.current.getBoundingClientRect();
     for (const n of near) {
@@ -120,7 +129,9 @@ export function Scroller({ count, load, item, seen, end, follow, label, onShown 
       box.current.scrollTop += y - box.current.getBoundingClientRect().top - Math.max((height - high) / 2, 12);
       setFound(target.current);
       target.current = null;
-    } else if (stuck.current && target.current === null) {
+    } else if (target.current !== null) {
+      if (aimAt(target.current)) again(); // blocks above it have got another height
+    } else if (stuck.current) {
       box.current.scrollTop = box.current.scrollHeight;
     } else if (anchor.current) {
       const { seq, y, top: then } = anchor.current;
@@ -136,12 +147,10 @@ export function Scroller({ count, load, item, seen, end, follow, label, onShown 
 
   useEffect(() => {
     if (!there) return;
-    const n = Math.floor(seen.seq / BLOCK);
     target.current = seen.seq;
     stuck.current = false;
     anchor.current = null;
-    box.current.scrollTop = offset(n) + ((seen.seq % BLOCK) / BLOCK) * size(n) - height / 2;
-    scrolled();
+    aimAt(seen.seq);
     again();
   }, [seen?.at, seen?.seq, there]);
   useEffect(() => {

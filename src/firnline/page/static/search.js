@@ -1,7 +1,7 @@
 // Search: everything that was ever said, by words, meaning and date, with the reasons.
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { all, at, get, post } from './api.js';
+import { all, at, get, LISTED, post } from './api.js';
 import { ago, Empty, html, Loaded, Name, plural, Trouble, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Share, textOf } from './pieces.js';
@@ -143,7 +143,9 @@ export function Search({ params }) {
   const input = useRef(null);
   const wanted = useMemo(() => asked(params), [here]);
   const known = useLoaded(() => Promise.all([all('/conversations'), all('/projects', { limit: 200 })]), []);
-  const found = useLoaded((signal) => find(wanted, signal), [here]);
+  const [names, projects] = known.value ? known.value.map((list) => list.map((one) => one.conversation || one.name)) : [[], []];
+  const unknown = wanted.c && !(names.includes(wanted.c) || names.length >= LISTED);
+  const found = useLoaded((signal) => (unknown ? Promise.resolve({ time: {}, hits: null }) : find(wanted, signal)), [here, unknown]);
 
   useEffect(() => { if (address(typed) !== here) setTyped(asked(params)); }, [here]); // back and forth
   const ask = () => { // typing is one step in the history, however many letters there are
@@ -179,8 +181,6 @@ export function Search({ params }) {
     event.preventDefault();
     if (address(typed) !== here) ask(); else event.currentTarget.closest('.search').querySelector('a.open')?.click();
   };
-  const [names, projects] = known.value ? known.value.map((list) => list.map((one) => one.conversation || one.name)) : [[], []];
-  const unknown = wanted.c && known.value && !names.includes(wanted.c);
   return html`<div class="page search" onKeyDown=${keys}>
     <h1>Search</h1>
     <form class="card" role="search" onSubmit=${enter}>
@@ -188,7 +188,7 @@ export function Search({ params }) {
       <${Filters} wanted=${typed} change=${change} names=${names} projects=${projects} />
     </form>
     ${known.error && html`<${Trouble} error=${known.error} again=${known.again} />`}
-    ${unknown ? html`<${Empty} title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
+    ${unknown && known.value ? html`<${Empty} title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
     : html`<div class=${found.busy && found.value ? 'stale' : ''}><${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} />`}<//></div>`}
   </div>`;
 }

@@ -21,7 +21,7 @@ const since = (seconds) => (seconds < 3600 ? plural(Math.max(1, Math.round(secon
 
 // -- how they fade ----------------------------------------------------------------------------
 
-const BOX = { width: 520, height: 236, left: 40, right: 14, top: 12, bottom: 42 };
+const BOX = { width: 520, height: 236, left: 46, right: 16, top: 12, bottom: 42 };
 
 function Curve({ topic, chosen, x, y, choose }) {
   const points = Array.from({ length: 2 * DAYS + 1 }, (_, n) => n / 2);

@@ -44,7 +44,7 @@ function Piece({ piece, kind, show }) {
     <summary>${mark && html`<span class="mark" role="img" aria-label=${told} title=${told}>${mark}</span>`}<b><${Name}>${piece.message.name || piece.message.role}<//></b> <span class="preview" dir="auto">${text.slice(0, 160) || '(no text)'}</span>
       <span class="meta" title=${`${number(piece.tokens)} tokens`}>${number(piece.tokens)}</span></summary>
     <pre dir="auto" tabindex="0">${text}</pre>
-    <p class="meta">${piece.of === null ? 'Written by Firnline, it is no entry.' : html`${piece.seq === null ? 'Part of ' : 'Word for word '}<${Ref} seq=${piece.of} show=${show} />`}${told ? ` · ${told}` : ''}</p>
+    <p class="meta">${piece.of === null ? (piece.section === 'system' ? 'Given by the application; it is no entry.' : 'Written by Firnline; it is no entry.') : html`${piece.seq === null ? 'Part of ' : 'Word for word '}<${Ref} seq=${piece.of} show=${show} />`}${told ? ` · ${told}` : ''}</p>
   </details>`;
 }
 

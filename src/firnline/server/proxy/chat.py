@@ -108,7 +108,8 @@ def is_repeated(headers: Mapping[str, str]) -> bool:
 
 async def streamed(exchange: Exchange, asking: Asking, reply: Reply) -> Response:
     """The answer as it comes; a task of its own reads it, and goes on without the client."""
-    wanted = bool((exchange.body.get("stream_options") or {}).get("include_usage"))
+    options = exchange.body.get("stream_options")
+    wanted = isinstance(options, dict) and bool(options.get("include_usage"))
     events = exchange.events(asking, rounds.streamed(asking, reply, with_usage=wanted))
     listener = exchange.parts.streams.open(events, await exchange.keeper())
     headers = {**but_type(reply.headers), **exchange.told(), "cache-control": "no-cache"}

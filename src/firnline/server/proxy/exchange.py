@@ -94,8 +94,8 @@ class Exchange:
                 raise
             except Exception as error:  # noqa: BLE001 - as above
                 self._degrade("no context", error)
-        if offered := self._offered(tools):
-            body["tools"] = offered
+        if tools:
+            body["tools"] = self._offered(tools)
         return Asking(
             body=self.shape.finish(body),
             send=self._send,
@@ -107,7 +107,8 @@ class Exchange:
         )
 
     def _offered(self, tools: Any) -> list[dict[str, Any]]:
-        return [*(self.body.get("tools") or ()), *map(self.shape.offer, tools)]
+        given = self.body.get("tools")
+        return [*(given if isinstance(given, list) else ()), *map(self.shape.offer, tools)]
 
     @property
     def _tool_tokens(self) -> int:

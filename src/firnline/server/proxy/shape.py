@@ -62,18 +62,24 @@ def _openai_add(body: Body, messages: Sequence[Message]) -> Body:
 
 def _openai_withdraw(body: Body, names: Collection[str]) -> Body:
     tools = body.get("tools") or ()
-    others = [tool for tool in tools if tool.get("function", {}).get("name") not in names]
+    others = [tool for tool in tools if _openai_name(tool) not in names]
     if others:
         return {**body, "tools": others}
     return {key: value for key, value in body.items() if key not in ("tools", "tool_choice")}
+
+
+def _openai_name(tool: object) -> object:
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    return function.get("name") if isinstance(function, Mapping) else None
 
 
 def _openai_finish(body: Body) -> Body:
     """We want to know what it cost, whether the client does or not."""
     if not body.get("stream"):
         return body
-    options = {**(body.get("stream_options") or {}), "include_usage": True}
-    return {**body, "stream_options": options}
+    given = body.get("stream_options")
+    options = given if isinstance(given, dict) else {}
+    return {**body, "stream_options": {**options, "include_usage": True}}
 
 
 OPENAI: Final = Shape(
@@ -138,7 +144,7 @@ def _anthropic_add(body: Body, messages: Sequence[Message]) -> Body:
 def _anthropic_withdraw(body: Body, names: Collection[str]) -> Body:
     """Where calls are in the messages, tools must be named; then none of them may be called."""
     tools = body.get("tools") or []
-    others = [tool for tool in tools if tool.get("name") not in names]
+    others = [tool for tool in tools if not (isinstance(tool, dict) and tool.get("name") in names)]
     return {**body, "tools": others} if others else {**body, "tool_choice": {"type": "none"}}
 
 

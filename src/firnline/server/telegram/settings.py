@@ -44,8 +44,10 @@ class BotSettings(BaseModel):
     )
     tenant: str = Field("default", description="whose conversations its chats are")
     system: str = Field(SYSTEM, description="what the model is told")
-    strategy: str | None = Field(
-        LEAN, description="how contexts are planned: lean, a strategy's name, or the server's own"
+    strategy: str = Field(
+        LEAN,
+        description="how contexts are planned: lean, a strategy's name, or the server's own"
+        " if it is empty",
     )
     window_tokens: int | None = Field(None, ge=256, description="else the model's window")
     recall_tools: bool = Field(True, description="whether the model may look into the conversation")
@@ -69,11 +71,9 @@ class BotSettings(BaseModel):
     @property
     def planned(self) -> Strategy | None:
         """The strategy of its conversations, or None for the server's own."""
-        if self.strategy is None:
-            return None
         if self.strategy == LEAN:
             return strategies.project(lean=True)
-        return strategies.strategy(self.strategy)
+        return strategies.strategy(self.strategy) if self.strategy else None
 
     def conversation(self, chat_id: int) -> str:
         """The conversation of a chat. Groups and private chats have different numbers."""
@@ -95,8 +95,8 @@ class BotSettings(BaseModel):
 
     @field_validator("strategy")
     @classmethod
-    def _is_strategy(cls, name: str | None) -> str | None:
-        if name not in (None, LEAN, *strategies.STRATEGIES):
+    def _is_strategy(cls, name: str) -> str:
+        if name not in ("", LEAN, *strategies.STRATEGIES):
             raise ValueError(f"expected one of {', '.join((LEAN, *strategies.STRATEGIES))}")
         return name
 

@@ -19,7 +19,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg_pool import AsyncConnectionPool
 
 from firnline import limits
-from firnline.errors import BadURL, FirnlineError, StoreError, StoreTimeout
+from firnline.errors import BadURL, FirnlineError, InputError, StoreError, StoreTimeout
 from firnline.message import microseconds
 from firnline.protocols import Clock
 from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
@@ -255,6 +255,8 @@ class Database:
                 if not transaction.ended:
                     await transaction.commit()
                 return result
+        except UnicodeEncodeError as error:
+            raise InputError(f"it cannot be stored: {error.reason}") from error
         except psycopg.Error as error:
             doubtful = kind is _WRITE and transaction is not None and transaction.committing
             raise translated(error, self.place, committing=doubtful) from error

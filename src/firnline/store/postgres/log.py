@@ -60,7 +60,8 @@ _INSERT_VIEWS: Final = (
     "WITH new AS (SELECT * FROM unnest(%(seqs)s::bigint[], %(parts)s::smallint[], %(at)s::bigint[],"
     " %(words)s::text[]) AS new (seq, part, at, words)), dates AS"
     " (INSERT INTO said (tenant, conversation, at, seq) SELECT %(tenant)s, %(id)s, at, seq FROM new"
-    " WHERE part = 0 ON CONFLICT DO NOTHING) INSERT INTO search (tenant, conversation, seq, part, at, words)"
+    " WHERE part = 0 ON CONFLICT DO NOTHING)"
+    " INSERT INTO search (tenant, conversation, seq, part, at, words)"
     " SELECT %(tenant)s, %(id)s, seq, part, at, words::tsvector FROM new"
 )
 _KNOWN: Final = (

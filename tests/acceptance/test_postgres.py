@@ -1,0 +1,759 @@
+"""What is PostgreSQL's alone: its schema, its policies, its errors, its copies."""
+
+import asyncio
+import re
+import subprocess
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from importlib import resources
+
+import psycopg
+import pytest
+
+from firnline import Memory, Message
+from firnline.errors import (
+    BadURL,
+    ConflictError,
+    FirnlineError,
+    InputError,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreTooNew,
+    StoreUnavailable,
+)
+from firnline.log import Card, Digest, Idempotency, Key, Project, Scope, Topic
+from firnline.message import utc_now
+from firnline.protocols import Vector
+from firnline.store import open_store
+from firnline.store.postgres import PostgresStore, migrate, words
+from firnline.store.postgres.connection import Database, Transaction
+from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
+from firnline.worker import Worker
+from postgres_kit import ROLE, binaries
+from postgres_proxy import Line, Pooler, listening, url_behind
+
+WITHOUT_TENANT = {"installed", "embedder"}
+TERMINATE = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid != pg_backend_pid()"
+)
+
+
+@asynccontextmanager
+async def opened(url, **options):
+    store = PostgresStore(url, **options)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def store(postgres):
+    async with opened(postgres.url) as store:
+        yield store
+
+
+# -- the schema -------------------------------------------------------------------------------
+
+SHAPE = {
+    "columns": (
+        "SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default,"
+        " is_identity FROM information_schema.columns WHERE table_schema = 'firnline'"
+    ),
+    "indexes": "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'firnline'",
+    "policies": "SELECT tablename, policyname, cmd, qual FROM pg_policies",
+    "tables": (
+        "SELECT relname, relrowsecurity, relforcerowsecurity, reloptions FROM pg_class"
+        " WHERE relnamespace = 'firnline'::regnamespace AND relkind = 'r'"
+    ),
+    "storage": (
+        "SELECT attrelid::regclass::text, attname, attstorage FROM pg_attribute JOIN pg_class c"
+        " ON c.oid = attrelid AND c.relkind = 'r' AND c.relnamespace = 'firnline'::regnamespace"
+        " WHERE attnum > 0"
+    ),
+}
+
+
+def shape(database):
+    return {name: sorted(map(str, database.run(query))) for name, query in SHAPE.items()}
+
+
+async def migrated(database, migrations):
+    connection = await psycopg.AsyncConnection.connect(database.conninfo, autocommit=True)
+    async with connection:
+        return await migrate.migrate(connection, migrations)
+
+
+@pytest.mark.promise("typed-failure")
+async def test_all_migrations_together_are_the_schema(postgres):
+    postgres.drop_schema()
+    assert await migrated(postgres, migrate.shipped()) == max(migrate.shipped())
+    stepwise = shape(postgres)
+    postgres.drop_schema()
+    schema = resources.files("firnline").joinpath("store/postgres/schema.sql").read_text()
+    await migrated(postgres, {1: schema})
+    assert shape(postgres) == stepwise
+    assert stepwise["policies"]
+
+
+def test_migrations_only_add():
+    """A process of the version before goes on working: nothing it uses is gone or renamed."""
+    for number, sql in migrate.shipped().items():
+        plain = re.sub(r"--.*", "", sql)
+        assert number == 1 or not re.search(r"\b(DROP|RENAME|ALTER COLUMN|NOT NULL)\b", plain)
+
+
+async def test_the_previous_version_goes_on_while_a_newer_one_migrates(postgres, store):
+    postgres.meddle()
+    newer = {**migrate.shipped(), 99: "ALTER TABLE conversation ADD COLUMN later text"}
+    newer = dict(enumerate(newer.values(), 1))
+    stop = asyncio.Event()
+
+    async def write():
+        written = 0
+        while not stop.is_set():
+            await store.append(KEY, [draft(f"m{written}")])
+            written += 1
+        return written
+
+    writing = asyncio.create_task(write())
+    await asyncio.sleep(0.05)
+    assert await migrated(postgres, newer) == max(newer)
+    after = (await store.head(KEY)).entries
+    while (await store.head(KEY)).entries < after + 3:
+        await asyncio.sleep(0.01)
+    stop.set()
+    written = await writing
+    assert len(await store.read(KEY)) == written
+    with pytest.raises(StoreTooNew):
+        await PostgresStore(postgres.url).open()
+
+
+async def test_many_who_open_an_empty_database_create_it_once(postgres):
+    postgres.drop_schema()
+    stores = [PostgresStore(postgres.url) for _ in range(8)]
+    await asyncio.gather(*(store.open() for store in stores))
+    await asyncio.gather(*(s.append(KEY, [draft(f"m{i}")]) for i, s in enumerate(stores)))
+    assert len(await stores[0].read(KEY)) == 8
+    for store in stores:
+        await store.close()
+
+
+async def test_a_migration_that_fails_leaves_nothing_behind(postgres):
+    postgres.drop_schema()
+    with pytest.raises(psycopg.Error):
+        await migrated(postgres, {1: "CREATE TABLE a (x int); CREATE TABLE a (x int)"})
+    assert postgres.run("SELECT to_regnamespace('firnline')::text") == [(None,)]
+
+
+async def test_what_is_not_ours_is_left_alone(postgres):
+    postgres.drop_schema()
+    postgres.run(
+        f"CREATE SCHEMA firnline AUTHORIZATION {ROLE}; CREATE TABLE firnline.theirs (x int)"
+    )
+    with pytest.raises(StoreError, match="not Firnline's"):
+        await PostgresStore(postgres.url).open()
+    assert postgres.run("SELECT count(*) FROM firnline.theirs") == [(0,)]
+
+
+@pytest.mark.promise("typed-failure")
+async def test_what_cannot_be_opened_says_why(postgres):
+    with pytest.raises(BadURL):
+        open_store("postgresql://%zz")
+    nobody = postgres.url.replace(ROLE, "nobody_known")
+    with pytest.raises(FirnlineError) as caught:
+        await open_store(nobody).open()
+    assert "not a secret" not in str(caught.value)
+    with pytest.raises(StoreUnavailable):
+        await open_store("postgresql://u:hidden@127.0.0.1:1/x").open()
+
+
+# -- tenants ----------------------------------------------------------------------------------
+
+
+async def _everything(store, key):
+    """Something of `key` in every table."""
+    lease = await _filled(store, key)
+    vectors = [Vector(0, 0, b"canary")]
+    await store.put_vectors(key, "model", vectors, first_seq=0, next_seq=4)
+    await store.archive(key, 0, 1)
+    await store.release(lease)
+
+
+async def _filled(store, key):
+    name = Idempotency("canary", "f")
+    items = [draft(f"canary {key.tenant} {i}", pinned=True) for i in range(4)]
+    await store.append(key, items, idempotency=name)
+    lease = await store.lease(key, "w", 60)
+    begun = await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=1))
+    digest = {"status": "completed", "text": f"canary of {key.tenant}"}
+    await store.finish_digest(lease, Digest(**{**_fields(begun), **digest}))
+    topic = _topic(0)
+    await store.assign(key, [topic], {0: 0, 1: 0}, revision=0, next_seq=2)
+    card = Card(tenant=key.tenant, kind="k", name="canary", body=b"canary")
+    await store.put_cards([Card(**{**_fields(card), "conversation": key.conversation})])
+    await store.save_project(key.tenant, Project("canary"))
+    return lease
+
+
+def _fields(value):
+    return {name: getattr(value, name) for name in value.__slots__}
+
+
+def _topic(number):
+    return Topic(id=number, title="canary", created_at=START, last_active_at=START)
+
+
+def _tables(database):
+    query = "SELECT tablename FROM pg_tables WHERE schemaname = 'firnline'"
+    return sorted(name for (name,) in database.run(query))
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_the_database_itself_keeps_tenants_apart(postgres, store):
+    """Whatever the query: a transaction sees and writes what belongs to the tenant it names."""
+    for key in (KEY, FOREIGN):
+        await _everything(store, key)
+    tables = [name for name in _tables(postgres) if name not in WITHOUT_TENANT]
+    assert len(tables) == 15
+    for table in tables:
+        (count,) = postgres.run(f"SELECT count(DISTINCT tenant) FROM firnline.{table}")[0]
+        assert count == 2, table
+    with psycopg.connect(postgres.conninfo, autocommit=True) as someone:
+        for whose, seen in (("", 0), ("acme", 0), ("=acme", 1), ("=", 0), ("=nobody", 0), ("*", 2)):
+            for table in tables:
+                query = f"SELECT count(DISTINCT tenant) FROM firnline.{table}"
+                with someone.transaction():
+                    someone.execute("SELECT set_config('firnline.tenant', %s, true)", [whose])
+                    (count,) = someone.execute(query).fetchone()
+                assert count == (2 if table == "search" else seen), (whose, table)
+            (left,) = someone.execute("SELECT count(*) FROM firnline.entry").fetchone()
+            assert left == 0, "what a transaction says ends with it"
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_nobody_writes_for_another_tenant(postgres, store):
+    for key in (KEY, FOREIGN):
+        await _everything(store, key)
+    tables = [name for name in _tables(postgres) if name not in WITHOUT_TENANT]
+    with psycopg.connect(postgres.conninfo, autocommit=True) as someone:
+        for table in tables:
+            for sql in ("DELETE FROM firnline.{}", "UPDATE firnline.{} SET tenant = tenant"):
+                with someone.transaction(force_rollback=True):
+                    someone.execute("SET LOCAL firnline.tenant = '=acme'")
+                    changed = someone.execute(sql.format(table)).rowcount
+                    assert changed > 0
+                    someone.execute("SET LOCAL firnline.tenant = '*'")
+                    query = f"SELECT count(*) FROM firnline.{table} WHERE tenant = 'evil'"
+                    assert someone.execute(query).fetchone()[0] > 0, (table, sql)
+            with pytest.raises(psycopg.errors.InsufficientPrivilege), someone.transaction():
+                someone.execute("SET LOCAL firnline.tenant = '=acme'")
+                someone.execute(f"UPDATE firnline.{table} SET tenant = 'evil'")
+
+
+@pytest.mark.promise("tenants-apart")
+async def test_the_word_index_holds_no_words_and_is_used(postgres, store):
+    """It is read without a policy, so there is nothing to read in it; and it is quick."""
+    for key in (KEY, FOREIGN):
+        await store.append(key, drafts([f"canary number {i}" for i in range(3_000)]))
+    everything = str(postgres.run("SELECT * FROM firnline.search"))
+    assert not re.search("canar|number|roleuser|user", everything)
+    mine = words.lexeme("acme", "canary")
+    assert mine != words.lexeme("evil", "canary")
+    (rows,) = postgres.run("SELECT count(*) FROM firnline.search WHERE words @@ %s", [f"'{mine}'"])
+    assert rows == (3_000,)
+    postgres.run("ANALYZE firnline.search")
+    rare = words.lexeme("acme", "1234")
+    with psycopg.connect(postgres.conninfo) as someone:
+        someone.execute("SET LOCAL firnline.tenant = '=acme'")
+        plan = someone.execute(
+            f"EXPLAIN SELECT seq FROM firnline.search WHERE tenant = 'acme' AND words @@ '{rare}'"
+        ).fetchall()
+    assert "search_words" in str(plan)
+
+
+async def test_a_superuser_is_told_that_policies_do_not_bind_him(postgres, store):
+    (tenants,) = [f for f in await store.check() if f.what == "tenants"]
+    assert tenants.state == "ok"
+    async with opened(postgres.url.replace(ROLE, "postgres")) as mighty:
+        (tenants,) = [f for f in await mighty.check() if f.what == "tenants"]
+    assert (tenants.state, "superuser" in tenants.detail) == ("warning", True)
+    postgres.run("ALTER TABLE firnline.entry NO FORCE ROW LEVEL SECURITY")
+    (tenants,) = [f for f in await store.check() if f.what == "tenants"]
+    postgres.run("ALTER TABLE firnline.entry FORCE ROW LEVEL SECURITY")
+    assert (tenants.state, "entry" in tenants.detail) == ("broken", True)
+
+
+# -- what fails -------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def failing(database, code, times=1_000_000):
+    """Appends fail with this SQLSTATE, so many times."""
+    database.run(
+        "CREATE SEQUENCE public.tries; GRANT ALL ON SEQUENCE public.tries TO PUBLIC;"
+        "CREATE FUNCTION public.fail() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN"
+        f" IF nextval('public.tries') <= {times} THEN"
+        f" RAISE EXCEPTION 'on purpose' USING ERRCODE = '{code}', DETAIL = NEW.body; END IF;"
+        " RETURN NEW; END $$;"
+        "CREATE TRIGGER fail BEFORE INSERT ON firnline.entry FOR EACH ROW"
+        " EXECUTE FUNCTION public.fail()"
+    )
+    try:
+        yield lambda: database.run("SELECT last_value FROM public.tries")[0][0]
+    finally:
+        database.run("DROP FUNCTION public.fail CASCADE; DROP SEQUENCE public.tries")
+
+
+@pytest.mark.promise("typed-failure")
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("53100", StoreFull),
+        ("53200", StoreUnavailable),
+        ("25006", StoreReadOnly),
+        ("XX001", StoreCorrupt),
+        ("58030", StoreUnavailable),
+        ("55P03", StoreUnavailable),
+        ("57014", StoreUnavailable),
+        ("40001", StoreUnavailable),
+        ("40P01", StoreUnavailable),
+        ("42501", StoreError),
+        ("P0001", StoreError),
+    ],
+)
+async def test_every_failure_has_a_type_and_nothing_was_written(postgres, store, code, expected):
+    await store.append(KEY, drafts("ab"))
+    async with failing(postgres, code) as tries:
+        with pytest.raises(expected) as caught:
+            await store.append(KEY, drafts(["a canary"]))
+        assert type(caught.value) is expected
+        assert "canary" not in str(caught.value)
+        assert tries() == (5 if code.startswith("40") else 1), "tried again only where it helps"
+    assert len(await store.read(KEY)) == 2
+    await store.append(KEY, drafts("c"))
+
+
+async def test_whoever_was_in_the_way_is_not_noticed(postgres, store):
+    async with failing(postgres, "40001", times=3):
+        assert (await store.append(KEY, drafts("a"))).seq == 0
+    assert len(await store.read(KEY)) == 1
+
+
+async def test_connections_that_died_while_idle_are_not_noticed(postgres, store):
+    await asyncio.gather(*(store.append(KEY, [draft(f"m{i}")]) for i in range(20)))
+    for step in (store.append(KEY, drafts("a")), store.read(KEY), store.owe(KEY, START)):
+        postgres.run(TERMINATE)
+        await step
+    assert len(await store.read(KEY)) == 21
+
+
+@pytest.mark.promise("typed-failure")
+async def test_a_database_that_can_only_be_read_is_read(postgres, store):
+    await store.append(KEY, drafts("ab"))
+    postgres.run(f"ALTER ROLE {ROLE} SET default_transaction_read_only = on")
+    try:
+        async with opened(postgres.url) as reader:
+            assert len(await reader.read(KEY)) == 2
+            assert [hit.seq for hit in await reader.search("acme", "b")] == [1]
+            with pytest.raises(StoreReadOnly):
+                await reader.append(KEY, drafts("c"))
+    finally:
+        postgres.run(f"ALTER ROLE {ROLE} RESET default_transaction_read_only")
+
+
+async def test_text_that_postgres_cannot_have_is_refused(store):
+    for name in ("a\0b", "\ud800"):
+        with pytest.raises(InputError):
+            await store.head(Key("acme", name))
+        with pytest.raises(InputError):
+            await store.owe(Key("acme", name), START)
+
+
+async def test_a_store_that_is_not_open_says_so(postgres):
+    store = PostgresStore(postgres.url)
+    await store.close()
+    with pytest.raises(StoreError, match="not open"):
+        await store.head(KEY)
+    await store.open()
+    with pytest.raises(StoreError, match="open already"):
+        await store.open()
+    await store.close()
+    await store.close()
+
+
+# -- outcomes that are not known --------------------------------------------------------------
+
+
+@pytest.mark.promise("idempotent")
+@pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
+async def test_a_commit_whose_answer_is_lost_is_resolved_by_its_key(postgres, before):
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        await store.append(KEY, drafts("a"))
+        for number in range(3):
+            line.break_at(b"COMMIT", before=before)
+            name = Idempotency(f"k{number}", "f")
+            stored = await store.append(KEY, drafts(["b", "c"]), idempotency=name)
+            assert (stored.seq, stored.replayed) == (2 + 2 * number, False)
+            assert (await store.append(KEY, drafts(["b", "c"]), idempotency=name)).replayed
+        assert line.cuts == 3
+        assert len(await store.read(KEY)) == 7
+
+
+@pytest.mark.promise("typed-failure")
+@pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
+async def test_without_a_key_the_outcome_is_said_to_be_unknown(postgres, before):
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        await store.append(KEY, drafts("a"))
+        line.break_at(b"COMMIT", before=before)
+        with pytest.raises(StoreTimeout):
+            await store.append(KEY, drafts("b"))
+        assert len(await store.read(KEY)) == (1 if before else 2)
+
+
+async def test_a_line_that_breaks_before_the_commit_leaves_no_doubt(postgres):
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        for before in (True, False):
+            for text in (b"FOR NO KEY UPDATE", b"BEGIN"):
+                line.break_at(text, before=before)
+                await store.append(KEY, drafts("a"))
+        line.break_at(b"FROM entry", before=False)
+        assert len(await store.read(KEY)) == 4
+        assert line.cuts == 5
+
+
+# -- poolers ----------------------------------------------------------------------------------
+
+
+async def test_it_works_behind_a_pooler_that_mixes_connections(postgres):
+    pooler = Pooler(postgres, size=3)
+    async with listening(pooler.serve) as folder:
+        url = url_behind(postgres, folder)
+        store = PostgresStore(url, connections=8)
+        async with Memory(store) as memory:
+
+            async def client(tenant, number):
+                key = Key(tenant, f"c{number % 3}")
+                for i in range(10):
+                    await store.append(key, drafts([f"{tenant} {number}.{i}"]))
+                    found = await store.search(tenant, f"{tenant}", limit=100)
+                    assert found
+                    assert all(t.startswith(tenant) for t in await _texts(store, key))
+                    await store.owe(key, START)
+                    if lease := await store.lease(key, "w", 60):
+                        await store.release(lease)
+
+            names = [f"tenant{i % 4}" for i in range(8)]
+            await asyncio.gather(*(client(name, i) for i, name in enumerate(names)))
+            entries = 0
+            for name in set(names):
+                for head in await store.conversations(name):
+                    entries += head.entries
+            assert entries == 80
+            await memory.append("c", Message.user("hello"))
+            assert await memory.verify("c")
+    await pooler.close()
+    assert pooler.transactions > 300
+
+
+async def _texts(store, key):
+    return [entry.message.text for entry in await store.read(key)]
+
+
+# -- news of work -----------------------------------------------------------------------------
+
+
+async def _until(condition, seconds=20):
+    async with asyncio.timeout(seconds):
+        while not condition():
+            await asyncio.sleep(0.01)
+
+
+async def test_a_worker_hears_of_work_that_another_process_owes(postgres, store):
+    paid = []
+
+    async def pay(key):
+        paid.append(key)
+        await store.settle(key, 10)
+        return 1
+
+    worker = Worker(store, pay, clock=utc_now, poll_seconds=1_000)
+    worker.start()
+    await _until(lambda: store.hears)
+    async with opened(postgres.url) as elsewhere:
+        for number, key in enumerate((KEY, OTHER, FOREIGN), 1):
+            await elsewhere.append(key, drafts("a"))
+            await elsewhere.owe(key, START)
+            await _until(lambda n=number: len(paid) >= n)
+        postgres.run(f"{TERMINATE} AND query LIKE 'LISTEN%'")
+        await _until(lambda: not store.hears)
+        await elsewhere.owe(KEY, START)  # while nobody hears
+        await _until(lambda: len(paid) == 4)
+        assert store.hears
+    await worker.stop()
+    assert paid == [KEY, OTHER, FOREIGN, KEY]
+
+
+async def test_what_was_put_off_is_done_when_it_is_due(store):
+    paid = []
+
+    async def pay(key):
+        paid.append(utc_now())
+        await store.settle(key, 10)
+        return 1
+
+    await store.append(KEY, drafts("a"))
+    worker = Worker(store, pay, clock=utc_now, poll_seconds=0.2)
+    worker.start()
+    await _until(lambda: store.hears)
+    due = utc_now() + timedelta(seconds=1)
+    await store.owe(KEY, due)
+    await _until(lambda: paid)
+    assert paid[0] >= due
+    await worker.stop()
+
+
+async def test_behind_a_pooler_nothing_is_heard_and_workers_look_for_work(postgres, monkeypatch):
+    monkeypatch.setattr("firnline.store.postgres.listening._ECHO_SECONDS", 0.3)
+    pooler, paid = Pooler(postgres), []
+    async with listening(pooler.serve) as folder, opened(url_behind(postgres, folder)) as store:
+
+        async def pay(key):
+            paid.append(key)
+            await store.settle(key, 10)
+            return 1
+
+        worker = Worker(store, pay, clock=utc_now, poll_seconds=0.05)
+        worker.start()
+        await store.append(KEY, drafts("a"))
+        await store.owe(KEY, START)
+        await _until(lambda: paid)
+        await asyncio.sleep(0.4)
+        assert not store.hears
+        await worker.stop()
+    await pooler.close()
+
+
+# -- damage -----------------------------------------------------------------------------------
+
+DAMAGES = (
+    "UPDATE firnline.entry SET body = body || 'x' WHERE seq = 2",
+    "UPDATE firnline.entry SET tokens = tokens + 1 WHERE seq = 2",
+    "DELETE FROM firnline.entry WHERE seq = 2",
+    "DELETE FROM firnline.entry WHERE seq = 5",
+    "UPDATE firnline.entry e SET body = o.body FROM firnline.entry o WHERE o.seq = 3 AND e.seq = 2",
+    "UPDATE firnline.segment SET body = set_byte(body, 9, get_byte(body, 9) # 4)",
+    "UPDATE firnline.segment SET last_seq = 3",
+    "UPDATE firnline.conversation SET next_seq = 5",
+    "UPDATE firnline.conversation SET hash = 'sha256:0'",
+    "UPDATE firnline.conversation SET genesis = 'sha256:0'",
+    "UPDATE firnline.conversation SET name = 'other'",
+)
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_what_was_changed_in_the_database_is_not_served(postgres, damage):
+    async with Memory.open(postgres.url) as memory:
+        await memory.append("c", [Message.user(f"m{i}") for i in range(6)])
+        await memory.archive("c", keep=4)
+        assert await memory.verify("c")
+        assert postgres.run(damage)
+        name = "other" if "'other'" in damage else "c"
+        try:
+            sound = await memory.verify(name)
+            assert not sound.ok
+        except StoreCorrupt:
+            pass
+        with pytest.raises(StoreCorrupt):
+            await memory.read(name)
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_damaged_digests_cards_and_topics_are_errors(postgres, store):
+    await _everything(store, KEY)
+    postgres.run("UPDATE firnline.card SET body = 'x'")
+    postgres.run("UPDATE firnline.topic SET body = body || ' '")
+    postgres.run("UPDATE firnline.digest SET body = replace(body::text, '63616e', '63626e')::bytea")
+    with pytest.raises(StoreCorrupt):
+        await store.cards("k", tenant="acme")
+    with pytest.raises(StoreCorrupt):
+        await store.newest_digest(KEY)
+    async with opened(postgres.url) as fresh:
+        with pytest.raises(StoreCorrupt):
+            await fresh.topics(KEY)
+    findings = await store.check(thorough=True)
+    assert [finding.what for finding in findings if finding.state == "broken"] == ["cards"]
+    lease = await store.lease(KEY, "w", 60)
+    assert await store.fail_damaged(lease) == 1
+    assert await store.newest_digest(KEY) is None
+
+
+async def test_an_index_that_lost_entries_is_noticed_and_made_anew(postgres, store):
+    await store.append(KEY, drafts([f"word{i}" for i in range(1_200)]))
+    await store.archive(KEY, 100, 700)
+    postgres.run("DELETE FROM firnline.search WHERE seq % 7 = 0")
+    postgres.run("DELETE FROM firnline.said WHERE seq < 9")
+    findings = {finding.what: finding.state for finding in await store.check()}
+    assert findings["search index"] == "broken"
+    assert await store.search("acme", "word7") == []
+    seen = []
+    await store.rebuild_index(lambda done, there: seen.append((done, there)))
+    assert seen[-1] == (1_200, 1_200)
+    findings = {finding.what: finding.state for finding in await store.check()}
+    assert findings["search index"] == "ok"
+    for seq in (0, 7, 693, 1_197):
+        assert [hit.seq for hit in await store.search("acme", f"word{seq}")] == [seq]
+
+
+async def test_a_message_of_very_many_words_is_found_by_each(store):
+    many = " ".join(f"w{i:x}" for i in range(120_000))
+    await store.append(KEY, drafts(["before", many, "after"]))
+    for number in (0, 60_000, 119_999):
+        here = Scope(conversation=KEY.conversation)
+        hits = await store.search("acme", f"w{number:x}", scope=here)
+        assert [hit.seq for hit in hits] == [1]
+
+
+# -- keeping ----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("erase-total")
+async def test_erase_leaves_no_row_of_it_live_or_dead(postgres, store):
+    for key in (KEY, FOREIGN):
+        await _everything(store, key)
+    (number,) = postgres.run("SELECT id FROM firnline.conversation WHERE tenant = 'acme'")[0]
+    await store.erase(KEY)
+    postgres.run("CREATE EXTENSION IF NOT EXISTS pgstattuple SCHEMA public")
+    for table in _tables(postgres):
+        rows = str(postgres.run(f"SELECT t::text FROM firnline.{table} t"))
+        if table != "project":  # which is the tenant's, not the conversation's
+            assert "acme" not in rows, table
+        query = f"SELECT dead_tuple_count FROM public.pgstattuple('firnline.{table}')"
+        assert postgres.run(query) == [(0,)], table
+    assert number
+    assert len(await store.read(FOREIGN)) == 4
+
+
+async def test_whoever_writes_while_it_is_erased_leaves_nothing(postgres, store):
+    """Vectors, cards, pins, topics: they come before it or find nothing any more."""
+    for round_ in range(5):
+        key = Key("acme", f"c{round_}")
+        await store.append(key, drafts("abcd"))
+        card = Card(tenant="acme", kind="k", name="x", conversation=key.conversation)
+        await asyncio.gather(
+            store.put_vectors(key, "m", [Vector(0, 0, b"v")], first_seq=0, next_seq=4),
+            store.put_cards([card]),
+            store.pin(key, 0),
+            store.assign(key, [_topic(0)], {0: 0}, revision=0, next_seq=4),
+            store.archive(key, 0, 2),
+            store.erase(key),
+            return_exceptions=True,
+        )
+        assert await store.head(key) is None
+    for table in _tables(postgres):
+        if table not in WITHOUT_TENANT:
+            assert postgres.run(f"SELECT count(*) FROM firnline.{table}") == [(0,)], table
+
+
+@pytest.mark.promise("backup-whole")
+async def test_a_copy_is_read_by_psql_and_holds_everything(postgres, postgres_databases, tmp_path):
+    programs = binaries()
+    if programs is None:
+        pytest.skip("server not available")
+    path = tmp_path / "copy.sql"
+    async with opened(postgres.url) as store:
+        for key in (KEY, FOREIGN):
+            await _everything(store, key)
+
+        async def write():
+            for i in range(200):
+                await store.append(OTHER, drafts([f"{i} a", f"{i} b"]))
+
+        writing = asyncio.create_task(write())
+        steps = []
+        await store.backup(path, lambda done, there: steps.append((done, there)))
+        writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
+        assert steps[-1][0] == steps[-1][1] > 10
+        with pytest.raises(InputError):
+            await store.backup(path)
+        with postgres_databases.one() as other:
+            other.drop_schema()
+            command = [programs / "psql", "--set", "ON_ERROR_STOP=1", "--single-transaction"]
+            command += ["--quiet", "--no-psqlrc", "--file", path, other.url]
+            await asyncio.to_thread(subprocess.run, command, check=True, stdout=subprocess.DEVNULL)
+            async with opened(other.url) as copy:
+                await _check_copy(store, copy)
+            assert shape(other) == shape(postgres)
+
+
+async def _check_copy(store, copy):
+    for key in (KEY, FOREIGN):
+        assert await copy.read(key) == await store.read(key)
+        assert await copy.digests(key) == await store.digests(key)
+        assert await copy.topics(key) == await store.topics(key)
+        assert await copy.vectors(key, "model", 0, 9) == await store.vectors(key, "model", 0, 9)
+        assert await copy.cards("k", tenant=key.tenant) == await store.cards("k", tenant=key.tenant)
+        assert await copy.search(key.tenant, "canary")
+    half = await copy.read(OTHER)
+    assert len(half) % 2 == 0, "of one moment"
+    assert half == await store.read(OTHER, 0, len(half) - 1)
+    assert not [f for f in await copy.check(thorough=True) if f.state == "broken"]
+    await copy.append(Key("acme", "new"), drafts("a"))
+    assert len(await copy.read(KEY)) == 4
+
+
+# -- durability -------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("durable")
+async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(postgres):
+    postgres.run(f"ALTER ROLE {ROLE} SET synchronous_commit = off")
+    try:
+        database = Database(postgres.url, clock=None, connections=1)
+        await database.open()
+
+        async def setting(transaction: Transaction):
+            return await transaction.row("SHOW synchronous_commit")
+
+        assert await database.write("acme", setting) == ("on",)
+        await database.close()
+    finally:
+        postgres.run(f"ALTER ROLE {ROLE} RESET synchronous_commit")
+
+
+async def test_one_who_stands_still_in_a_transaction_is_ended_by_the_server(postgres):
+    database = Database(postgres.url, clock=None, connections=1)
+    await database.open()
+
+    async def settings(transaction: Transaction):
+        return await transaction.row(
+            "SELECT current_setting('idle_in_transaction_session_timeout'),"
+            " current_setting('lock_timeout')"
+        )
+
+    assert await database.write("acme", settings) == ("10s", "30s")
+    assert await database.read("acme", settings) != ("10s", "30s")
+    await database.close()
+
+
+async def test_a_lease_goes_by_the_databases_clock(postgres):
+    """Not by the machine's, of which there are many; unless a test brings its own."""
+    async with opened(postgres.url) as store:
+        await store.append(KEY, drafts("a"))
+        lease = await store.lease(KEY, "w", 60)
+        (now,) = postgres.run("SELECT now()")[0]
+        assert abs((lease.expires_at - now).total_seconds() - 60) < 30
+        postgres.run("UPDATE firnline.conversation SET lease_until = 0")
+        assert await store.lease(KEY, "other", 60) is not None
+        with pytest.raises(ConflictError):
+            await store.renew(lease, 60)
