@@ -89,7 +89,8 @@ def pytest_collection_modifyitems(items):
 def _backend(item: pytest.Item) -> str:
     """Where a test ran: the backend its parameter or its class names, if any."""
     callspec = getattr(item, "callspec", None)
-    given = callspec.params.get("url") if callspec else None
+    params = callspec.params if callspec else {}
+    given = params.get("url") or params.get("shared")
     return given or getattr(getattr(item, "cls", None), "backend", "")
 
 

@@ -43,7 +43,8 @@ class Server:
     """A server of our own, that can be killed and started again."""
 
     def __init__(self, *, durable=False, programs=None, **settings):
-        self.folder = Path(tempfile.mkdtemp(prefix="firnline-pg-"))
+        disk = "/var/tmp" if durable and Path("/var/tmp").is_dir() else None  # /tmp may be memory
+        self.folder = Path(tempfile.mkdtemp(prefix="firnline-pg-", dir=disk))
         self._data = self.folder / "data"
         self._programs = programs or binaries()
         self._settings = {**_SETTINGS, **({} if durable else _FAST), **settings}
@@ -200,7 +201,7 @@ class Database:
     def clean(self):
         """As new, but with the schema if nobody has meddled with it; nobody is connected."""
         self._look.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid != pg_backend_pid()"
         )
         if self._meddled:

@@ -1,6 +1,5 @@
 """A client of the REST API that holds every answer against the OpenAPI document."""
 
-import asyncio
 import copy
 import json
 import re
@@ -155,7 +154,7 @@ def _good(response: httpx2.Response) -> Any:
 def key_for(server: Any, tenant: str, *scopes: str) -> str:
     """A new key of a running server."""
     keys = server.parts.keys
-    _, token = asyncio.run(keys.create(tenant, scopes=scopes or ("read", "write", "admin")))
+    _, token = server.run(keys.create(tenant, scopes=scopes or ("read", "write", "admin")))
     return token
 
 

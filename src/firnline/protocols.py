@@ -90,8 +90,8 @@ class News(Protocol):
         """Whether it does just now; if not, workers look for work as often as without it."""
         ...
 
-    def on_owed(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Call `tell` whenever something was noted as owed, by any process that shares the store.
+    def on_owed(self, tell: Callable[[], None], tenant: str | None = None) -> Callable[[], None]:
+        """Call `tell` whenever a tenant, or any, owes something, whichever process noted it.
 
         In the event loop that this was called in, until what it returns is called.
         """

@@ -24,6 +24,7 @@ logger: Final = logging.getLogger("firnline.worker")
 
 _BUSY_SECONDS: Final = 1.0  # somebody else is digesting it; look again soon
 _KNOWN_MAX: Final = 10_000
+_AHEAD: Final = 16  # conversations that are looked up for each that can be worked on at once
 _HEARING: Final = 30  # as much longer it waits if it is told of work
 _ROUNDS_MAX: Final = 1_000  # then it looks around again
 
@@ -74,7 +75,9 @@ class Worker:
 
     async def run(self) -> None:
         """Work for ever."""
-        deaf = self._store.on_owed(self.poke) if isinstance(self._store, News) else None
+        deaf = (
+            self._store.on_owed(self.poke, self.tenant) if isinstance(self._store, News) else None
+        )
         try:
             while True:
                 self._poked.clear()
@@ -108,9 +111,10 @@ class Worker:
         """Do all that is due now; returns how many digests were made."""
         made = 0
         for _ in range(_ROUNDS_MAX):
-            due = await self._store.owed(self._clock(), self._concurrency * 4, self.tenant)
+            due = await self._store.owed(self._clock(), self._concurrency * _AHEAD, self.tenant)
             if not due:
                 break
+            random.shuffle(due)  # several workers see the same list, and few meet at the same one
             made += await self._paid(due)
         return made
 

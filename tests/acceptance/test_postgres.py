@@ -511,11 +511,10 @@ async def test_what_was_put_off_is_done_when_it_is_due(store):
         return 1
 
     await store.append(KEY, drafts("a"))
-    worker = Worker(store, pay, clock=utc_now, poll_seconds=0.2)
-    worker.start()
-    await _until(lambda: store.hears)
     due = utc_now() + timedelta(seconds=1)
     await store.owe(KEY, due)
+    worker = Worker(store, pay, clock=utc_now, poll_seconds=0.2)
+    worker.start()
     await _until(lambda: paid)
     assert paid[0] >= due
     await worker.stop()

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from firnline import Memory, Message
+from firnline import Memory, Message, limits
 from page_kit import Site, apart
 from rest_kit import Api
 from rig import running
@@ -13,7 +13,7 @@ from rig import running
 COUNT = 100_000
 BATCH = 10_000
 NODES_MAX = 3_000
-BLOCK = 40
+BLOCK = 20
 
 
 def text(seq):
@@ -127,24 +127,24 @@ def test_the_document_stays_small_at_every_place(site, page, blocks):
         assert seq in shown(page)
         assert nodes(page) < NODES_MAX
         assert len(shown(page)) == shown(page)[-1] - shown(page)[0] + 1
-    assert len(blocks) < 30
+    assert len(blocks) < 40
 
 
 def test_nothing_is_loaded_twice_without_need(site, page, blocks):
     site.open(page, site.path())
     settled(page)
     first = list(blocks)
-    assert len(first) == len(set(first)) <= 3
+    assert len(first) == len(set(first)) <= 4
     for _ in range(10):
         page.mouse.move(600, 500)
         wheel(page, -400)
         wheel(page, 400)
-    assert len(blocks) == len(set(blocks)) <= 4
+    assert len(blocks) == len(set(blocks)) <= 6
     site.api.say("other", "Something elsewhere.")
     page.locator(".scroller").focus()
     page.keyboard.press("End")
     settled(page)
-    assert len(blocks) == len(set(blocks)) <= 4
+    assert len(blocks) == len(set(blocks)) <= 6
 
 
 def test_scrolling_shows_every_message_in_turn(site, page, blocks):
@@ -153,7 +153,7 @@ def test_scrolling_shows_every_message_in_turn(site, page, blocks):
     page.mouse.move(600, 500)
     seen = set(shown(page))
     top = min(seen)
-    while min(seen) > top - 400:
+    while min(seen) > top - 130:
         wheel(page, -500)
         now = shown(page)
         assert now == list(range(now[0], now[-1] + 1)), "a hole in the window"
@@ -163,7 +163,7 @@ def test_scrolling_shows_every_message_in_turn(site, page, blocks):
         assert nodes(page) < NODES_MAX
     assert seen == set(range(min(seen), max(seen) + 1))
     assert len(blocks) == len(set(blocks))
-    while max(shown(page)) < 60_200:
+    while max(shown(page)) < 60_060:
         before = shown(page)
         wheel(page, 500)
         now = shown(page)
@@ -198,24 +198,18 @@ def test_the_whole_length_can_be_dragged_through(site, page, blocks):
     assert nodes(page) < NODES_MAX
     middle = shown(page)[0] / COUNT
     assert middle == pytest.approx(1 / 60, abs=0.01)
-    assert len(blocks) < 60, "what is only passed is not loaded"
+    assert len(blocks) < 100, "what is only passed is not loaded"
 
 
-def test_a_large_message_does_not_end_a_block_early(site, page):
+def test_a_page_that_ends_early_leaves_no_hole(site, page, monkeypatch):
     """The server ends a page where messages are large; the rest is asked for."""
-    heavy = "x" * (8 * 1024 * 1024)
-    lines = [f"message {n}. {heavy if n in (3, 5, 7, 9, 11) else ''}" for n in range(30)]
-    for start in range(0, 30, 5):
-        messages = [{"role": "user", "content": line} for line in lines[start : start + 5]]
-        memory = site.memory()
-        site.server.run(memory.append("heavy", [Message.from_openai(m) for m in messages]))
-    site.open(page, f"{site.path(conversation='heavy')}?seq=29")
-    expect(page.locator('.chat [data-seq="29"]')).to_be_in_viewport()
-    page.locator(".scroller").focus()
-    page.keyboard.press("Home")
-    expect(page.locator('.chat [data-seq="0"]')).to_be_in_viewport()
-    numbers = page.locator(".chat [data-seq]").evaluate_all("a => a.map(e => e.dataset.seq)")
-    assert numbers == [str(n) for n in range(30)]
+    monkeypatch.setattr(limits, "PAGE_BYTES_MAX", 1)
+    site.open(page, f"{site.path()}?seq=20005")
+    expect(page.locator('.chat [data-seq="20005"]')).to_be_in_viewport()
+    settled(page)
+    numbers = page.locator(".chat [data-seq]").evaluate_all("a => a.map(e => +e.dataset.seq)")
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    assert len(numbers) % BLOCK == 0
 
 
 def test_a_block_that_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):

@@ -7,7 +7,7 @@ import sqlite3
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import is_shown, unfold_panel
+from page_kit import apart, is_shown, unfold_panel
 
 
 def box(panel, title):
@@ -167,6 +167,17 @@ def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, pa
     expect(certificate).to_have_count(0)
     side = page.get_by_role("region", name="Conversations")
     expect(side).not_to_contain_text(site.conversation)
+
+
+def test_whoever_has_a_key_gets_the_export_too(site, page, tmp_path):
+    _, token = apart(site.server.parts.keys.create("default", scopes=("read",)))
+    page.add_init_script(f"sessionStorage.setItem('firnline.key', '{token}')")
+    out = box(site.panel(page, "manage"), "Export")
+    out.get_by_role("button", name="Export this conversation").click()
+    with page.expect_download() as download:
+        out.get_by_role("button", name="Download").click()
+    assert download.value.suggested_filename == "ticket-42.jsonl"
+    assert '"manifest"' in download.value.path().read_text().splitlines()[-1]
 
 
 @pytest.mark.promise("round-trip")

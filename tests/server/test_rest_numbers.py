@@ -1,6 +1,5 @@
 """Projects, sizes, costs and how digesting goes, over HTTP."""
 
-import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -199,7 +198,7 @@ def _leave_stuck(server, conversation):
         await store.begin_digest(lease, digest)
 
     try:
-        asyncio.run(begin())
+        server.run(begin())
     finally:
         store._clock = clock
 

@@ -186,4 +186,7 @@ def test_a_turn_whose_prompt_cannot_be_kept_is_answered_all_the_same(
     assert len(api.all(f"{PATH}/messages")) == 2
     assert "cannot be kept" in caplog.text
     assert "no space" in caplog.text
+    body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "And by proxy?"}]}
+    answer = api.http.post("/v1/chat/completions", json=body)
+    assert answer.headers["x-firnline-status"] == "ok", "the answer is stored"
     assert api.get(f"{PATH}/turns")["data"] == []

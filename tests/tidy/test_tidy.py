@@ -13,8 +13,9 @@ FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
     "memory.py": (910, "every verb of the library, each a few lines and a docstring"),
+    "builder.py": (470, "a context's whole flow, read from top to bottom"),
     "sync.py": (510, "the same verbs, one line each"),
-    "protocols.py": (580, "the contracts are prose"),
+    "protocols.py": (600, "the contracts are prose"),
     "store/ram.py": (660, "every promise of the protocol, to be read beside it"),
     "store/sqlite/store.py": (570, "every method of the protocol, a few lines each"),
     "store/postgres/store.py": (520, "the same methods, over transactions"),

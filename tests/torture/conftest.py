@@ -29,6 +29,12 @@ def rng(seed):
     return random.Random(seed)
 
 
+@pytest.fixture(params=["sqlite", "postgres"])
+def shared(request, database):
+    """Where several processes find one store: a file's path, or a server's URL."""
+    return database if request.param == "sqlite" else request.getfixturevalue("postgres").url
+
+
 @pytest.fixture
 def database(tmp_path):
     """Where a test's database goes; alone in its folder, so that its side files are easily seen."""

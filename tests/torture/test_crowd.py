@@ -39,16 +39,16 @@ async def run_crowds(stack, path):
 
 
 @pytest.mark.promise("dense")
-async def test_crowds_keep_order(database):
+async def test_crowds_keep_order(shared):
     async with AsyncExitStack() as stack:
-        clients = await run_crowds(stack, database)
+        clients = await run_crowds(stack, shared)
     assert len(clients) == PROCESSES * CLIENTS
     ledger = Ledger()
     for _, seqs, _ in clients:
         assert seqs == sorted(seqs), "a client's own order"
         for seq, text in seqs:
             ledger.ack("crowded", seq, text)
-    async with memory_at(database) as memory:
+    async with memory_at(shared) as memory:
         await ledger.check(memory)
         assert len(await soon(memory.read("crowded"))) == len(ledger.acked["crowded"])
         await assert_healthy(memory)
@@ -57,9 +57,9 @@ async def test_crowds_keep_order(database):
 
 
 @pytest.mark.promise("idempotent")
-async def test_retries_at_the_same_moment(database):
+async def test_retries_at_the_same_moment(shared):
     """Impatient clients send the same thing again and again, through two processes' stores."""
-    async with memory_at(database) as memory, memory_at(database) as other:
+    async with memory_at(shared) as memory, memory_at(shared) as other:
         for number in range(50):
             texts = [f"r{number} {i}/3" for i in range(3)]
             answers = await soon(
@@ -77,8 +77,8 @@ async def test_retries_at_the_same_moment(database):
 
 
 @pytest.mark.promise("dense")
-async def test_only_one_gets_the_expected_place(database):
-    async with memory_at(database) as memory, memory_at(database) as other:
+async def test_only_one_gets_the_expected_place(shared):
+    async with memory_at(shared) as memory, memory_at(shared) as other:
         for number in range(50):
             answers = await soon(
                 asyncio.gather(

@@ -6,12 +6,11 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from torture_kit import TORTURE, Ledger, Script, assert_healthy, soon
+from torture_kit import TORTURE, Ledger, Script, assert_healthy, soon, store_at
 
 from firnline.log import Key
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.message import Message, utc_now
-from firnline.store.sqlite import SqliteStore
 from firnline.strategies import layered, rolling
 
 SECONDS = 25 if TORTURE else 6
@@ -39,14 +38,14 @@ class Clock:
 
 @pytest.mark.promise("one-compactor")
 @pytest.mark.requirement("E6")
-async def test_killed_and_paused_workers_never_overlap_and_leave_nothing_undone(database, rng):
+async def test_killed_and_paused_workers_never_overlap_and_leave_nothing_undone(shared, rng):
     clock, ledger = Clock(), Ledger()
-    store = SqliteStore(database, clock=clock)
+    store = store_at(shared, clock=clock)
     async with Memory(store, clock=clock, background=True, worker=False) as memory:
         for name, strategy in CHATS.items():
             await memory.set_strategy(name, strategy)
         async with Script("digesters.py") as digesters:
-            order = {"path": str(database), "seed": rng.randrange(2**32), "seconds": SECONDS}
+            order = {"path": str(shared), "seed": rng.randrange(2**32), "seconds": SECONDS}
             digesters.tell({**order, "count": WORKERS})
             storm = asyncio.create_task(digesters.hear())
             while not storm.done():

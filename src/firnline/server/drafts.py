@@ -66,6 +66,10 @@ class Draft:
         self.ended(self)
         await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
 
+    async def leave(self) -> None:
+        """Whoever looks for left drafts is to store it."""
+        self.ended(self)
+
     async def cut(self, why: str) -> None:
         """The answer broke off; what there is goes into the log."""
         self.ended(self)  # if storing fails, it is found and stored later

@@ -54,12 +54,16 @@ async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> No
     await memory.store.put_cards([card])
 
 
-async def record_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
-    """Keep the prompt of a turn that `model` answered.
+async def keep(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
+    """The same; but the answer is there already, so trouble is logged and not raised."""
+    try:
+        await record(memory, context, seq, **facts)
+    except Exception:
+        logger.exception("the prompt of a turn cannot be kept")
 
-    The turn is done, so trouble is logged and not raised. What an earlier try has answered was
-    recorded by it.
-    """
+
+async def keep_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
+    """The same for a turn that `model` answered; an earlier try has kept what it answered."""
     if not turn.calls:
         return
     facts = {
@@ -70,10 +74,7 @@ async def record_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
         "prompt_tokens": turn.prompt_tokens,
         "completion_tokens": turn.completion_tokens,
     }
-    try:
-        await record(memory, turn.context, turn.answer.seq, **facts)
-    except Exception:
-        logger.exception("the prompt of a turn cannot be kept")
+    await keep(memory, turn.context, turn.answer.seq, **facts)
 
 
 async def recorded(memory: Memory, conversation: str, seq: int) -> dict[str, Any] | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import date
+from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -62,8 +64,14 @@ def unspaced(term: str) -> bool:
 def facts(message: Message) -> list[str]:
     """Terms that say who spoke and when: role, name, weekday, day, month and year."""
     at = message.created_at
-    when = f"{at:%A} {at.day} {at:%B %Y}" if at else ""
-    return [role_term(message.role), *index_terms(f"{message.name or ''} {when}")]
+    name = index_terms(message.name) if message.name else []
+    return [role_term(message.role), *name, *(_day(at.date()) if at else ())]
+
+
+@lru_cache(maxsize=1_024)
+def _day(day: date) -> tuple[str, ...]:
+    """A day's terms; most messages were said on the same day as those around them."""
+    return tuple(index_terms(f"{day:%A} {day.day} {day:%B %Y}"))
 
 
 def role_term(role: str) -> str:

@@ -13,11 +13,10 @@ import signal
 import sys
 import time
 
-from torture_kit import say
+from torture_kit import say, store_at
 
 from firnline.digest import offline_summarizer
 from firnline.memory import Memory
-from firnline.store.sqlite import SqliteStore
 from firnline.tokens import counter
 
 LEASE_SECONDS = 0.5
@@ -93,7 +92,7 @@ def fork(path, seed):
 
 async def work(path, rng):
     memory = Memory(
-        SqliteStore(path),
+        store_at(path),
         summarizer=slowly(offline_summarizer(counter().text), rng),
         lease_seconds=LEASE_SECONDS,
         embedder=None,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from firnline.memory import Memory
 from firnline.message import Message
+from firnline.store.postgres import PostgresStore
 from firnline.store.sqlite import SqliteStore
 
 SCRIPTS = Path(__file__).parent
@@ -22,9 +23,16 @@ PATIENCE = 60.0
 BATCH = re.compile(r"(\S+) (\d+)/(\d+)\b")
 
 
-def memory_at(path, **options):
+def store_at(place, **options):
+    """The store at a file's path or at a server's URL."""
+    if str(place).startswith("postgresql:"):
+        return PostgresStore(str(place), **options)
+    return SqliteStore(place, **options)
+
+
+def memory_at(place, **options):
     # Without an embedder, as in all tests: importing numpy would take most of a short life.
-    return Memory(SqliteStore(path, **options), embedder=None)
+    return Memory(store_at(place, **options), embedder=None)
 
 
 async def soon(awaitable, seconds=PATIENCE):

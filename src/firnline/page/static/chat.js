@@ -17,9 +17,9 @@ function partsOf(message) {
 }
 
 function Part({ part }) {
-  const url = part.image_url?.url || '';
-  if (/^data:image\/(png|jpeg|gif|webp);base64,/.test(url)) return html`<img class="picture" src=${url} alt="A picture in the message" />`;
-  return html`<p class="picture">[${part.type || 'part'}: ${part.file?.filename || part.file?.file_id || url || 'not shown'}]</p>`;
+  const url = String(part.image_url?.url || '');
+  if (/^data:image\/(png|jpeg|gif|webp);base64,[\w+/=\s]+$/.test(url)) return html`<img class="picture" src=${url} alt="A picture in the message" />`;
+  return html`<p class="picture">[${String(part.type || 'part')}: ${String(part.file?.filename || part.file?.file_id || url || 'not shown')}]</p>`;
 }
 
 function Calls({ calls }) {
@@ -69,8 +69,11 @@ const QUEUED = 'firnline.say'; // what is to be said in the branch that is opene
 
 // -- branches ---------------------------------------------------------------------------------
 
-/** What a conversation is a branch of, if its metadata says so. */
-const originOf = (one) => (typeof one?.metadata?.branch?.of === 'string' ? one.metadata.branch : null);
+/** What a conversation is a branch of, `{ of, at }`, if its metadata says so: anybody may write there. */
+export function originOf(one) {
+  const { of, at: last } = one?.metadata?.branch || {};
+  return typeof of === 'string' && Number.isInteger(last) ? { of, at: last } : null;
+}
 
 /** The conversation that a branch began with, and all its branches, wherever they part. */
 export function familyOf(name, head, known) {
@@ -94,7 +97,7 @@ function Branches({ name, head, list }) {
   const options = [root, ...branches.map((one) => one.conversation)];
   return html`<label class="branches"><span>Version</span>
     <select value=${name} onChange=${(e) => { location.hash = link(e.target.value); }}>
-      ${options.map((one, n) => html`<option key=${one} value=${one}>${n === 0 ? 'original' : branchLabel(n, Number(originOf(branches[n - 1]).at))}</option>`)}
+      ${options.map((one, n) => html`<option key=${one} value=${one}>${n === 0 ? 'original' : branchLabel(n, originOf(branches[n - 1]).at)}</option>`)}
     </select></label>`;
 }
 

@@ -5,7 +5,7 @@ import { useRef, useState } from 'preact/hooks';
 import { all, at, del, download, events, get, key, patch, post, put, upload } from './api.js';
 import { Act, Confirm, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
 import { link } from './app.js';
-import { made as known } from './chat.js';
+import { made as known, originOf } from './chat.js';
 import { Facts, Ref, save, textOf } from './pieces.js';
 
 const Box = ({ title, children }) => html`<section class="box" aria-label=${title}><h3>${title}</h3>${children}</section>`;
@@ -131,14 +131,14 @@ function Branches({ name, head, changed }) {
   const list = useLoaded(() => all('/conversations', {}, 20_000), [name, head.hash]);
   const [seq, setSeq] = useState(String(Math.max(head.seq, 0)));
   const [chosen, choose] = useState(`${name}, another way`);
-  const origin = head.metadata?.branch;
+  const origin = originOf(head);
   const run = async () => { await post(at(name, '/branch'), { name: chosen.trim(), seq: Number(seq) }); known.add(chosen.trim()); changed(); location.hash = link(chosen.trim()); };
   return html`<${Box} title="Branches">
     ${origin && html`<p>It began as <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`}
     <${Loaded} of=${list} what="the branches">${(others) => {
-    const children = others.filter((one) => one.metadata?.branch?.of === name);
+    const children = others.filter((one) => originOf(one)?.of === name);
     return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
-      <span class="meta"> from #${one.metadata.branch.at}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
+      <span class="meta"> from #${originOf(one).at}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
   }}<//>
     <div class="row"><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
       <label class="inline wide">Name <input value=${chosen} onInput=${(e) => choose(e.target.value)} /></label>

@@ -27,8 +27,10 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
 
 export const LONGEST = 60_000; // characters that are drawn as markdown
 
-/** The text as HTML that may be put into the page. */
-export function markdown(text) {
+const KEPT = 500; // texts that are remembered: whoever scrolls back sees them again
+const known = new Map();
+
+function made(text) {
   const source = text.length > LONGEST ? `${text.slice(0, LONGEST)} …` : text;
   return DOMPurify.sanitize(marked.parse(source), {
     ALLOWED_TAGS: TAGS,
@@ -36,4 +38,13 @@ export function markdown(text) {
     ALLOW_DATA_ATTR: false,
     RETURN_TRUSTED_TYPE: true,
   });
+}
+
+/** The text as HTML that may be put into the page. */
+export function markdown(text) {
+  const found = known.get(text) ?? made(text);
+  known.delete(text);
+  known.set(text, found);
+  if (known.size > KEPT) known.delete(known.keys().next().value);
+  return found;
 }

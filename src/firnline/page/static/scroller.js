@@ -7,11 +7,11 @@
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { html, Trouble } from './ui.js';
 
-export const BLOCK = 40;
+export const BLOCK = 20; // few enough to be drawn within a frame or two
 const GUESS = 90; // pixels of an item that nobody has seen
 const TALLEST = 12_000_000; // pixels of all: browsers cannot lay out much more
 const BEYOND = 900; // pixels laid out above and below the window
-const KEPT = 30; // blocks kept loaded
+const KEPT = 60; // blocks kept loaded
 const CALM = 80; // milliseconds without a leap before anything is loaded
 const FLASH = 2500; // milliseconds that an item which was jumped to is marked
 

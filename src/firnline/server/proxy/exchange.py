@@ -25,7 +25,7 @@ from firnline.server.drafts import INTERRUPTED, Draft
 from firnline.server.gate import Caller
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
-from firnline.server.prompts import record
+from firnline.server.prompts import keep
 from firnline.server.proxy.identity import Named, fingerprint, is_spoken, longer
 from firnline.server.proxy.placing import Place, branch, place, remember
 from firnline.server.proxy.rounds import Asking
@@ -60,6 +60,7 @@ class Exchange:
     context: Context | None = None
     degraded: str = ""
     digest: int = 0
+    unstored: bool = False
     sent: Sequence[Message] = field(default_factory=tuple)
 
     @property
@@ -177,6 +178,7 @@ class Exchange:
             return await self._stored(asking.message)
         except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
             self._degrade("answer not stored", error)
+            self.unstored = True
             return None
 
     async def _stored(self, message: Message) -> Entry:
@@ -194,7 +196,7 @@ class Exchange:
         if self.context is not None:
             facts = {"question": self.where.question, "model": self.model, "via": "proxy"}
             context = replace(self.context, conversation=self.where.conversation)
-            await record(self.memory, context, stored[-1].seq, **facts)
+            await keep(self.memory, context, stored[-1].seq, **facts)
         if self.where.hashes:
             name = longer(self.where.hashes[-1], fingerprint(message))
             await remember(self.memory, self.where.conversation, [name], [stored[-1].seq])
@@ -228,7 +230,7 @@ class Exchange:
                 )
             except FirnlineError as error:
                 self._degrade("draft not kept", error)
-        return _Lenient(draft)
+        return _Lenient(draft, self)
 
     def told(self) -> dict[str, str]:
         """What the client is told of its memory, in headers."""
@@ -247,14 +249,15 @@ class Exchange:
 class _Lenient:
     """A draft whose trouble does not end the chat; without one, nothing is kept."""
 
-    def __init__(self, draft: Draft | None) -> None:
-        self._draft = draft
+    def __init__(self, draft: Draft | None, exchange: Exchange) -> None:
+        self._draft, self._exchange = draft, exchange
 
     async def add(self, text: str) -> None:
         await self._try("add", text)
 
     async def end(self) -> None:
-        await self._try("end")
+        # An answer that could not be stored is taken from its draft later, as far as it goes.
+        await self._try("leave" if self._exchange.unstored else "end")
 
     async def cut(self, why: str) -> None:
         await self._try("cut", why)

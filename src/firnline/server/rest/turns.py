@@ -17,7 +17,7 @@ from firnline.server.gate import Writing, charge, parts_of
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
 from firnline.server.problems import as_problem
-from firnline.server.prompts import record_turn
+from firnline.server.prompts import keep_turn
 from firnline.server.reading import head_of, sent
 from firnline.server.rest import events, shapes, showing
 from firnline.server.rest.asking import IdempotencyKey, TurnAsk
@@ -92,7 +92,7 @@ class _Spoken:
             idempotency_key=self.key,
             **self.options,
         )
-        await record_turn(self.memory, turn, self.model.name, "rest")
+        await keep_turn(self.memory, turn, self.model.name, "rest")
         return turn
 
     async def pieces(self) -> AsyncIterator[str | Turn]:
@@ -105,7 +105,7 @@ class _Spoken:
             **self.options,
         ):
             if isinstance(piece, Turn):
-                await record_turn(self.memory, piece, self.model.name, "rest")
+                await keep_turn(self.memory, piece, self.model.name, "rest")
             yield piece
 
 

@@ -21,7 +21,7 @@ from firnline.memory import Memory
 from firnline.message import Message
 from firnline.plan import ends_round
 from firnline.protocols import ChatModel
-from firnline.server.prompts import record_turn
+from firnline.server.prompts import keep_turn
 from firnline.server.telegram.jobs import Job
 from firnline.server.telegram.settings import BotSettings
 from firnline.turn import Dialogue, TurnOptions, of_turn, run
@@ -142,7 +142,7 @@ async def _ask(asking: Asking) -> None:
             told.done(of_turn, turn)
         except TimeoutError as error:
             raise ModelTimeout(f"no answer within {asking.seconds:g} s") from error
-    await record_turn(memory, turn, asking.model.name, "telegram")
+    await keep_turn(memory, turn, asking.model.name, "telegram")
 
 
 def _options(asking: Asking) -> TurnOptions:

@@ -11,6 +11,7 @@ import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
 import psycopg
@@ -66,6 +67,7 @@ class _Kind(NamedTuple):
 _READ: Final = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", _SAY)
 _BRIEF: Final = _Kind(*_READ)
 _WRITE: Final = _Kind("BEGIN", _SAY_WRITING)
+_ROWS_AT_ONCE: Final = 1_000
 _DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
 
@@ -94,6 +96,15 @@ class Transaction:
     def later(self, sql: str, values: Values = ()) -> None:
         """Run a statement whose result nobody needs, with whatever comes next."""
         self._waiting.append(self._cursor.mogrify(sql, values) if values else sql)
+
+    def insert(self, into: str, rows: Sequence[Row], *, otherwise: str = "") -> None:
+        """Write rows, many by one statement. `into` names the table and its columns."""
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[start : start + _ROWS_AT_ONCE]
+            places = ", ".join([f"({', '.join(['%s'] * len(some[0]))})"] * len(some))
+            self.later(
+                f"INSERT INTO {into} VALUES {places} {otherwise}", list(chain.from_iterable(some))
+            )
 
     async def rows(self, sql: str, values: Values = ()) -> list[Row]:
         """The rows of a query."""

@@ -10,7 +10,7 @@ from firnline.log import Key
 from firnline.message import from_microseconds, microseconds
 from firnline.protocols import Pending
 from firnline.store.digests import begun_at
-from firnline.store.postgres import log
+from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Transaction
 
 CHANNEL: Final = "firnline_owed"
@@ -28,9 +28,16 @@ async def owe(transaction: Transaction, key: Key, due: datetime, *, postpone: bo
         "WITH noted AS (UPDATE conversation SET owed_at = %(due)s"
         " WHERE tenant = %(tenant)s AND name = %(name)s AND (owed_at IS NULL"
         " OR (%(postpone)s AND owed_at != %(due)s)) RETURNING owed_at)"
-        f" SELECT pg_notify('{CHANNEL}', owed_at::text) FROM noted",
-        log.here(key, due=microseconds(due), postpone=postpone),
+        # Whoever puts something off comes back to it; nobody else has to be woken for it.
+        f" SELECT pg_notify('{CHANNEL}', %(whose)s) FROM noted"
+        f" WHERE owed_at <= {transaction.now} + 1000000",
+        log.here(key, due=microseconds(due), postpone=postpone, whose=whose(key.tenant)),
     )
+
+
+def whose(tenant: str) -> str:
+    """What stands for a tenant in a notification, which everybody in the database can hear."""
+    return words.lexeme(tenant, "")
 
 
 async def owed(

@@ -19,7 +19,7 @@ from psycopg import AsyncConnection
 
 from firnline.errors import FirnlineError
 from firnline.store.postgres.connection import EVERYONE, Database, Transaction
-from firnline.store.postgres.debt import CHANNEL
+from firnline.store.postgres.debt import CHANNEL, whose
 
 logger: Final = logging.getLogger("firnline")
 
@@ -34,16 +34,20 @@ class Listener:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._asked: set[Tell] = set()
+        self._asked: dict[Tell, str | None] = {}
         self._task: asyncio.Task[None] | None = None
         self.hears = False
 
-    def add(self, tell: Tell) -> Callable[[], None]:
+    def add(self, tell: Tell, tenant: str | None) -> Callable[[], None]:
         """Call `tell` from now on, until what is returned is called."""
-        self._asked.add(tell)
+        self._asked[tell] = None if tenant is None else whose(tenant)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._listen())
-        return lambda: self._asked.discard(tell)
+
+        def stop() -> None:
+            self._asked.pop(tell, None)
+
+        return stop
 
     async def close(self) -> None:
         """Stop listening."""
@@ -75,8 +79,8 @@ class Listener:
                 return False
             self.hears = True
             self._tell()  # what was owed before it could be heard
-            async for _ in connection.notifies():
-                self._tell()
+            async for heard in connection.notifies():
+                self._tell(heard.payload)
             return True
         finally:
             await connection.close()
@@ -93,6 +97,7 @@ class Listener:
                 return True
         return False
 
-    def _tell(self) -> None:
-        for tell in list(self._asked):
-            tell()
+    def _tell(self, tenant: str | None = None) -> None:
+        for tell, asked in list(self._asked.items()):
+            if tenant is None or asked in (None, tenant):
+                tell()

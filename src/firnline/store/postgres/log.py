@@ -51,19 +51,6 @@ _SEGMENTS: Final = (
     " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
 )
 _SEGMENTS_AT_ONCE: Final = 8
-_INSERT_ENTRIES: Final = (
-    "INSERT INTO entry (tenant, conversation, seq, tokens, total, tokenizer, hash, body)"
-    " SELECT %s, %s, new.* FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::text[],"
-    " %s::text[], %s::bytea[]) AS new"
-)
-_INSERT_VIEWS: Final = (
-    "WITH new AS (SELECT * FROM unnest(%(seqs)s::bigint[], %(parts)s::smallint[], %(at)s::bigint[],"
-    " %(words)s::text[]) AS new (seq, part, at, words)), dates AS"
-    " (INSERT INTO said (tenant, conversation, at, seq) SELECT %(tenant)s, %(id)s, at, seq FROM new"
-    " WHERE part = 0 ON CONFLICT DO NOTHING)"
-    " INSERT INTO search (tenant, conversation, seq, part, at, words)"
-    " SELECT %(tenant)s, %(id)s, seq, part, at, words::tsvector FROM new"
-)
 _KNOWN: Final = (
     f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {HERE} AND key = %(given)s"
 )
@@ -207,34 +194,30 @@ def insert_entries(
     bodies: Sequence[bytes],
 ) -> None:
     """Write live entries."""
-    columns = (
-        [entry.seq for entry in entries],
-        [entry.tokens for entry in entries],
-        [entry.total for entry in entries],
-        [entry.tokenizer for entry in entries],
-        [entry.hash for entry in entries],
-        list(bodies),
+    own = found.key.tenant, found.id
+    transaction.insert(
+        "entry (tenant, conversation, seq, tokens, total, tokenizer, hash, body)",
+        [
+            (*own, entry.seq, entry.tokens, entry.total, entry.tokenizer, entry.hash, body)
+            for entry, body in zip(entries, bodies, strict=True)
+        ],
     )
-    transaction.later(_INSERT_ENTRIES, (found.key.tenant, found.id, *columns))
 
 
 def insert_views(
-    transaction: Transaction, found: Found, rows_: Sequence[ViewRow], first_seq: int
+    transaction: Transaction, found: Found, views: Sequence[ViewRow], first_seq: int
 ) -> None:
     """Write what the views by word and by date have of entries from `first_seq` on."""
-    if rows_:
-        places, parts, at, texts = (list(column) for column in zip(*rows_, strict=True))
-        transaction.later(
-            _INSERT_VIEWS,
-            {
-                "tenant": found.key.tenant,
-                "id": found.id,
-                "seqs": [first_seq + place for place in places],
-                "parts": parts,
-                "at": at,
-                "words": texts,
-            },
-        )
+    own = found.key.tenant, found.id
+    transaction.insert(
+        "said (tenant, conversation, at, seq)",
+        [(*own, at, first_seq + place) for place, part, at, _ in views if part == 0],
+        otherwise="ON CONFLICT DO NOTHING",
+    )
+    transaction.insert(
+        "search (tenant, conversation, seq, part, at, words)",
+        [(*own, first_seq + place, part, at, text) for place, part, at, text in views],
+    )
 
 
 async def _open_head(

@@ -369,9 +369,9 @@ class PostgresStore:
         """See `Store.owed`."""
         return await self._read(tenant, lambda tx: debt.owed(tx, now, limit, tenant))
 
-    def on_owed(self, tell: Callable[[], None]) -> Callable[[], None]:
+    def on_owed(self, tell: Callable[[], None], tenant: str | None = None) -> Callable[[], None]:
         """See `News.on_owed`."""
-        return self._listener.add(tell)
+        return self._listener.add(tell, tenant)
 
     @property
     def hears(self) -> bool:

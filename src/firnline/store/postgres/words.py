@@ -49,7 +49,7 @@ def parts(tenant: str, message: Message) -> list[str]:
     """The rows of a message in the index, each as PostgreSQL reads a tsvector."""
     found = {lexeme(tenant, term) for term in _each(index_terms(searchable(message)))}
     found |= {of_fact(tenant, term) for term in _each(facts(message))}
-    every = iter(sorted(found))
+    every = iter(found)
     rows = []
     while part := " ".join(islice(every, _PART)):
         rows.append(part)

@@ -1,0 +1,220 @@
+"""What PostgreSQL costs as the store: beside a bare INSERT, and however long the log is."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from benchmarks.bench import LONG, SHORT, SHORT_ENTRIES, Bench, opened
+from benchmarks.measure import Side, costs, in_turns, milliseconds, rate, timed
+from benchmarks.recalling import LIMIT, questions
+from benchmarks.table import Row, at_least, at_most, progress
+from firnline import Memory
+from firnline.limits import BATCH_MESSAGES_MAX
+from firnline.message import encode, utc_now
+from firnline.strategies import rolling
+
+# The server is the one that the tests start.
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+import postgres_kit
+
+CALLERS = 8
+BUDGET = 1_000
+WORKERS = (1, 4)
+_WORKER = Path(__file__).with_name("postgres_worker.py")
+
+
+@contextmanager
+def _server(**settings: str) -> Iterator[Any]:
+    """A database of a server that syncs every commit; None if there is no server."""
+    if postgres_kit.EXISTING:
+        server, address = None, postgres_kit.EXISTING
+    elif postgres_kit.binaries() is None:
+        yield None
+        return
+    else:
+        server = postgres_kit.Server(durable=True, **settings)
+        address = server.url
+    databases = postgres_kit.Databases(address, "bench")
+    try:
+        with databases.one() as database:
+            yield database
+        databases.close()
+    finally:
+        if server is not None:
+            server.stop()
+
+
+async def appends(bench: Bench) -> AsyncIterator[Row]:
+    """One caller, and several at once with as many connections, against a bare INSERT + commit."""
+    with _server() as database:
+        if database is None:
+            yield Row("postgres: server not available", "")
+            return
+        database.run("CREATE TABLE public.bare (id bigserial PRIMARY KEY, body bytea NOT NULL)")
+        database.run("GRANT ALL ON ALL TABLES IN SCHEMA public TO PUBLIC")
+        database.run("GRANT ALL ON ALL SEQUENCES IN SCHEMA public TO PUBLIC")
+        async with opened(database.url) as memory:
+            for callers in (1, CALLERS):
+                each = bench.size(40, 8) // callers + 4
+                ours = _append(bench, memory, callers, each)
+                bare = [
+                    await psycopg.AsyncConnection.connect(database.conninfo) for _ in range(callers)
+                ]
+                other = _bare(bench, bare, each)
+                pairs = await in_turns(ours, other, bench.size(40, 3), "postgres-append")
+                for connection in bare:
+                    await connection.close()
+                yield Row(
+                    f"postgres: {callers} caller(s), durable",
+                    rate(pairs.ours),
+                    f"{rate(pairs.other)} bare INSERT + commit",
+                    pairs.speed,
+                    at_least(0.5),
+                )
+
+
+def _append(bench: Bench, memory: Memory, callers: int, each: int) -> Side:
+    messages = bench.endless_messages()
+
+    async def caller(name: str) -> None:
+        for message in islice(messages, each):
+            await memory.append(name, message)
+
+    async def everybody() -> None:
+        await asyncio.gather(*(caller(f"c{i}") for i in range(callers)))
+
+    return timed(everybody, callers * each)
+
+
+def _bare(bench: Bench, connections: list[Any], each: int) -> Side:
+    now = utc_now()
+    bodies = (encode(message.at(now)) for message in bench.endless_messages())
+
+    async def caller(connection: Any) -> None:
+        for body in islice(bodies, each):
+            await connection.execute("INSERT INTO bare (body) VALUES (%s)", (body,))
+            await connection.commit()
+
+    async def everybody() -> None:
+        await asyncio.gather(*map(caller, connections))
+
+    return timed(everybody, len(connections) * each)
+
+
+async def long_log(bench: Bench) -> AsyncIterator[Row]:
+    """Contexts and searches in a conversation of a million entries, and in a short one."""
+    entries = bench.size(1_000_000, 5_000)
+    with _server(shared_buffers="512MB", max_wal_size="4GB") as database:
+        if database is None:
+            yield Row("postgres: server not available", "")
+            return
+        async with opened(database.url) as memory:
+            started = time.perf_counter()
+            for name, count in ((SHORT, SHORT_ENTRIES), (LONG, entries)):
+                await _fill(bench, memory, name, count)
+            built = (entries + SHORT_ENTRIES) / (time.perf_counter() - started)
+            yield Row(f"postgres: {entries:,} entries, indexed", f"{built:,.0f}/s")
+            database.run("VACUUM ANALYZE")
+            for name in (SHORT, LONG):
+                await memory.set_strategy(name, rolling(window=20, words=60))
+                await memory.context(name, BUDGET)
+            ours, other = (_context(memory, name) for name in (LONG, SHORT))
+            pairs = await in_turns(ours, other, bench.size(60, 3), "postgres-context")
+            yield Row(
+                f"postgres: context, {entries:,} entries",
+                milliseconds(pairs.ours),
+                f"{milliseconds(pairs.other)} with {SHORT_ENTRIES:,}",
+                pairs.cost,
+                at_most(1.5),
+            )
+            asked = questions(bench)
+            tenant = "default"
+            found = await costs(
+                timed(lambda: memory.store.search(tenant, next(asked), limit=40)),
+                bench.size(60, 5),
+                "postgres-search",
+            )
+            yield Row(f"postgres: search, p50 of {entries:,}", milliseconds(found))
+            found = await costs(
+                timed(lambda: memory.recall(LONG, next(asked), limit=LIMIT)),
+                bench.size(60, 5),
+                "postgres-recall",
+            )
+            yield Row(f"postgres: recall, p50 of {entries:,}", milliseconds(found))
+
+
+async def _fill(bench: Bench, memory: Memory, name: str, entries: int) -> None:
+    batch = list(islice(bench.endless_messages(), BATCH_MESSAGES_MAX))
+    for done in range(0, entries, len(batch)):
+        progress(f"postgres: {name}: {done:,} of {entries:,} entries")
+        await memory.append(name, batch[: entries - done])
+
+
+def _context(memory: Memory, name: str) -> Side:
+    return timed(lambda: memory.context(name, BUDGET))
+
+
+async def workers(bench: Bench) -> AsyncIterator[Row]:
+    """Digests that one worker process makes in a second, and four."""
+    chats = bench.size(240, 12)
+    rates = {}
+    with _server() as database:
+        if database is None:
+            yield Row("postgres: server not available", "")
+            return
+        for count in WORKERS:
+            await _owed(bench, database, f"{count}-", chats)
+            rates[count] = chats / await _digested(database, count)
+    few, many = (rates[count] for count in WORKERS)
+    yield Row(
+        f"postgres: digests by {WORKERS[1]} workers",
+        f"{many:,.1f}/s",
+        f"{few:,.1f}/s by one",
+        many / few,
+    )
+
+
+async def _owed(bench: Bench, database: Any, prefix: str, chats: int) -> None:
+    messages = bench.endless_messages()
+    async with opened(database.url, background=True, worker=False) as memory:
+        for number in range(chats):
+            name = f"{prefix}{number}"
+            await memory.set_strategy(name, rolling(window=20, words=60))
+            await memory.append(name, list(islice(messages, 60)))
+            await memory.context(name, BUDGET)
+
+
+async def _digested(database: Any, count: int) -> float:
+    """The seconds that so many worker processes take for all that is owed."""
+    processes = [
+        await asyncio.create_subprocess_exec(
+            *(sys.executable, str(_WORKER), json.dumps({"url": database.url})),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        for _ in range(count)
+    ]
+    for process in processes:
+        assert await process.stdout.readline() == b"ready\n"
+    started = time.perf_counter()
+    for process in processes:
+        process.stdin.write(b"go\n")
+    query = "SELECT count(*) FROM firnline.conversation WHERE owed_at IS NOT NULL"
+    while (await asyncio.to_thread(database.run, query)) != [(0,)]:
+        progress(f"postgres: {count} worker(s)")
+        await asyncio.sleep(0.02)
+    seconds = time.perf_counter() - started
+    for process in processes:
+        process.kill()
+        await process.communicate()
+    return seconds

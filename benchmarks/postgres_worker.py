@@ -1,0 +1,20 @@
+"""A worker process for `postgres`: says that it is ready, then digests what is owed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+
+from firnline import Memory
+
+
+async def main(url: str) -> None:
+    async with Memory.open(url, embedder=None, background=True, worker=False) as memory:
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        await memory.work()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(**json.loads(sys.argv[1])))
