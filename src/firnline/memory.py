@@ -126,7 +126,7 @@ class Memory:
             lease_seconds=options.get("lease_seconds", limits.LEASE_SECONDS),
         )
         self._background = options.get("background", False)
-        self._works = options.get("worker", True)
+        self._works = self._may_work = options.get("worker", True)
         self._recaller = Recaller(
             store,
             tenant=self._tenant,
@@ -169,6 +169,7 @@ class Memory:
 
     async def start(self) -> None:
         """Open the store; ``async with`` does this."""
+        self._works = self._may_work
         await self._store.open()
         # The vocabulary takes a third of a second to load; not later, on the event loop.
         await asyncio.to_thread(self._count.text, "")
@@ -179,6 +180,7 @@ class Memory:
 
     async def close(self) -> None:
         """Let go of the store and of the model; ``async with`` does this."""
+        self._works = False  # what still goes on starts nothing that nobody would stop
         async with AsyncExitStack() as last_things:  # each is done, whatever the others raise
             last_things.push_async_callback(self._store.close)
             for model in {*self._opened.values(), *filter(None, [self._model])}:

@@ -75,9 +75,9 @@ class Worker:
 
     async def run(self) -> None:
         """Work for ever."""
-        deaf = (
-            self._store.on_owed(self.poke, self.tenant) if isinstance(self._store, News) else None
-        )
+        stop = None
+        if isinstance(self._store, News):
+            stop = self._store.on_owed(self.poke, self.tenant)
         try:
             while True:
                 self._poked.clear()
@@ -93,8 +93,8 @@ class Worker:
                     async with asyncio.timeout(pause):
                         await self._poked.wait()
         finally:
-            if deaf is not None:
-                deaf()
+            if stop is not None:
+                stop()
 
     async def _pause(self) -> float:
         """How long to wait; whoever is told of work only has to look for what was put off."""

@@ -387,6 +387,27 @@ async def test_a_store_that_is_not_open_says_so(postgres):
     await store.close()
 
 
+async def test_a_cancellation_is_never_lost(postgres):
+    """Whoever stops a worker waits for it; one that goes on would be waited for for ever."""
+    async with opened(postgres.url, connections=1) as store:
+
+        async def work():
+            while True:
+                await store.head(KEY)
+
+        for _ in range(10):
+            tasks = [asyncio.create_task(work()) for _ in range(20)]
+            await asyncio.sleep(0.05)
+            for task in tasks:
+                task.cancel()
+                await asyncio.sleep(0.001)
+            _, left = await asyncio.wait(tasks, timeout=10)
+            for task in left:
+                task.cancel()
+            assert not left
+        await store.append(KEY, drafts("a"))
+
+
 # -- outcomes that are not known --------------------------------------------------------------
 
 
@@ -718,7 +739,7 @@ async def _check_copy(store, copy):
 async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(postgres):
     postgres.run(f"ALTER ROLE {ROLE} SET synchronous_commit = off")
     try:
-        database = Database(postgres.url, clock=None, connections=1)
+        database = Database(postgres.url, clock=lambda: None, connections=1)
         await database.open()
 
         async def setting(transaction: Transaction):
@@ -731,7 +752,7 @@ async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(po
 
 
 async def test_one_who_stands_still_in_a_transaction_is_ended_by_the_server(postgres):
-    database = Database(postgres.url, clock=None, connections=1)
+    database = Database(postgres.url, clock=lambda: None, connections=1)
     await database.open()
 
     async def settings(transaction: Transaction):

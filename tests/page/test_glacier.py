@@ -80,7 +80,7 @@ def test_layers_tell_what_they_are_and_open(site, page):
     layer = page.locator(".glacier .ice")
     layer.hover()
     expect(page.locator(".told")).to_contain_text(
-        f"entries {digest['first_seq']}–{digest['last_seq']} lie under digest 1"
+        f"entries {digest['first_seq']}\N{EN DASH}{digest['last_seq']} lie under digest 1"
     )
     expect(page.locator(".told")).to_contain_text(f"{digest['tokens']} tokens")
     page.locator(".glacier .verbatim").last.click()
@@ -100,7 +100,9 @@ def test_what_is_neither_shown_nor_digested_is_marked_until_it_is_digested(site,
     bare = page.locator(".glacier .bare")
     bare.hover()
     context = site.api.post("/conversations/talk/context", {"budget": 500, "fold": False})
-    expect(page.locator(".told")).to_contain_text(f"entries 0–{context['seqs'][0] - 1}: not in")
+    expect(page.locator(".told")).to_contain_text(
+        f"entries 0\N{EN DASH}{context['seqs'][0] - 1}: not in"
+    )
     page.get_by_role("button", name="Digest now").click()
     expect(page.locator(".glacier .ice").first).to_be_visible()
     expect(bare).to_have_count(0)

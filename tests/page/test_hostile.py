@@ -71,7 +71,7 @@ def names():
     for text in PAYLOADS:
         try:
             fitting.append(clean_name(text, "name"))
-        except Exception:  # noqa: BLE001, S112 - refused, as it should be
+        except Exception:  # noqa: BLE001 - refused, as it should be
             continue
     return fitting
 

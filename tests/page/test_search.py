@@ -127,7 +127,7 @@ def test_scores_are_explained_part_by_part(talks, page):
     parts = {name: value for name, value in hit["parts"].items() if abs(value) >= 0.005}
     expect(first.locator(".parts li")).to_have_count(len(parts))
     listed = first.locator(".parts b").all_inner_texts()
-    assert sum(float(text.replace("−", "-")) for text in listed) == pytest.approx(
+    assert sum(float(text.replace("\N{MINUS SIGN}", "-")) for text in listed) == pytest.approx(
         hit["score"], abs=0.03
     )
 

@@ -203,6 +203,15 @@ def test_conversations_are_listed_page_by_page(api):
     assert one["url"] == "/api/v1/conversations/c07"
 
 
+def test_the_longest_names_are_listed_page_by_page(api):
+    names = sorted("😀" * 199 + end for end in "abc")
+    for name in names:
+        api.say(name, "hello")
+        api.put(f"/projects/{name}", {})
+    assert [head["conversation"] for head in api.all("/conversations", limit=1)] == names
+    assert [project["name"] for project in api.all("/projects", limit=1)] == names
+
+
 def test_a_conversation_is_described(api):
     api.say("c", "one", "two")
     before = api.get("/conversations/c")

@@ -3,7 +3,7 @@
 import { render } from 'preact';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { all, get, key, Problem } from './api.js';
-import { ago, Announcer, compact, html, Name, Trouble, useLoaded } from './ui.js';
+import { ago, Announcer, compact, html, Name, number, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation } from './conversation.js';
 import { Search } from './search.js';
@@ -64,19 +64,21 @@ function Conversations({ list, here, onNew, filterRef }) {
       ${shown.map((one) => html`<li key=${one.conversation}>
         <a href=${link(one.conversation)} aria-current=${here.name === one.conversation ? 'page' : null}>
           <span class="title"><${Name}>${one.conversation}<//></span>
-          <span class="meta">${compact(one.entries)} messages · ${compact(one.tokens)} tokens · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
+          <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} messages · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
         </a></li>`)}
     </ul>
     ${list.value && !shown.length && html`<p class="empty">${filter ? 'None of that name.' : 'No conversation yet. Press + to begin one.'}</p>`}
   </section>`;
 }
 
-function KeyForm({ again }) {
+function KeyForm({ again, error }) {
   const [typed, set] = useState('');
+  const tried = Boolean(key.get());
   const enter = (event) => { event.preventDefault(); key.set(typed.trim()); again(); };
   return html`<main class="gate"><form class="card" onSubmit=${enter}>
     <h1>Firnline</h1>
     <p>This server wants an API key. Make one with <code>firnline keys create</code>; it is kept in this tab alone.</p>
+    ${tried && html`<p class="trouble" role="alert">The key was not taken: ${error.message}</p>`}
     <label>API key <input type="password" value=${typed} onInput=${(e) => set(e.target.value)} autocomplete="off" required /></label>
     <button class="strong">Open</button>
   </form></main>`;
@@ -118,7 +120,7 @@ function App() {
   }, [begin]);
 
   if (me.error instanceof Problem && (me.error.status === 401 || me.error.status === 403)) {
-    return html`<${KeyForm} again=${me.again} />`;
+    return html`<${KeyForm} again=${me.again} error=${me.error} />`;
   }
   if (me.error) return html`<main class="gate"><${Trouble} error=${me.error} again=${me.again} /></main>`;
   const view = {

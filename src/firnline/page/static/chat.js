@@ -164,7 +164,7 @@ function useAnswer(name, count, setCount, changed) {
     const now = going.current;
     if (!now || now.halted) return;
     now.halted = true;
-    await post(at(name, '/turns/stop')).catch((error) => say(error.message, true));
+    await post(at(name, '/turns/stop')).catch((error) => error.status === 404 || say(error.message, true)); // not even stored yet
     now.gone.abort();
   };
   /** What is in the list now need not be shown below it as well. */

@@ -20,7 +20,7 @@ function useFresh(...loaded) {
 
 function Begin() {
   const bearer = key.get() ? ' \\\n  -H "Authorization: Bearer YOUR_KEY"' : '';
-  const client = `from openai import OpenAI\n\nclient = OpenAI(base_url="${location.origin}/v1", api_key="${key.get() ? 'YOUR_KEY' : 'none'}")`;
+  const client = `from openai import OpenAI\n\nclient = OpenAI(\n    base_url="${location.origin}/v1",\n    api_key="${key.get() ? 'YOUR_KEY' : 'none'}",\n)`;
   const curl = `curl ${location.origin}/api/v1/conversations/first/turns${bearer} \\\n  -H "Content-Type: application/json" \\\n  -d '{"message": "We land in Lisbon on 3 March."}'`;
   return html`<section class="card begin" aria-label="How to begin">
     <h2>Nothing is remembered yet. Three ways to begin</h2>

@@ -4,11 +4,15 @@ import { Marked } from 'marked';
 import DOMPurify from 'dompurify';
 
 const escape = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+const ENTITY = /[<>"']|&(?!(#\d{1,7}|#x[\da-f]{1,6}|\w+);)/gi; // what is an entity already stays one
 const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
     html: ({ text }) => escape(text), // what somebody typed is shown, not run
+    text(token) { // behind <script> or <pre>, marked would take text for markup
+      return token.tokens ? this.parser.parseInline(token.tokens) : token.text.replace(ENTITY, escape);
+    },
     checkbox: ({ checked }) => (checked ? '☑ ' : '☐ '),
     image: ({ href, text }) => `<span class="picture">[picture: ${escape(text || href || '')}]</span>`,
   },

@@ -130,7 +130,7 @@ function Filters({ wanted, change, names, projects }) {
       <datalist id="conversations">${names.slice(0, 500).map((name) => html`<option key=${name} value=${name} />`)}</datalist></label>
     <label>Project <select value=${wanted.project} onChange=${(e) => change({ project: e.target.value })}>
       <option value="">any</option>${projects.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
-    <label>When <input value=${wanted.when} placeholder="last week, in March" onInput=${(e) => change({ when: e.target.value })} autocomplete="off" /></label>
+    <label>When <input value=${wanted.when} placeholder="last week" onInput=${(e) => change({ when: e.target.value })} autocomplete="off" /></label>
     <label>From <input type="date" value=${wanted.since} onInput=${(e) => change({ since: e.target.value })} /></label>
     <label>To <input type="date" value=${wanted.until} onInput=${(e) => change({ until: e.target.value })} /></label>
     <fieldset><legend>Said by</legend>${ROLES.map((name) => html`<label key=${name} class="check"><input type="checkbox" checked=${wanted.roles.includes(name)} onChange=${() => role(name)} /> ${name}</label>`)}</fieldset>

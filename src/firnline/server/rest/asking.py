@@ -24,6 +24,7 @@ from firnline.recall.dates import TEXT_CHARS_MAX
 TOKENS_MAX: Final = 100_000_000
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 _QUERY_CHARS_MAX: Final = 10_000
+_CURSOR_CHARS_MAX: Final = 20 * limits.NAME_CHARS_MAX
 _TAGS_MAX: Final = 50
 _TOOLS_MAX: Final = 256
 
@@ -57,7 +58,10 @@ Metadata = Annotated[dict[str, Any], Field(examples=[{"customer": "4711"}])]
 Limit = Annotated[Count, Query(description="The most that one page holds.")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=2_000, description="`next_cursor` of the page before; none for the first."),
+    Query(
+        max_length=_CURSOR_CHARS_MAX,
+        description="`next_cursor` of the page before; none for the first.",
+    ),
 ]
 IdempotencyKey = Annotated[
     str | None,

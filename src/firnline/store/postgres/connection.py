@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -22,13 +23,14 @@ from psycopg_pool import AsyncConnectionPool
 from firnline import limits
 from firnline.errors import BadURL, FirnlineError, InputError, StoreError, StoreTimeout
 from firnline.message import microseconds
-from firnline.protocols import Clock
 from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
 Query = tuple[str, Values]
+MaybeTime = Callable[[], datetime | None]
+"""The time, or None to take the database's."""
 
 SCHEMA: Final = "firnline"
 EVERYONE: Final = None
@@ -78,7 +80,7 @@ class Transaction:
     """
 
     def __init__(
-        self, connection: AsyncConnection[Row], clock: Clock | None, *, brief: bool = False
+        self, connection: AsyncConnection[Row], clock: MaybeTime, *, brief: bool = False
     ) -> None:
         self._cursor: AsyncClientCursor[Row] = AsyncClientCursor(connection)
         self._clock = clock
@@ -91,7 +93,8 @@ class Transaction:
     @property
     def now(self) -> str:
         """The present time as SQL, in microseconds: the database's, for all share that one."""
-        return str(microseconds(self._clock())) if self._clock else _DATABASE_TIME
+        now = self._clock()
+        return _DATABASE_TIME if now is None else str(microseconds(now))
 
     def later(self, sql: str, values: Values = ()) -> None:
         """Run a statement whose result nobody needs, with whatever comes next."""
@@ -171,7 +174,7 @@ Work = Callable[[Transaction], Awaitable[T]]
 class Database:
     """A pool of connections, and transactions on them that are tried again where that is safe."""
 
-    def __init__(self, url: str, *, clock: Clock | None, connections: int) -> None:
+    def __init__(self, url: str, *, clock: MaybeTime, connections: int) -> None:
         try:
             given = conninfo_to_dict(url)
         except psycopg.Error as error:
@@ -192,7 +195,7 @@ class Database:
             min_size=1,
             max_size=self._connections,
             max_waiting=limits.WRITES_WAITING_MAX,
-            timeout=limits.CONNECT_SECONDS,
+            timeout=limits.BUSY_SECONDS,
             reconnect_timeout=limits.CONNECT_SECONDS,
             open=False,
             name="firnline",
@@ -248,7 +251,8 @@ class Database:
         tries = 0
         while True:
             try:
-                return await self._once(tenant, work, kind)
+                with unlost_cancellation():
+                    return await self._once(tenant, work, kind)
             except FirnlineError as error:
                 tries += 1
                 if tries >= limits.STORE_TRIES_MAX or not _repeatable(error):
@@ -276,6 +280,20 @@ class Database:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
             await self._opened().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
+
+
+@contextmanager
+def unlost_cancellation() -> Iterator[None]:
+    """Be cancelled if we were: the driver waits by `wait_for`.
+
+    Before Python 3.12 that forgets a cancellation which comes at the moment when the wait is over,
+    and whoever has cancelled us would wait for us for ever.
+    """
+    task = asyncio.current_task()
+    before = task.cancelling() if task else 0
+    yield
+    if task is not None and task.cancelling() > before:
+        raise asyncio.CancelledError
 
 
 def _repeatable(error: FirnlineError) -> bool:

@@ -11,7 +11,6 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, Final
 
 import psycopg
@@ -53,10 +52,9 @@ class Listener:
         """Stop listening."""
         task, self._task = self._task, None
         self._asked.clear()
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        while task is not None and not task.done():
+            task.cancel()  # again, if one was lost: see `unlost_cancellation`
+            await asyncio.wait([task], timeout=1.0)
 
     async def _listen(self) -> None:
         useful = True

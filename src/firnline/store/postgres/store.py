@@ -72,8 +72,10 @@ class PostgresStore:
     def __init__(
         self, url: str, *, clock: Clock = utc_now, connections: int = limits.CONNECTIONS
     ) -> None:
-        given = None if clock is utc_now else clock
-        self._database = Database(url, clock=given, connections=connections)
+        self._clock = None if clock is utc_now else clock
+        self._database = Database(
+            url, clock=lambda: self._clock and self._clock(), connections=connections
+        )
         self._listener = Listener(self._database)
         self._topics = Remembered()
         self._process = 0
