@@ -1,4 +1,4 @@
-"""The page's files: what is served, under which policy, and whose they are. No browser is needed."""
+"""The page's files: what is served, under which policy, and whose they are. Without a browser."""
 
 import hashlib
 import json
