@@ -4,10 +4,15 @@ from collections import defaultdict
 from itertools import chain
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import postgres_kit
 from firnline import Memory, recaller
+
+# How long an example takes is the machine's affair: speed is measured in benchmarks.
+hypothesis.settings.register_profile("firnline", deadline=None)
+hypothesis.settings.load_profile("firnline")
 
 BACKENDS = ("sqlite", "memory", "postgres")
 

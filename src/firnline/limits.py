@@ -50,7 +50,7 @@ READERS: Final = 4
 CONNECTIONS: Final = 10
 """Connections of one process to a database server."""
 CONNECT_SECONDS: Final = 10.0
-"""How long one is waited for, also while the server restarts."""
+"""How long it may take to make one."""
 TRANSACTION_SECONDS: Final = 10.0
 """How long a transaction may stand still before the server ends it: others may wait for it."""
 STORE_TRIES_MAX: Final = 5

@@ -27,7 +27,7 @@ from firnline.errors import (
 from firnline.log import Card, Digest, Idempotency, Key, Project, Scope, Topic
 from firnline.message import utc_now
 from firnline.protocols import Vector
-from firnline.store import open_store
+from firnline.store import open_store, shown
 from firnline.store.postgres import PostgresStore, migrate, words
 from firnline.store.postgres.connection import Database, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
@@ -171,6 +171,23 @@ async def test_what_cannot_be_opened_says_why(postgres):
     assert "not a secret" not in str(caught.value)
     with pytest.raises(StoreUnavailable):
         await open_store("postgresql://u:hidden@127.0.0.1:1/x").open()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:hidden@host/db",
+        "postgresql://u:hid%40den@host:5/db?sslmode=require",
+        "postgresql:///db?user=u&password=hidden&host=h",
+        "mysql://u:hidden@host/db",
+    ],
+)
+def test_a_password_is_never_shown(url):
+    assert "hid" not in shown(url)
+    assert shown(url).split(":")[0] == url.split(":")[0]
+    with pytest.raises(FirnlineError) as caught:
+        open_store(url.replace("postgresql", "oracle"))
+    assert "hid" not in str(caught.value)
 
 
 # -- tenants ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 from types import FrameType
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 import uvicorn
 
@@ -21,7 +22,7 @@ from firnline.server.app import create_app
 from firnline.server.parts import Parts
 from firnline.server.sample import add_sample
 from firnline.server.settings import Settings
-from firnline.store import open_store
+from firnline.store import open_store, shown
 
 _PAUSE_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
@@ -76,7 +77,7 @@ def lines_for(settings: Settings, url: str) -> list[str]:
     """Where to find what."""
     answers = settings.upstream or settings.model or "nobody: quotes from memory, no model is set"
     return [
-        f"Firnline serves {settings.store}",
+        f"Firnline serves {shown(settings.store)}",
         f"  API        {url}/api/v1      (OpenAPI: {url}/openapi.json)",
         f"  OpenAI     {url}/v1          (base_url of any OpenAI client; answers: {answers})",
         f"  Anthropic  {url}             (base_url of any Anthropic client)",
@@ -91,7 +92,9 @@ def _secrets(settings: Settings) -> list[str]:
     """What must not be in any line of the log."""
     given = [settings.secret, settings.model_key, settings.upstream_key, settings.anthropic_key]
     given += [secret for bot in settings.telegram.values() for secret in (bot.token, bot.secret)]
-    return [secret.get_secret_value() for secret in given if secret is not None]
+    password = urlsplit(settings.store).password
+    of_store = [password, unquote(password)] if password else []
+    return [secret.get_secret_value() for secret in given if secret is not None] + of_store
 
 
 async def check(settings: Settings) -> None:
@@ -107,7 +110,7 @@ async def check(settings: Settings) -> None:
     if not any(key.state(utc_now()) == "active" for key in keys):
         raise InputError(
             f"at {settings.host} everybody would need an API key, and there is none: make one with"
-            f" `firnline keys create --store {settings.store}`, or listen at 127.0.0.1"
+            f" `firnline keys create --store {shown(settings.store)}`, or listen at 127.0.0.1"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -11,7 +12,7 @@ from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
 
-__all__ = ["RamStore", "SqliteStore", "missing_file", "open_store"]
+__all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "shown"]
 
 _KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE or memory:"
 
@@ -32,11 +33,11 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     try:
         parts = urlsplit(url)
     except ValueError as error:
-        raise BadURL(f"{url!r}: {_KNOWN}") from error
+        raise BadURL(f"{shown(url)!r}: {_KNOWN}") from error
     if parts.scheme in ("postgresql", "postgres"):
         return _postgres(url, clock)
     if parts.scheme != "sqlite":
-        raise BadURL(f"{url!r}: {_KNOWN}")
+        raise BadURL(f"{shown(url)!r}: {_KNOWN}")
     if parts.fragment:
         raise BadURL(f"{url!r}: write a # in a file's name as %23, sqlite:///notes%231.db")
     path = unquote(parts.path)[1:]
@@ -68,6 +69,12 @@ def missing_file(url: str) -> Path | None:
     """The file that a store at `url` would have to create, or None if it has all it needs."""
     path = Path(unquote(urlsplit(url).path)[1:])
     return path if url.startswith("sqlite:///") and not path.exists() else None
+
+
+def shown(url: str) -> str:
+    """The URL as it may be seen by anybody: without a password."""
+    hidden = re.sub(r"(//[^/?#@:]*):[^/?#@]*@", r"\1:***@", url)
+    return re.sub(r"(?<=[?&]password=)[^&#]*", "***", hidden)
 
 
 def _options(url: str, query: str) -> dict[str, str]:

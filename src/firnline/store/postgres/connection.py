@@ -39,7 +39,7 @@ EVERYONE: Final = None
 _SETTINGS: Final[dict[str, Any]] = {
     "application_name": "firnline",
     "client_encoding": "utf8",
-    "connect_timeout": "10",
+    "connect_timeout": str(int(limits.CONNECT_SECONDS)),
     "keepalives_idle": "30",  # a dead network is noticed in a minute, not in two hours
     "keepalives_interval": "10",
     "keepalives_count": "3",
