@@ -62,6 +62,16 @@ def test_a_question_and_its_answer_are_shown_and_stored(site, page):
     expect(page.locator(".conversations a").first).to_contain_text(f"{before + 2} messages")
 
 
+def test_whoever_says_something_sees_it_from_wherever_they_are(site, page):
+    site.api.say("long", *(f"Line {n}." for n in range(400)))
+    site.open(page, f"{site.path(conversation='long')}?seq=7")
+    is_shown(page, 7)
+    site.model.say("Here I am.")
+    say(page, "Where are you?")
+    is_shown(page, 401)
+    expect(message(page, 401)).to_contain_text("Here I am.")
+
+
 def test_the_first_words_begin_a_conversation(site, page):
     site.open(page)
     page.keyboard.press("n")

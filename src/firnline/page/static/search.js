@@ -54,16 +54,14 @@ async function find(wanted, signal) {
 
 // -- what was found ---------------------------------------------------------------------------
 
-const escape = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
-
 /** A pattern for the words of a question: whole words, and other forms of long ones. */
 export function pattern(query) {
   const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [])].filter((word) => word.length > 2 || /\p{N}|[^\p{ASCII}]/u.test(word));
   if (!words.length) return null;
   const forms = words.sort((a, b) => b.length - a.length).map((word) => {
-    if (/\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}/u.test(word)) return escape(word);
+    if (/\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Hangul}/u.test(word)) return word;
     const stem = word.length > 4 ? word.slice(0, Math.max(4, word.length - 2)) : word;
-    return `(?<![\\p{L}\\p{N}])${escape(stem)}[\\p{L}\\p{N}]{0,${word.length > 4 ? 6 : 1}}`;
+    return `(?<![\\p{L}\\p{N}])${stem}[\\p{L}\\p{N}]{0,${word.length > 4 ? 6 : 1}}`;
   });
   return new RegExp(forms.join('|'), 'giu');
 }
