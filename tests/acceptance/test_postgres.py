@@ -373,7 +373,7 @@ async def test_connections_that_died_while_idle_are_not_noticed(postgres, store)
 @pytest.mark.promise("typed-failure")
 async def test_a_database_that_can_only_be_read_is_read(postgres, store):
     await store.append(KEY, drafts("ab"))
-    postgres.run(f"ALTER ROLE {ROLE} SET default_transaction_read_only = on")
+    postgres.run(f"ALTER DATABASE {postgres.name} SET default_transaction_read_only = on")
     try:
         async with opened(postgres.url) as reader:
             assert len(await reader.read(KEY)) == 2
@@ -381,7 +381,7 @@ async def test_a_database_that_can_only_be_read_is_read(postgres, store):
             with pytest.raises(StoreReadOnly):
                 await reader.append(KEY, drafts("c"))
     finally:
-        postgres.run(f"ALTER ROLE {ROLE} RESET default_transaction_read_only")
+        postgres.run(f"ALTER DATABASE {postgres.name} RESET default_transaction_read_only")
 
 
 async def test_text_that_postgres_cannot_have_is_refused(store):
@@ -754,7 +754,7 @@ async def _check_copy(store, copy):
 
 @pytest.mark.promise("durable")
 async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(postgres):
-    postgres.run(f"ALTER ROLE {ROLE} SET synchronous_commit = off")
+    postgres.run(f"ALTER DATABASE {postgres.name} SET synchronous_commit = off")
     try:
         database = Database(postgres.url, clock=lambda: None, connections=1)
         await database.open()
@@ -765,7 +765,7 @@ async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(po
         assert await database.write("acme", setting) == ("on",)
         await database.close()
     finally:
-        postgres.run(f"ALTER ROLE {ROLE} RESET synchronous_commit")
+        postgres.run(f"ALTER DATABASE {postgres.name} RESET synchronous_commit")
 
 
 async def test_one_who_stands_still_in_a_transaction_is_ended_by_the_server(postgres):

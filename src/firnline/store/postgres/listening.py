@@ -64,8 +64,6 @@ class Listener:
             except (FirnlineError, psycopg.Error) as error:
                 logger.warning("not hearing of work, looking for it instead: %s", error)
                 await asyncio.sleep(_PAUSE_SECONDS)
-            finally:
-                self.hears = False
 
     async def _until_lost(self) -> bool:
         """Listen until the connection is lost; False if nothing can be heard at all."""
@@ -81,6 +79,7 @@ class Listener:
                 self._tell(heard.payload)
             return True
         finally:
+            self.hears = False
             await connection.close()
 
     async def _echoes(self, connection: AsyncConnection[Any]) -> bool:
