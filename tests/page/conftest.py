@@ -10,7 +10,7 @@ from pathlib import Path
 
 import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 import chromium
 from firnline import Memory
@@ -39,6 +39,7 @@ def browser() -> Iterator[Browser]:
     """Chromium, once for a module: its event loop must be gone before other tests have theirs."""
     path = chromium.find()
     assert path is not None, chromium.HELP
+    expect.set_options(timeout=20_000)  # many tests share the machine
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield browser

@@ -33,7 +33,7 @@ def press(page, seq, name):
 
 def slowly(site):
     """The model's next answer trickles in; returns what the answer is."""
-    site.model.pause = 0.003
+    site.model.pause = 0.001
     site.model.say(SLOW)
     site.model.fail("trickle")
 

@@ -51,7 +51,7 @@ _SAY: Final = (
 # An acknowledged write is durable even if the database is set up otherwise. And nobody waits for
 # long for one who stands still in the middle of a transaction.
 _SAY_WRITING: Final = (
-    f"{_SAY}, CASE current_setting('synchronous_commit') WHEN 'never'"
+    f"{_SAY}, CASE current_setting('synchronous_commit') WHEN 'off'"
     " THEN set_config('synchronous_commit', 'on', true) END,"
     f" set_config('lock_timeout', '{int(limits.BUSY_SECONDS)}s', true),"
     " set_config('idle_in_transaction_session_timeout',"
