@@ -325,9 +325,10 @@ class Builder:
         await self._topics.folded(key, digest)
         self._tell("fold", key, of_fold(digest))
 
-    async def note(self, key: Key, strategy: Strategy, budget: Budget | None = None) -> None:
+    async def note(
+        self, key: Key, head: Head | None, strategy: Strategy, budget: Budget | None = None
+    ) -> None:
         """Keep with the conversation how it is planned, for a worker that knows only the store."""
-        head = await self._store.head(key)
         stored = dict((head.strategy if head else None) or {})
         noted = {**stored, "planned": strategy.to_json()}
         if budget is not None:
@@ -337,7 +338,9 @@ class Builder:
 
     async def _owe(self, key: Key, scene: _Scene, budget: Budget) -> None:
         """Note durably that this conversation is to be digested, how, and for which budget."""
-        await self.note(key, scene.strategy, _less(budget, scene.material.recall_tokens))
+        head = await self._store.head(key)
+        budget = _less(budget, scene.material.recall_tokens)
+        await self.note(key, head, scene.strategy, budget)
         await self._store.owe(key, self._clock())
         self._poke()
 

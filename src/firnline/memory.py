@@ -62,7 +62,7 @@ from firnline.models.guard import Spend
 from firnline.options import MemoryOptions
 from firnline.plan import Strategy, call_ids, ends_round, is_question, result_ids
 from firnline.proof import Audit, Problem, Verification
-from firnline.protocols import ChatModel, Clock, Finding, Progress, Retriever, Store
+from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
@@ -215,6 +215,10 @@ class Memory:
         """How often what happened: appends, recalls, contexts, folds, failed folds, turns..."""
         return dict(self._events.counts)
 
+    def tell(self, name: str, conversation: str, values: Mapping[str, float | str]) -> None:
+        """Count something that was done with a conversation elsewhere, and tell the observer."""
+        self._events(Event(name, self._tenant, conversation, values))
+
     def _key(self, conversation: str) -> Key:
         return Key(self._tenant, clean_name(conversation, "conversation"))
 
@@ -260,10 +264,11 @@ class Memory:
         """If the conversation is digested in the background, note that there is something to do."""
         known = self._by_rounds.get(key)
         if known is None:
-            strategy = self._builder.strategy_of(await self._store.head(key))
+            head = await self._store.head(key)
+            strategy = self._builder.strategy_of(head)
             known = self._remember_strategy(key, strategy)
             if known:
-                await self._builder.note(key, strategy)
+                await self._builder.note(key, head, strategy)
         if known:
             await self._store.owe(key, self._clock())
             self._poke()

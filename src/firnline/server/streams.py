@@ -120,12 +120,14 @@ class Listener(Generic[T]):
         self._gone = False
         self.task: asyncio.Task[Any] | None = None
 
-    async def items(self) -> AsyncIterator[T]:
-        """The items as they come; raises what the source raised."""
+    async def batches(self) -> AsyncIterator[list[T]]:
+        """The items as they come, those that wait together; raises what the source raised."""
         try:
             while True:
                 while self._items:
-                    yield self._items.popleft()
+                    waiting = list(self._items)
+                    self._items.clear()
+                    yield waiting
                 if self._ended:
                     break
                 self._news.clear()

@@ -131,8 +131,8 @@ async def again(exchange: Exchange, reply: Reply) -> Response:
 
 async def _lines(listener: Listener[str]) -> AsyncIterator[bytes]:
     try:
-        async for data in listener.items():
-            yield f"data: {data}\n\n".encode()
+        async for batch in listener.batches():
+            yield "".join([f"data: {data}\n\n" for data in batch]).encode()
     except FirnlineError as error:
         # The status is sent; OpenAI's clients know an error among the events.
         yield b"data: " + bytes(as_openai(error).body) + b"\n\n"

@@ -6,6 +6,7 @@ answer says so.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
@@ -143,8 +144,9 @@ class Exchange:
             self.context = _asking(self.context)
         if self.context.degraded:
             self.degraded = self.degraded or "; ".join(self.context.degraded)
-        newest = await self.memory.in_force(where.conversation)
-        self.digest = max((digest.version for digest in newest), default=0)
+        if self.context["digests"].pieces or self.context["important"].pieces:
+            newest = await self.memory.in_force(where.conversation)
+            self.digest = max((digest.version for digest in newest), default=0)
         self.parts.tokens.owe(self.caller.id, self.context.tokens)
         return self.context.messages
 
@@ -193,14 +195,20 @@ class Exchange:
             # Somebody asked the same at the same time, and was answered first.
             self.where = await branch(self.memory, self.where)
             stored = await self.memory.append(self.where.conversation, message)
-        if self.context is not None:
-            facts = {"question": self.where.question, "model": self.model, "via": "proxy"}
-            context = replace(self.context, conversation=self.where.conversation)
-            await keep(self.memory, context, stored[-1].seq, **facts)
-        if self.where.hashes:
-            name = longer(self.where.hashes[-1], fingerprint(message))
-            await remember(self.memory, self.where.conversation, [name], [stored[-1].seq])
+        await self._note(self.where, stored[-1])
         return stored[-1]
+
+    async def _note(self, where: Place, answer: Entry) -> None:
+        """Keep the prompt of an answer, and the beginning of a history that it makes."""
+        notes: list[Awaitable[None]] = []
+        if self.context is not None:
+            facts = {"question": where.question, "model": self.model, "via": "proxy"}
+            context = replace(self.context, conversation=where.conversation)
+            notes.append(keep(self.memory, context, answer.seq, **facts))
+        if where.hashes:
+            name = longer(where.hashes[-1], fingerprint(answer.message))
+            notes.append(remember(self.memory, where.conversation, [name], [answer.seq]))
+        await asyncio.gather(*notes)  # together, so that they share a commit
 
     async def whole(self, asking: Asking, answer: Awaitable[dict[str, Any]]) -> dict[str, Any]:
         """The whole answer, stored before the client gets it."""

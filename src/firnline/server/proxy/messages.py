@@ -159,8 +159,8 @@ def _events(
 
 async def _lines(listener: Listener[str]) -> AsyncIterator[bytes]:
     try:
-        async for frame in listener.items():
-            yield frame.encode()
+        async for frames in listener.batches():
+            yield "".join(frames).encode()
     except FirnlineError as error:
         # The status is sent; Anthropic's clients know an error among the events.
         told = error.context.get("event") or bytes(as_anthropic(error).body).decode()

@@ -151,10 +151,10 @@ async def _streamed(request: Request, parts: Parts, spoken: _Spoken) -> Response
     keeper = _Late(parts, spoken, head.seq if head else -1)
     named = (spoken.memory.tenant, spoken.conversation)
     listener = parts.streams.open(_events(request, spoken), keeper, named)
-    items = listener.items()
+    batches = listener.batches()
     # What goes wrong before the first piece is answered with a status of its own.
-    first = await anext(items)
-    return events.stream(_told(first, items, request.scope["path"]))
+    first = await anext(batches)
+    return events.stream(_told(first, batches, request.scope["path"]))
 
 
 async def _events(request: Request, spoken: _Spoken) -> AsyncGenerator[tuple[str, bytes], None]:
@@ -167,11 +167,13 @@ async def _events(request: Request, spoken: _Spoken) -> AsyncGenerator[tuple[str
             yield piece, events.event("delta", {"text": piece})
 
 
-async def _told(first: bytes, items: AsyncIterator[bytes], path: str) -> AsyncIterator[bytes]:
-    yield first
+async def _told(
+    first: list[bytes], batches: AsyncIterator[list[bytes]], path: str
+) -> AsyncIterator[bytes]:
+    yield b"".join(first)
     try:
-        async for item in items:
-            yield item
+        async for batch in batches:
+            yield b"".join(batch)
     except FirnlineError as error:
         yield b"event: error\ndata: " + bytes(as_problem(error, path).body) + b"\n\n"
 

@@ -177,6 +177,13 @@ class SqliteStore:
             raise StoreError("the store is not open")
         return await self._readers.run(work)
 
+    async def _glance(self, work: Work[T]) -> T:
+        """Like `_read`, for a row or two that an index finds."""
+        self._check_process()
+        if self._readers is None:
+            raise StoreError("the store is not open")
+        return await self._readers.glance(work)
+
     def _check_process(self) -> None:
         if self._process != os.getpid() and self._process:
             raise StoreError(
@@ -265,7 +272,7 @@ class SqliteStore:
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""
-        return await self._read(lambda con: log.head(con, key))
+        return await self._glance(lambda con: log.head(con, key))
 
     # -- conversations and projects -----------------------------------------------------------
 
@@ -435,7 +442,8 @@ class SqliteStore:
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        return await self._read(_with_found(key, partial(leases.newest_digest, topic=topic), None))
+        work = _with_found(key, partial(leases.newest_digest, topic=topic), None)
+        return await self._glance(work)
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""

@@ -1,0 +1,81 @@
+"""Reading from SQLite: on a thread, or at once on the caller's own."""
+
+import asyncio
+import threading
+
+import apsw
+import pytest
+
+from firnline.errors import StoreUnavailable
+from firnline.store.sqlite.connection import Place, connect
+from firnline.store.sqlite.readers import Readers
+
+
+@pytest.fixture
+def readers(tmp_path):
+    place = Place(tmp_path / "store.db")
+    with connect(place, writer=True) as connection:
+        connection.execute("CREATE TABLE t (x); INSERT INTO t VALUES (7)")
+    connection.close()
+    readers = Readers(place)
+    yield readers
+    readers.close()
+
+
+async def test_a_glance_stays_on_the_callers_thread(readers):
+    threads = []
+
+    def work(connection):
+        threads.append(threading.current_thread())
+        return connection.execute("SELECT x FROM t").get
+
+    assert await readers.glance(work) == 7
+    assert await readers.run(work) == 7
+    assert threads[0] is threading.current_thread()
+    assert threads[1] is not threading.current_thread()
+
+
+async def test_a_glance_that_would_have_to_wait_is_a_threads_affair(readers):
+    here = threading.current_thread()
+
+    def work(connection):
+        if threading.current_thread() is here:
+            raise apsw.BusyError("somebody has it")
+        return connection.execute("SELECT x FROM t").get
+
+    assert await readers.glance(work) == 7
+
+
+async def test_what_is_wrong_on_a_thread_too_is_told(readers):
+    def work(_):
+        raise apsw.BusyError("somebody has it")
+
+    with pytest.raises(StoreUnavailable, match="another process"):
+        await readers.glance(work)
+
+
+async def test_a_failed_glance_leaves_no_snapshot_behind(readers, tmp_path):
+    def work(connection):
+        connection.execute("SELECT x FROM t").get  # noqa: B018 - it begins the snapshot
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        await readers.glance(work)
+    with connect(Place(tmp_path / "store.db"), writer=True) as connection:
+        connection.execute("UPDATE t SET x = 8")
+    connection.close()
+    assert await readers.glance(lambda con: con.execute("SELECT x FROM t").get) == 8
+
+
+async def test_several_loops_may_glance_at_once(readers):
+    def glances():
+        async def many():
+            return [
+                await readers.glance(lambda con: con.execute("SELECT x FROM t").get)
+                for _ in range(200)
+            ]
+
+        return asyncio.run(many())
+
+    seen = await asyncio.gather(*(asyncio.to_thread(glances) for _ in range(4)))
+    assert seen == [[7] * 200] * 4
