@@ -74,6 +74,12 @@ def running(**settings: Any):
         assert not thread.is_alive()
 
 
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
 class Process:
     """The command `firnline serve`, to be killed."""
 

@@ -349,6 +349,14 @@ class Store(Protocol):
     async def save_project(self, tenant: str, project: Project) -> None:
         """Create the project, or replace what is known of it."""
 
+    async def tenants(self) -> list[str]:
+        """Every tenant that has a conversation, a project or a card, in the order of its bytes.
+
+        For work on the whole store, never on a caller's behalf. The empty name is of no tenant: it
+        is there if cards belong to none.
+        """
+        ...
+
     # -- search -------------------------------------------------------------------------------
 
     async def search(
@@ -534,6 +542,10 @@ class Store(Protocol):
         a tenant, those of all, for work on the server's own behalf, never on a caller's; then
         `after` is an `InputError`, for a name alone is not a place to go on from.
         """
+        ...
+
+    async def kinds(self) -> list[str]:
+        """Every kind of which any tenant has a card, in the order of its bytes."""
         ...
 
     async def drop_cards(

@@ -110,7 +110,7 @@ async def _lines(
         yield _line({**fields, **about, "pinned": pinned}), Manifest(conversations=1)
         first = 0
         while first < head.entries:
-            page = await _checked_page(store, key, first, head.entries)
+            page = await checked_page(store, key, first, head.entries)
             yield _entry_lines(page)
             first += len(page)
         for item in await store.digests(key):
@@ -149,7 +149,7 @@ async def _heads(
         after = page[-1].conversation
 
 
-async def _checked_page(store: Store, key: Key, first: int, end: int) -> list[Record]:
+async def checked_page(store: Store, key: Key, first: int, end: int) -> list[Record]:
     """The next records, each as it was acknowledged; damage and erasure raise."""
     limit = min(limits.READ_PAGE, end - first)
     page = await store.records(key, first, limit)

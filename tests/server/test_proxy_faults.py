@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import random
-import socket
 import threading
 import time
 from contextlib import suppress
@@ -18,17 +17,11 @@ from firnline.server import streams
 from firnline.server.drafts import INTERRUPTED
 from firnline.testing import ModelServer
 from firnline.testing.replies import FAULTS
-from rig import Process, running
+from rig import Process, free_port, running
 
 MODEL = "gpt-4o-mini"
 ANSWER = " ".join(f"word{n}" for n in range(40))
 KILLS = 40 if os.environ.get("FIRNLINE_TORTURE") else 4
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 def question(text):

@@ -12,9 +12,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (910, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (945, "every verb of the library, each a few lines and a docstring"),
     "builder.py": (470, "a context's whole flow, read from top to bottom"),
-    "sync.py": (510, "the same verbs, one line each"),
+    "sync.py": (555, "the same verbs, one line each"),
     "protocols.py": (600, "the contracts are prose"),
     "store/ram.py": (660, "every promise of the protocol, to be read beside it"),
     "store/sqlite/store.py": (570, "every method of the protocol, a few lines each"),
@@ -37,7 +37,10 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
     "server.observing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
     "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),
-    "store": ("firnline.store.postgres", "needs psycopg; the default store does not"),
+    "store": (
+        "firnline.store.postgres firnline.store.mongo",
+        "need psycopg and pymongo; the default store does not",
+    ),
 }
 
 LAYERS = [
@@ -56,6 +59,7 @@ LAYERS = [
         "view",
         "tools",
         "recall",
+        "formats",
     },
     {
         "assigner",
@@ -70,13 +74,16 @@ LAYERS = [
         "turn",
         "worker",
         "transfer",
+        "moving",
+        "importing",
+        "exporting",
         "branching",
         "options",
         "keys",
         "memory",
     },
     {"sync", "testing"},
-    {"cli", "demo", "terminal", "bench", "mcp", "page", "server"},
+    {"adapters", "cli", "demo", "terminal", "bench", "mcp", "page", "server"},
 ]
 
 
@@ -151,7 +158,7 @@ def test_nothing_is_imported_inside_a_function(module):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
             allowed, _ = EXTRAS.get(module, ("", ""))
-            assert all(getattr(n, "module", "") == allowed for n in inner), (
+            assert all(getattr(n, "module", "") in allowed.split() for n in inner), (
                 f"{node.name} in {module}"
             )
 

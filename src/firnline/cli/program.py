@@ -19,6 +19,7 @@ from firnline.cli import (
     keys,
     log,
     mcp,
+    moving,
     recalling,
     serving,
     telegram,
@@ -39,7 +40,7 @@ from firnline.terminal import plain
 
 EXIT_CODES: Final = """exit codes:
   0  done; everything checked is whole
-  1  damage was found (verify, doctor)
+  1  damage was found (verify, doctor), or something was not understood (import)
   2  the command or its input is wrong
   3  there is no such conversation
   4  a conflict: somebody else was first
@@ -145,6 +146,7 @@ def _parser() -> argparse.ArgumentParser:
         telegram,
         mcp,
         keeping,
+        moving,
         bench,
     ):
         topic.add(command)

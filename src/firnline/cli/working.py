@@ -21,6 +21,7 @@ from firnline.log import Key
 from firnline.memory import Memory
 from firnline.message import utc_now
 from firnline.protocols import Event
+from firnline.store import shown
 from firnline.terminal import plain
 
 _PAGE: Final = 16  # conversations looked at to see whether the work goes on
@@ -45,7 +46,7 @@ def _worker(options: argparse.Namespace) -> None:
     if not options.once:
         writer = options.model or "offline"
         print(
-            plain(f"worker: looking after {options.store}, {writer}; Ctrl-C stops it"),
+            plain(f"worker: looking after {shown(options.store)}, {writer}; Ctrl-C stops it"),
             file=sys.stderr,
         )
     try:

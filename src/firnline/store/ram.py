@@ -263,6 +263,12 @@ class RamStore:
         """See `Store.save_project`."""
         self._projects.setdefault(tenant, {})[project.name] = project
 
+    async def tenants(self) -> list[str]:
+        """See `Store.tenants`."""
+        of_cards = {tenant for _, tenant, _ in self._cards}
+        of_conversations = {key.tenant for key in self._conversations}
+        return sorted({*of_conversations, *self._projects, *of_cards}, key=str.encode)
+
     # -- search -------------------------------------------------------------------------------
 
     async def search(
@@ -544,6 +550,10 @@ class RamStore:
             raise StoreError("the store is not open")
         found = [at for at, card in self._cards.items() if wanted.has(card)]
         return sorted(found, key=lambda at: (at[1].encode(), at[2].encode()))
+
+    async def kinds(self) -> list[str]:
+        """See `Store.kinds`."""
+        return sorted({kind for kind, _, _ in self._cards}, key=str.encode)
 
     async def drop_cards(
         self,

@@ -11,7 +11,7 @@ import pytest
 
 from firnline import limits
 from firnline.errors import InputError
-from firnline.log import Card, Digest, Key, Lease
+from firnline.log import Card, Digest, Key, Lease, Project
 from firnline.protocols import Pending, Store
 from firnline.testing.digesting import reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, drafts
@@ -65,6 +65,21 @@ class KeepingConformance:
             replace(new, updated_at=clock.now),
             replace(_card("b", b"3"), updated_at=clock.now),
         ]
+
+    async def test_who_has_something_here_is_known(self, store: Store) -> None:
+        assert (await store.tenants(), await store.kinds()) == ([], [])
+        await store.append(KEY, drafts(["a"]))
+        await store.append(FOREIGN, drafts(["b"]))
+        await store.save_project("with a project", Project("p"))
+        await store.put_cards([_card("a", kind="Z"), _card("b", tenant=""), _card("c", tenant="é")])
+        names = {"", "é", "with a project", KEY.tenant, FOREIGN.tenant}
+        assert await store.tenants() == sorted(names, key=str.encode)
+        assert await store.kinds() == ["Z", "draft"]
+        await store.drop_cards("draft", "é", prefix="")
+        await store.drop_cards("draft", "", prefix="")
+        await store.erase(FOREIGN)
+        assert await store.tenants() == sorted(["with a project", KEY.tenant], key=str.encode)
+        assert await store.kinds() == ["Z"]
 
     async def test_of_one_name_twice_the_last_counts_or_the_first(self, store: Store) -> None:
         twice = [_card("a", b"1"), _card("a", b"2")]

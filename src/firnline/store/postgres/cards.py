@@ -73,6 +73,12 @@ async def chosen(transaction: Transaction, asked: Asked, limit: int) -> list[Car
     return [_card(row) for row in rows]
 
 
+async def kinds(transaction: Transaction) -> list[str]:
+    """Every kind there is."""
+    rows = await transaction.rows("SELECT DISTINCT kind FROM card")
+    return sorted((kind for (kind,) in rows), key=str.encode)
+
+
 async def drop(transaction: Transaction, asked: Asked) -> int:
     """Delete the cards that are asked for; returns how many there were."""
     where, values = _where(asked)

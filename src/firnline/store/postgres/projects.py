@@ -64,3 +64,12 @@ async def save(transaction: Transaction, tenant: str, project: Project) -> None:
             encode_json(project.metadata),
         ),
     )
+
+
+async def tenants(transaction: Transaction) -> list[str]:
+    """Every tenant that has something here."""
+    rows = await transaction.rows(
+        "SELECT tenant FROM conversation UNION SELECT tenant FROM project"
+        " UNION SELECT tenant FROM card"
+    )
+    return sorted((tenant for (tenant,) in rows), key=str.encode)

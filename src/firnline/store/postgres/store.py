@@ -232,6 +232,10 @@ class PostgresStore:
         """See `Store.save_project`."""
         await self._write(tenant, lambda tx: projects.save(tx, tenant, project))
 
+    async def tenants(self) -> list[str]:
+        """See `Store.tenants`."""
+        return await self._read(None, projects.tenants)
+
     # -- search -------------------------------------------------------------------------------
 
     async def search(
@@ -414,6 +418,10 @@ class PostgresStore:
         """See `Store.cards`."""
         wanted = asked(kind, tenant, names, prefix, after)
         return await self._read(tenant, lambda tx: cards_.chosen(tx, wanted, limit))
+
+    async def kinds(self) -> list[str]:
+        """See `Store.kinds`."""
+        return await self._read(None, cards_.kinds)
 
     async def drop_cards(
         self,

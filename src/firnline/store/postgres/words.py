@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Final
 
 from firnline.message import Message
 from firnline.store.stems import stem
-from firnline.store.terms import facts, index_terms, role_term, searchable, unspaced
+from firnline.store.terms import facts, index_terms, role_term, searchable, spellings
 
 _PART: Final = 50_000  # terms in one row; a tsvector holds a megabyte
 _FACT: Final = "@"  # in front of what says who spoke and when
@@ -47,24 +47,13 @@ def of_role(tenant: str, role: str) -> str:
 
 def parts(tenant: str, message: Message) -> list[str]:
     """The rows of a message in the index, each as PostgreSQL reads a tsvector."""
-    found = {lexeme(tenant, term) for term in _each(index_terms(searchable(message)))}
-    found |= {of_fact(tenant, term) for term in _each(facts(message))}
+    found = {lexeme(tenant, term) for term in spellings(index_terms(searchable(message)))}
+    found |= {of_fact(tenant, term) for term in spellings(facts(message))}
     every = iter(found)
     rows = []
     while part := " ".join(islice(every, _PART)):
         rows.append(part)
     return rows
-
-
-def _each(terms: Sequence[str]) -> Iterator[str]:
-    """The terms, the words in names like ``find_order``, and pairs of what has no blanks."""
-    for term in terms:
-        yield term
-        if "_" in term:
-            yield from filter(None, term.split("_"))
-    for first, second in pairwise(terms):
-        if unspaced(first) and unspaced(second):
-            yield first + second
 
 
 def any_of(lexemes: Iterable[str]) -> str:

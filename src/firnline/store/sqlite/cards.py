@@ -58,6 +58,16 @@ def chosen(connection: apsw.Connection, asked: Asked, limit: int) -> list[Card]:
     return cards
 
 
+def kinds(connection: apsw.Connection) -> list[str]:
+    """Every kind there is; from one to the next by the index, whatever lies between."""
+    rows = connection.execute(
+        "WITH RECURSIVE known (kind) AS (SELECT min(kind) FROM card UNION ALL"
+        " SELECT (SELECT min(kind) FROM card WHERE kind > known.kind) FROM known"
+        " WHERE known.kind IS NOT NULL) SELECT kind FROM known WHERE kind IS NOT NULL"
+    )
+    return [kind for (kind,) in rows]
+
+
 def drop(connection: apsw.Connection, asked: Asked) -> int:
     """Delete the cards that are asked for; returns how many there were."""
     where, values = _where(asked)

@@ -73,3 +73,12 @@ def indexed(connection: apsw.Connection) -> tuple[int, int]:
         connection, "SELECT coalesce(sum(indexed), 0), coalesce(sum(next_seq), 0) FROM conversation"
     )
     return int(done), int(all_of_them)
+
+
+def tenants(connection: apsw.Connection) -> list[str]:
+    """Every tenant that has something here."""
+    rows = connection.execute(
+        "SELECT tenant FROM conversation UNION SELECT tenant FROM project"
+        " UNION SELECT tenant FROM card ORDER BY tenant"
+    )
+    return [tenant for (tenant,) in rows]

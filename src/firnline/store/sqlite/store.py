@@ -313,6 +313,10 @@ class SqliteStore:
         """See `Store.save_project`."""
         await self._change(lambda con: projects.save(con, tenant, project))
 
+    async def tenants(self) -> list[str]:
+        """See `Store.tenants`."""
+        return await self._read(projects.tenants)
+
     # -- search -------------------------------------------------------------------------------
 
     async def search(
@@ -491,6 +495,10 @@ class SqliteStore:
         """See `Store.cards`."""
         wanted = asked(kind, tenant, names, prefix, after)
         return await self._read(lambda con: cards_.chosen(con, wanted, limit))
+
+    async def kinds(self) -> list[str]:
+        """See `Store.kinds`."""
+        return await self._read(cards_.kinds)
 
     async def drop_cards(
         self,

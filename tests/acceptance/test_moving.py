@@ -1,0 +1,229 @@
+"""A store moved into another: everything of every tenant, and nothing twice."""
+
+import asyncio
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import pytest
+
+from firnline import Memory, Message
+from firnline.cli import main
+from firnline.errors import ConflictError, InputError, StoreError
+from firnline.log import Card, Digest, Key, Project, Topic
+from firnline.message import utc_now
+from firnline.moving import move
+from firnline.store import RamStore, open_store
+
+NAMES = ("a", "b/ü 雪", "~c")
+
+
+@pytest.fixture
+def source_url(tmp_path):
+    return f"sqlite:///{tmp_path}/source.db"
+
+
+async def fill(memory, count):
+    """Conversations with all that can belong to one."""
+    store, tenant = memory.store, memory.tenant
+    await memory.save_project(Project("p", task="Find the leak."))
+    for name in NAMES:
+        texts = [Message.user(f"{tenant} {name} {i} \u202e雪\x01") for i in range(count)]
+        await memory.append(name, texts)
+        await memory.pin(name, 1)
+        key = Key(tenant, name)
+        whole = {"first_seq": 0, "last_seq": 1, "status": "completed", "text": "Snow."}
+        await store.put_digests(
+            key, [Digest(version=1, base=0, **whole), Digest(version=2, base=1, **whole)]
+        )
+    await memory.describe("a", project="p", metadata={"title": "Ä"})
+    await memory.set_strategy("a", "rolling")
+    key = Key(tenant, "a")
+    now = utc_now()
+    topic = Topic(id=0, title="Snow", created_at=now, last_active_at=now, entries=2, last_seq=2)
+    known = await store.topics(key)
+    await store.assign(key, [topic], {0: 0, 2: 0}, revision=known.revision, next_seq=3)
+    await memory.archive("a", keep=2)
+    await store.put_cards(
+        [
+            Card(tenant=tenant, kind="prompt", name="x", body=b"\x00\xff", conversation="a"),
+            Card(tenant="", kind="key", name=f"of {tenant}", body=b"secret"),
+        ]
+    )
+
+
+async def everything(url, tenant, folder):
+    """All that an export tells of a tenant, and its cards."""
+    file = folder / "all.jsonl"
+    async with Memory.open(url, tenant=tenant, worker=False) as memory:
+        for head in await memory.conversations():
+            assert (await memory.verify(head.conversation)).ok
+        await memory.export(file)
+        cards = [
+            (card.kind, card.name, card.body, card.conversation)
+            for kind in ("prompt", "key")
+            for card in await memory.store.cards(kind)
+        ]
+        return file.read_bytes(), cards
+
+
+async def moved(source, target, **options):
+    a, b = open_store(source), open_store(target)
+    await a.open()
+    await b.open()
+    try:
+        return await move(a, b, **options)
+    finally:
+        await a.close()
+        await b.close()
+
+
+@pytest.fixture
+async def filled(source_url):
+    for tenant in ("acme", "zoo"):
+        async with Memory.open(source_url, tenant=tenant, worker=False) as memory:
+            await fill(memory, 7)
+    return source_url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def target_url(request, tmp_path):
+    if request.param == "postgres":
+        return request.getfixturevalue("postgres").url
+    return f"sqlite:///{tmp_path}/target.db"
+
+
+@pytest.mark.promise("round-trip")
+async def test_all_tenants_arrive_and_a_second_time_adds_nothing(filled, target_url, tmp_path):
+    seen = []
+    done = await moved(filled, target_url, progress=lambda now, whole: seen.append((now, whole)))
+    assert (done.tenants, done.conversations, done.entries, done.added) == (2, 6, 42, 42)
+    assert (done.digests, done.cards) == (12, 4)
+    assert seen[-1] == (42, 42)
+    for tenant in ("acme", "zoo"):
+        there = await everything(target_url, tenant, tmp_path)
+        assert there == await everything(filled, tenant, tmp_path)
+    again = await moved(filled, target_url)
+    assert (again.entries, again.added, again.digests, again.cards) == (42, 0, 0, 0)
+
+
+async def test_and_back_again(filled, target_url, tmp_path):
+    await moved(filled, target_url)
+    third = f"sqlite:///{tmp_path}/third.db"
+    await moved(f"{target_url}", third)
+    assert await everything(third, "zoo", tmp_path) == await everything(filled, "zoo", tmp_path)
+
+
+async def test_one_tenant_alone(filled, target_url):
+    done = await moved(filled, target_url, tenants=["zoo"])
+    assert (done.tenants, done.entries) == (1, 21)
+    async with Memory.open(target_url, tenant="acme", worker=False) as memory:
+        assert await memory.conversations() == []
+    with pytest.raises(InputError, match="at least one"):
+        await moved(filled, target_url, tenants=[])
+
+
+async def test_what_was_said_since_is_taken_the_next_time(filled, target_url, tmp_path):
+    await moved(filled, target_url)
+    async with Memory.open(filled, tenant="acme", worker=False) as memory:
+        await memory.append("a", Message.user("more"))
+        await memory.append("new", Message.user("entirely"))
+    again = await moved(filled, target_url)
+    assert again.added == 2
+    assert await everything(target_url, "acme", tmp_path) == await everything(
+        filled, "acme", tmp_path
+    )
+
+
+async def test_another_conversation_of_the_same_name_is_a_conflict(filled, target_url):
+    async with Memory.open(target_url, tenant="zoo", worker=False) as memory:
+        await memory.append("~c", Message.user("mine"))
+    with pytest.raises(ConflictError, match="not what the source has"):
+        await moved(filled, target_url)
+    async with Memory.open(target_url, tenant="zoo", worker=False) as memory:
+        assert [entry.message.text for entry in await memory.read("~c")] == ["mine"]
+
+
+async def test_a_target_that_went_on_is_left_as_it_is(filled, target_url):
+    await moved(filled, target_url)
+    async with Memory.open(target_url, tenant="acme", worker=False) as memory:
+        await memory.append("a", Message.user("said here since"))
+        await memory.describe("a", metadata={"title": "changed here"})
+    assert (await moved(filled, target_url)).added == 0
+    async with Memory.open(target_url, tenant="acme", worker=False) as memory:
+        assert (await memory.head("a")).entries == 8
+        assert (await memory.head("a")).metadata == {"title": "changed here"}
+
+
+async def test_digests_that_were_made_since_are_not_passed_over_in_silence(filled, target_url):
+    await moved(filled, target_url)
+    store = open_store(filled)
+    await store.open()
+    lease = await store.lease(Key("acme", "a"), "w", 30)
+    await store.undo_digest(lease, 2)
+    made = await store.begin_digest(lease, Digest(version=0, base=1, first_seq=2, last_seq=3))
+    assert made.version == 3
+    await store.close()
+    with pytest.raises(ConflictError, match="digests since"):
+        await moved(filled, target_url)
+
+
+async def test_of_two_cards_the_newer_one_counts():
+    later = utc_now() + timedelta(hours=1)
+    source, target = RamStore(), RamStore(clock=lambda: later)
+    await source.open()
+    await target.open()
+    await source.put_cards([Card(tenant="", kind="key", name="a", body=b"old")])
+    await target.put_cards([Card(tenant="", kind="key", name="a", body=b"revoked here")])
+    assert (await move(source, target)).cards == 0
+    (card,) = await target.cards("key")
+    assert card.body == b"revoked here"
+
+
+def test_the_command(filled, tmp_path, capsys):
+    url = f"sqlite:///{tmp_path}/target.db"
+    assert main(["migrate", "--from", filled, "--to", url]) == 0
+    assert "2 tenants, 6 conversations, 42 entries, 42 added" in capsys.readouterr().out
+    assert main(["migrate", "--from", filled, "--to", url, "--only", "zoo", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["added"] == 0
+    assert main(["migrate", "--from", filled, "--to", filled]) == 2
+    assert "the same store" in capsys.readouterr().err
+    assert main(["migrate", "--from", f"sqlite:///{tmp_path}/no.db", "--to", url]) == 2
+    assert "there is no store" in capsys.readouterr().err
+
+
+async def entries_of(url):
+    """How far a move has come; the store may be in the making."""
+    with contextlib.suppress(StoreError):
+        async with Memory.open(url, worker=False) as memory:
+            head = await memory.head("long")
+            return head.entries if head else 0
+    return 0
+
+
+@pytest.mark.promise("durable")
+async def test_killed_in_the_middle_it_goes_on_where_it_was(source_url, target_url, tmp_path):
+    async with Memory.open(source_url, worker=False) as memory:
+        for first in range(0, 6_000, 1_000):
+            await memory.append("long", [Message.user(f"{first + i}") for i in range(1_000)])
+        await memory.export(tmp_path / "source.jsonl")
+    command = [sys.executable, "-m", "firnline.cli", "migrate"]
+    process = subprocess.Popen([*command, "--from", source_url, "--to", target_url])
+    try:
+        async with asyncio.timeout(60):
+            while await entries_of(target_url) < 1_000:
+                assert process.poll() is None, "it must still be at it"
+                await asyncio.sleep(0.01)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    there = await entries_of(target_url)
+    assert 1_000 <= there < 6_000
+    assert (await moved(source_url, target_url)).added == 6_000 - there
+    async with Memory.open(target_url, worker=False) as memory:
+        await memory.export(tmp_path / "target.jsonl")
+    source, target = (tmp_path / f"{name}.jsonl" for name in ("source", "target"))
+    assert source.read_bytes() == target.read_bytes()

@@ -1,0 +1,178 @@
+"""Three servers and four workers on one database, some of them killed and one of them paused."""
+
+import asyncio
+import contextlib
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import httpx2
+import pytest
+from torture_kit import TORTURE, Ledger, assert_healthy, soon, store_at
+
+import rig
+from firnline.memory import Memory
+from firnline.message import utc_now
+from firnline.strategies import rolling
+
+SERVERS, WORKERS, CLIENTS = 3, 4, 6
+CHATS = [f"chat-{i}" for i in range(4)]
+PAUSE_SECONDS = 60 if TORTURE else 4
+AFTER_SECONDS = 10 if TORTURE else 2
+
+
+@pytest.fixture(params=["postgres"])
+def url(request):
+    """A database that many machines could share."""
+    return request.getfixturevalue(request.param).url
+
+
+class Fleet:
+    """Processes of the real commands; those that were killed stay so."""
+
+    def __init__(self, url, said):
+        self.servers = [
+            rig.Process(url, rig.free_port(), FIRNLINE_WORKER="false") for _ in range(SERVERS)
+        ]
+        command = [sys.executable, "-m", "firnline.cli", "worker", "--store", url]
+        self.workers = [
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
+            for _ in range(WORKERS)
+        ]
+
+    def stop(self):
+        for server in self.servers:
+            server.kill()
+        for worker in self.workers:
+            worker.kill()
+            worker.wait()
+
+
+class Client:
+    """Appends through whichever server answers, and repeats what was not answered."""
+
+    def __init__(self, number, fleet, ledger, rng):
+        self._name, self._fleet, self._ledger, self._rng = f"c{number}", fleet, ledger, rng
+        self.acked, self.stopping = 0, False
+
+    async def run(self):
+        async with httpx2.AsyncClient(timeout=20) as http:
+            number = 0
+            while not self.stopping:
+                number += 1
+                await self._say(http, self._rng.choice(CHATS), f"{self._name}.{number}")
+
+    async def _say(self, http, chat, name):
+        texts = [f"{name} Where is order {name}?", f"{name} It left Hamburg on Monday."]
+        messages = [
+            {"role": role, "content": text}
+            for role, text in zip(("user", "assistant"), texts, strict=True)
+        ]
+        while True:
+            server = self._rng.choice(self._fleet.servers)
+            with contextlib.suppress(httpx2.TransportError):
+                answer = await http.post(
+                    f"{server.url}/api/v1/conversations/{chat}/messages",
+                    json={"messages": messages},
+                    headers={"idempotency-key": name},
+                )
+                assert answer.status_code in (200, 201, 503), answer.text
+                if answer.status_code != 503:
+                    for text, entry in zip(texts, answer.json()["data"], strict=True):
+                        self._ledger.ack(chat, entry["seq"], text)
+                    self.acked += 1
+                    return
+            await asyncio.sleep(0.05)
+
+
+async def until_more(clients, more=3):
+    """Every client has been told of some more appends since."""
+    before = [client.acked for client in clients]
+    async with asyncio.timeout(120):
+        while any(now.acked < then + more for now, then in zip(clients, before, strict=True)):
+            await asyncio.sleep(0.02)
+
+
+async def blows(fleet, clients, rng):
+    """Two are killed and one is paused, while the others go on."""
+    await until_more(clients)
+    paused, killed = rng.sample(fleet.workers, 2)
+    paused.send_signal(signal.SIGSTOP)
+    try:
+        await until_more(clients)
+        await asyncio.to_thread(rng.choice(fleet.servers).kill)
+        await until_more(clients)
+        killed.kill()
+        await asyncio.sleep(PAUSE_SECONDS)
+    finally:
+        paused.send_signal(signal.SIGCONT)
+    await until_more(clients)
+    await asyncio.sleep(AFTER_SECONDS)
+
+
+async def settled(memory, clock):
+    """What the dead left is done once their leases have run out."""
+    for _ in range(50):
+        clock.ahead += timedelta(minutes=20)
+        await soon(memory.work(once=True))
+        if not await memory.store.owed(clock() + timedelta(days=1)):
+            return
+    pytest.fail("conversations are stuck")
+
+
+class Clock:
+    def __init__(self):
+        self.ahead = timedelta()
+
+    def __call__(self):
+        return utc_now() + self.ahead
+
+
+async def check_digests(memory, chat):
+    """One chain, each link made by one worker, up to the end of the log."""
+    digests = await memory.digests(chat)
+    assert [digest.version for digest in digests] == list(range(1, len(digests) + 1))
+    completed = [digest for digest in digests if digest.status == "completed"]
+    assert [d.base for d in completed] == [None, *(d.version for d in completed[:-1])]
+    ends = [digest.last_seq for digest in completed]
+    assert ends == sorted(set(ends)), "the same entries were digested twice"
+    assert ends[-1] == (await memory.head(chat)).seq
+    assert not (await memory.lineage(chat)).stuck
+    return len(completed)
+
+
+@pytest.mark.promise("one-compactor")
+@pytest.mark.promise("durable")
+@pytest.mark.requirement("E8")
+async def test_servers_and_workers_share_a_database(url, rng, tmp_path):
+    clock, ledger = Clock(), Ledger()
+    async with Memory(store_at(url, clock=clock), clock=clock, worker=False) as memory:
+        for chat in CHATS:
+            await memory.set_strategy(chat, rolling(window=8, after_seq=3, words=60))
+        said = tmp_path / "said.txt"
+        with said.open("wb") as file:
+            fleet = await asyncio.to_thread(Fleet, url, file)
+        try:
+            clients = [Client(i, fleet, ledger, rng) for i in range(CLIENTS)]
+            async with asyncio.TaskGroup() as group:
+                for client in clients:
+                    group.create_task(client.run())
+                try:
+                    await blows(fleet, clients, rng)
+                finally:
+                    for client in clients:
+                        client.stopping = True
+        finally:
+            await asyncio.to_thread(fleet.stop)
+        assert "secret" not in said.read_text(), "a password was told"
+        made = sum([len(await memory.digests(chat)) for chat in CHATS])
+        assert made, "no worker did anything"
+        await settled(memory, clock)
+        for chat in CHATS:
+            await check_digests(memory, chat)
+        await ledger.check(memory)
+        assert sum(map(len, ledger.acked.values())) == sum(
+            [(await memory.head(chat)).entries for chat in CHATS]
+        ), "something is there twice"
+        await assert_healthy(memory)
