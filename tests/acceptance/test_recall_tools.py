@@ -16,7 +16,8 @@ from firnline.testing.order import openai_problems
 from firnline.tools import answer
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
-CALLS = 10_000
+CALLS = {"sqlite": 4_000, "memory": 5_000}
+CALLS_TO_A_SERVER = 1_000
 
 SIGNATURES = {
     "search_history": "(query: 'str', limit: 'int' = 5) -> 'str'",
@@ -532,14 +533,15 @@ async def _two_tenants(memory):
 
 @pytest.mark.requirement("B3")
 @pytest.mark.requirement("B6")
-async def test_no_tool_call_raises_or_shows_what_belongs_to_somebody_else(memory):
+async def test_no_tool_call_raises_or_shows_what_belongs_to_somebody_else(memory, url):
     await _two_tenants(memory)
     tools = memory.tools("c", tokens_max=400)
     known = {tool.name: list(tool.parameters["properties"]) for tool in tools}
     own = {entry.seq: entry.message.text for entry in await memory.read("c")}
+    calls = CALLS.get(url.partition(":")[0], CALLS_TO_A_SERVER)
     rng = random.Random(11)
     shown = 0
-    for number in range(CALLS):
+    for number in range(calls):
         name = rng.choice(NAMES if rng.random() < 0.1 else list(known))
         arguments = _arguments(rng, known.get(name, []))
         if number % 4 or name not in known:
@@ -557,7 +559,7 @@ async def test_no_tool_call_raises_or_shows_what_belongs_to_somebody_else(memory
             whole = message["text"] == own[message["id"]]
             assert whole or message["shortened"], (name, arguments)
             assert FOREIGN not in message["text"], (name, arguments)
-    assert shown > CALLS / 4
+    assert shown > calls / 4
 
 
 def test_the_tools_need_no_more_than_a_reader(url):
