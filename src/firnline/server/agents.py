@@ -11,9 +11,10 @@ from fastapi import FastAPI
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from firnline.errors import NotFound
 from firnline.server.gate import Caller
 from firnline.server.parts import Parts
-from firnline.server.problems import NotFound, answer
+from firnline.server.problems import answer
 
 if TYPE_CHECKING:
     from firnline.mcp.endpoint import Endpoint

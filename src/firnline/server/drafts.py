@@ -50,21 +50,23 @@ class Draft:
     text: str = ""
     parts: int = 0
 
-    async def begin(self) -> None:
-        """Say that an answer is in the making, and by whom; again now and then: still alive."""
-        header = {"owner": self.owner, "question": self.question}
-        await self.memory.store.put_cards([self._card(0, json.dumps(header).encode())])
-
     async def add(self, text: str) -> None:
         """Keep more of the text; it is durable when this returns."""
+        # The first part says whose it is; before there is any text, there is nothing to recover.
+        cards = [] if self.parts else [self._header]
         self.parts += 1
         self.text += text
-        await self.memory.store.put_cards([self._card(self.parts, text.encode())])
+        await self.memory.store.put_cards([*cards, self._card(self.parts, text.encode())])
+
+    async def beat(self) -> None:
+        """Say that whoever makes it is still alive."""
+        if self.parts:
+            await self.memory.store.put_cards([self._header])
 
     async def end(self) -> None:
         """The answer is in the log."""
         self.ended(self)
-        await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
+        await self._drop()
 
     async def leave(self) -> None:
         """Whoever looks for left drafts is to store it."""
@@ -75,7 +77,16 @@ class Draft:
         self.ended(self)  # if storing fails, it is found and stored later
         if self.text:
             await self.memory.append(self.conversation, interrupted(self.text, why))
-        await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
+        await self._drop()
+
+    async def _drop(self) -> None:
+        if self.parts:
+            await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
+
+    @property
+    def _header(self) -> Card:
+        header = {"owner": self.owner, "question": self.question}
+        return self._card(0, json.dumps(header).encode())
 
     def _card(self, part: int, body: bytes) -> Card:
         return Card(
@@ -112,10 +123,9 @@ class Drafts:
         """How many answers are in the making here."""
         return len(self._live)
 
-    async def begin(self, memory: Memory, conversation: str, question: int) -> Draft:
-        """A new draft, noted in the store."""
+    def begin(self, memory: Memory, conversation: str, question: int) -> Draft:
+        """A new draft; it is in the store when it has its first words."""
         draft = Draft(memory, conversation, question, self._owner, self._ended)
-        await draft.begin()
         self._live[draft.id] = draft
         return draft
 
@@ -138,7 +148,7 @@ class Drafts:
             await asyncio.sleep(_BEAT_SECONDS)
             try:
                 for draft in list(self._live.values()):
-                    await draft.begin()
+                    await draft.beat()
                 await self.recover()
             except FirnlineError as error:
                 logger.warning("cannot look after answers in the making: %s", error)

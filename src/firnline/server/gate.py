@@ -13,19 +13,12 @@ from fastapi import Depends, Request
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from firnline.errors import FirnlineError
+from firnline.errors import BodyTooLarge, FirnlineError, Forbidden, NotReady, TooFast, Unauthorized
 from firnline.keys import PREFIX, Grant
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.page import PATHS
 from firnline.server.parts import Parts
-from firnline.server.problems import (
-    BodyTooLarge,
-    Forbidden,
-    NotReady,
-    TooFast,
-    Unauthorized,
-    answer,
-)
+from firnline.server.problems import answer
 from firnline.server.settings import is_loopback
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json"})

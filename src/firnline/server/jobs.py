@@ -19,10 +19,10 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, cast
 
-from firnline.errors import FirnlineError, outline
+from firnline.errors import FirnlineError, NotFound, TooFast, outline
 from firnline.message import utc_now
 from firnline.protocols import Clock
-from firnline.server.problems import NotFound, TooFast, as_problem
+from firnline.server.problems import as_problem
 
 logger: Final = logging.getLogger("firnline.server")
 

@@ -14,57 +14,13 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from firnline.errors import FirnlineError, InputError, outline
+from firnline.errors import FirnlineError, outline
 
 logger: Final = logging.getLogger("firnline.server")
 
 MEDIA_TYPE: Final = "application/problem+json"
 _SHOWN: Final = frozenset({"floor", "available", "blockers", "retry_after"})
 """Facts of an error that the caller may see."""
-
-
-class Unauthorized(FirnlineError):
-    """A valid API key is needed: Authorization: Bearer fl_..."""
-
-    status = 401
-
-
-class Forbidden(FirnlineError):
-    """The API key does not allow this."""
-
-    status = 403
-
-
-class BodyTooLarge(InputError):
-    """The request's body is too large."""
-
-    status = 413
-
-
-class WrongType(InputError):
-    """The body is to be JSON: say Content-Type: application/json."""
-
-    status = 415
-
-
-class TooFast(FirnlineError):
-    """Too many requests; try again later."""
-
-    status = 429
-    retryable = True
-
-
-class NotFound(InputError):
-    """There is nothing here."""
-
-    status = 404
-
-
-class NotReady(FirnlineError):
-    """The server is starting or stopping; try again in a moment."""
-
-    status = 503
-    retryable = True
 
 
 def as_problem(error: FirnlineError, path: str) -> JSONResponse:

@@ -13,11 +13,10 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 
-from firnline.errors import InputError, UnknownConversation
+from firnline.errors import InputError, UnknownConversation, WrongType
 from firnline.log import Head
 from firnline.memory import Memory
 from firnline.message import encode_json
-from firnline.server.problems import WrongType
 from firnline.wire import load_json
 
 

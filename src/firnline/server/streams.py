@@ -14,8 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Hashable
 from contextlib import aclosing
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from firnline.errors import FirnlineError
-from firnline.server.problems import TooFast
+from firnline.errors import FirnlineError, TooFast
 
 logger: Final = logging.getLogger("firnline.server")
 

@@ -111,7 +111,7 @@ async def streamed(exchange: Exchange, asking: Asking, reply: Reply) -> Response
     options = exchange.body.get("stream_options")
     wanted = isinstance(options, dict) and bool(options.get("include_usage"))
     events = exchange.events(asking, rounds.streamed(asking, reply, with_usage=wanted))
-    listener = exchange.parts.streams.open(events, await exchange.keeper())
+    listener = exchange.parts.streams.open(events, exchange.keeper())
     headers = {**but_type(reply.headers), **exchange.told(), "cache-control": "no-cache"}
     return StreamingResponse(_lines(listener), media_type=_STREAM, headers=headers)
 

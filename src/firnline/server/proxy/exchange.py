@@ -227,17 +227,11 @@ class Exchange:
                 else:
                     await self.store(asking)
 
-    async def keeper(self) -> _Lenient:
+    def keeper(self) -> _Lenient:
         """Who keeps the answer's text while it comes."""
-        draft = None
-        if self.where is not None:
-            where = self.where
-            try:
-                draft = await self.parts.drafts.begin(
-                    self.memory, where.conversation, where.question
-                )
-            except FirnlineError as error:
-                self._degrade("draft not kept", error)
+        where = self.where
+        begin = self.parts.drafts.begin
+        draft = begin(self.memory, where.conversation, where.question) if where else None
         return _Lenient(draft, self)
 
     def told(self) -> dict[str, str]:

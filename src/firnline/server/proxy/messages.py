@@ -104,7 +104,7 @@ async def _messages(request: Request, memory: Memory, path: str | None) -> Respo
         return await _refused(exchange, reply)
     headers, streams = but_type(reply.headers), exchange.parts.streams
     if body.get("stream"):
-        listener = streams.open(_events(exchange, asking, reply), await exchange.keeper())
+        listener = streams.open(_events(exchange, asking, reply), exchange.keeper())
         headers |= {**exchange.told(), "cache-control": "no-cache"}
         return StreamingResponse(_lines(listener), media_type=_STREAM, headers=headers)
     data = await streams.whole(_whole(exchange, asking, reply))

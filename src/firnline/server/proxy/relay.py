@@ -7,9 +7,9 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from firnline.errors import NotFound
 from firnline.server.gate import Reading, caller_of, parts_of
 from firnline.server.offline import NAME
-from firnline.server.problems import NotFound
 
 router = APIRouter(include_in_schema=False)
 

@@ -7,6 +7,7 @@ from typing import Final
 from fastapi import APIRouter, Security
 from fastapi.security import HTTPBearer
 
+from firnline.paths import PREFIX
 from firnline.server.rest import (
     contexts,
     conversations,
@@ -23,7 +24,6 @@ from firnline.server.rest import (
     turns,
 )
 from firnline.server.rest.documenting import ALWAYS, operation_id
-from firnline.server.rest.naming import PREFIX
 
 _BEARER: Final = HTTPBearer(
     auto_error=False,

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 
+from firnline.errors import NotFound
 from firnline.lineage import state_of
 from firnline.log import Head, Key
 from firnline.memory import Memory
+from firnline.paths import conversation_path
 from firnline.server.gate import Reading, Ruling, Writing, caller_of, parts_of
-from firnline.server.problems import NotFound
 from firnline.server.reading import head_of, position_of, sent, tagged
 from firnline.server.rest import shapes, showing
 from firnline.server.rest.asking import (
@@ -24,7 +25,7 @@ from firnline.server.rest.asking import (
 )
 from firnline.server.rest.documenting import FOUND, LOCATION, MISSING, problems, router
 from firnline.server.rest.messages import AtSeq
-from firnline.server.rest.naming import Conversation, conversation_path
+from firnline.server.rest.naming import Conversation
 from firnline.strategies import strategy as strategy_named
 
 routes = router("conversations")

@@ -9,10 +9,10 @@ from fastapi import Path, Query, Request, Response
 
 from firnline import limits
 from firnline.digest import items
+from firnline.errors import NotFound
 from firnline.log import Digest, Key
 from firnline.memory import Memory
 from firnline.server.gate import Reading, Writing
-from firnline.server.problems import NotFound
 from firnline.server.reading import head_of, position_of, sent, tagged
 from firnline.server.rest import asking, figures, shapes, showing, walking
 from firnline.server.rest.documenting import FOUND, MISSING, problems, router

@@ -6,9 +6,10 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Path, Query, Request, Response
 
+from firnline.errors import NotFound
 from firnline.message import Message
+from firnline.paths import conversation_path
 from firnline.server.gate import Reading, Writing, charge
-from firnline.server.problems import NotFound
 from firnline.server.reading import head_of, sent, tagged
 from firnline.server.rest import shapes, showing, walking
 from firnline.server.rest.asking import AppendAsk, Cursor, IdempotencyKey, Item, Limit, Said, Seq
@@ -21,7 +22,7 @@ from firnline.server.rest.documenting import (
     problems,
     router,
 )
-from firnline.server.rest.naming import Conversation, conversation_path
+from firnline.server.rest.naming import Conversation
 
 routes = router("messages")
 

@@ -8,15 +8,16 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from firnline import limits
+from firnline.errors import NotFound
 from firnline.log import Head, Project
 from firnline.memory import Memory
+from firnline.paths import project_path
 from firnline.server.gate import Reading, Writing
-from firnline.server.problems import NotFound
 from firnline.server.reading import position_of, sent, tagged
 from firnline.server.rest import shapes, showing, walking
 from firnline.server.rest.asking import Cursor, Limit, ProjectAsk
 from firnline.server.rest.documenting import FOUND, LOCATION, MISSING, Responses, problems, router
-from firnline.server.rest.naming import ProjectName, project_path
+from firnline.server.rest.naming import ProjectName
 from firnline.server.rest.numbers import owed
 
 routes = router("projects")

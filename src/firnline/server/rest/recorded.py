@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
+from firnline.errors import NotFound
 from firnline.log import Key
 from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.gate import Reading
-from firnline.server.problems import NotFound
 from firnline.server.reading import head_of, position_of, tagged
 from firnline.server.rest import asking, figures, showing
 from firnline.server.rest.documenting import FOUND, MISSING, router

@@ -39,9 +39,11 @@ class Entry(BaseModel):
     seq: int = Field(examples=[0])
     created_at: Instant | None = Field(description="When it was said.")
     tokens: int = Field(examples=[14])
+    total: int = Field(description="Tokens of this entry and all before it.", examples=[14])
     tokenizer: str = Field(description="`~` at its end: an estimate.", examples=["o200k_base"])
     hash: Hash = Field(description="Covers this entry and all before it.")
     archived: bool = Field(description="Whether it lies in a compressed segment.")
+    normalised: bool = Field(description="Whether its text was altered to be storable.")
     metadata: dict[str, Any]
     message: MessageShape
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 from firnline.context import Context
 from firnline.log import Digest, Entry, Head, Hit, Project
 from firnline.message import format_time
+from firnline.paths import conversation_path, project_path
 from firnline.plan import Strategy
 from firnline.server.reading import cursor_of
-from firnline.server.rest.naming import conversation_path, project_path
 from firnline.turn import Turn
 
 _LEAST: Final = 0.005  # what is written as 0.00 explains nothing
@@ -40,9 +40,11 @@ def entry(one: Entry) -> dict[str, Any]:
         "seq": one.seq,
         "created_at": format_time(message.created_at) if message.created_at else None,
         "tokens": one.tokens,
+        "total": one.total,
         "tokenizer": one.tokenizer,
         "hash": one.hash,
         "archived": one.archived,
+        "normalised": message.normalised,
         "metadata": message.metadata,
         "message": message.to_openai(),
     }

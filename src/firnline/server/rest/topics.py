@@ -6,11 +6,10 @@ from typing import Annotated
 
 from fastapi import Path, Request, Response
 
-from firnline.errors import InputError
+from firnline.errors import InputError, NotFound
 from firnline.log import Key
 from firnline.memory import Memory
 from firnline.server.gate import Reading, Writing, charge, parts_of
-from firnline.server.problems import NotFound
 from firnline.server.reading import head_of, sent, tagged
 from firnline.server.rest import asking, shapes, showing, walking
 from firnline.server.rest.contexts import budget_of

@@ -13,12 +13,12 @@ from fastapi.responses import StreamingResponse
 from starlette.requests import ClientDisconnect
 
 from firnline import transfer
-from firnline.errors import InputError
+from firnline.errors import InputError, NotFound, WrongType
 from firnline.log import Key
 from firnline.memory import Memory
+from firnline.paths import PREFIX
 from firnline.server.gate import Reading, Writing, parts_of
 from firnline.server.jobs import Job, named_file, reports, unnamed_file
-from firnline.server.problems import NotFound, WrongType
 from firnline.server.reading import head_of, sent, tagged
 from firnline.server.rest import events, figures, showing, walking
 from firnline.server.rest.asking import ExportAsk, Name
@@ -31,7 +31,6 @@ from firnline.server.rest.documenting import (
     problems,
     router,
 )
-from firnline.server.rest.naming import PREFIX
 
 routes = router("transfer")
 raw_routes = APIRouter(tags=["transfer"], generate_unique_id_function=operation_id)

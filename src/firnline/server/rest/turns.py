@@ -188,7 +188,7 @@ class _Late:
     async def add(self, text: str) -> None:
         """Make more of the text durable."""
         if self._draft is None:
-            self._draft = await self._parts.drafts.begin(
+            self._draft = self._parts.drafts.begin(
                 self._spoken.memory, self._spoken.conversation, self._before
             )
         await self._draft.add(text)
