@@ -208,6 +208,10 @@ class Database:
             self.drop_schema()
             self._meddled = False
             return
+        self.empty()
+
+    def empty(self):
+        """The tables, whatever their shape is."""
         tables = self.run(
             "SELECT string_agg('firnline.' || relname, ', ') FROM pg_class"
             " WHERE relnamespace = to_regnamespace('firnline') AND relkind = 'r'"

@@ -29,7 +29,7 @@ _COLUMNS: Final = (
     "SELECT c.relname::text, string_agg(quote_ident(a.attname), ', ' ORDER BY a.attnum)"
     " FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0"
     f" AND NOT a.attisdropped WHERE c.relnamespace = '{SCHEMA}'::regnamespace"
-    " AND c.relkind IN ('r', 'p') GROUP BY c.relname ORDER BY c.relname"
+    " AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.relname ORDER BY c.relname"
 )
 _HEAD: Final = f"""\
 -- A copy of a Firnline store. Read it into an empty database:
