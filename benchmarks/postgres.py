@@ -30,6 +30,11 @@ import postgres_kit
 CALLERS = 8
 BUDGET = 1_000
 WORKERS = (1, 4)
+_SIZES = {"log": ("entry",), "dates and words": ("said", "search")}
+_SIZE = (
+    "SELECT sum(pg_total_relation_size(oid))::bigint FROM pg_class WHERE relname = ANY(%s)"
+    " AND relnamespace = 'firnline'::regnamespace"
+)
 _WORKER = Path(__file__).with_name("postgres_worker.py")
 
 
@@ -125,6 +130,10 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
             built = (entries + SHORT_ENTRIES) / (time.perf_counter() - started)
             yield Row(f"postgres: {entries:,} entries, indexed", f"{built:,.0f}/s")
             database.run("VACUUM ANALYZE")
+            for what, tables in _SIZES.items():
+                ((size,),) = database.run(_SIZE, [list(tables)])
+                each = size / (entries + SHORT_ENTRIES)
+                yield Row(f"postgres: {what}, bytes for each entry", f"{each:,.0f}")
             for name in (SHORT, LONG):
                 await memory.set_strategy(name, rolling(window=20, words=60))
                 await memory.context(name, BUDGET)

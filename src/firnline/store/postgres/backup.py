@@ -75,6 +75,7 @@ async def _copy(
     file.write(f"{_HEAD}{tables}\n".encode())
     for done, (table, columns) in enumerate(known, 1):
         file.write(f"COPY {table} ({columns}) FROM stdin;\n".encode())
+        # A query: behind a policy, COPY takes of a partitioned table the parent's own rows, none.
         async for chunk in _rows(connection, f"COPY (SELECT {columns} FROM {table}) TO STDOUT"):
             await asyncio.to_thread(file.write, chunk)
         file.write(b"\\.\n\n")
