@@ -272,6 +272,30 @@ def test_a_jump_to_a_number_and_to_a_date(site, page):
     is_shown(page, 590)
 
 
+def test_every_day_has_its_heading(site, page):
+    now = datetime.now(UTC)
+    days = [400] + [1] * 19 + [0] * 25  # the last one begins where a block does
+    said = [
+        {
+            "message": {"role": "user", "content": f"Said {n}."},
+            "created_at": format_time(now - timedelta(days=day)),
+        }
+        for n, day in enumerate(days)
+    ]
+    site.api.post("/conversations/diary/messages", {"messages": said})
+    page.clock.set_fixed_time(now)
+    site.open(page, f"{site.path(conversation='diary')}?seq=0")
+    old = now - timedelta(days=400)
+    written = re.compile(rf"{old:%A},? {old.day} {old:%B %Y}")
+    expect(message(page, 0).locator(".day")).to_have_text(written)
+    expect(message(page, 1).locator(".day")).to_have_text("Yesterday")
+    expect(message(page, 2).locator(".day")).to_have_count(0)
+    page.get_by_label("Go to a date or a number").fill("#21")
+    page.get_by_label("Go to a date or a number").press("Enter")
+    expect(message(page, 20).locator(".day")).to_have_text("Today")
+    expect(message(page, 21).locator(".day")).to_have_count(0)
+
+
 def test_a_time_that_is_none_is_told(site, page, complaints):
     complaints.expected.append("400")
     site.open(page, site.path())

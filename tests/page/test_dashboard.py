@@ -227,6 +227,8 @@ def test_a_newcomer_is_shown_how_to_begin(bare, page, shot, accessible):
     assert copied == begin.locator("pre").nth(1).inner_text()
     accessible(page)
     shot(page, "dashboard-new")
+    begin.get_by_role("button", name="Begin a conversation").click()
+    expect(page.get_by_label("Your message")).to_be_focused()
 
 
 def test_the_line_to_copy_works_as_it_is(bare, page):
@@ -242,6 +244,28 @@ def test_the_line_to_copy_works_as_it_is(bare, page):
     expect(page.locator(".conversations")).to_contain_text("first")
 
 
+def test_everything_is_exported_and_an_empty_server_takes_it_in(busy, page, tmp_path):
+    busy.open(page)
+    board = page.get_by_role("region", name="Export and import")
+    names = {one["conversation"] for one in busy.api.get("/conversations")["data"]}
+    board.get_by_role("button", name="Export everything").click()
+    expect(board).to_contain_text("The export is done")
+    with page.expect_download() as download:
+        board.get_by_role("link", name="Download").click()
+    path = tmp_path / download.value.suggested_filename
+    download.value.save_as(path)
+    for name in names:
+        busy.api.delete(f"/conversations/{name}")
+    page.reload()
+    expect(page.get_by_role("region", name="How to begin")).to_be_visible()
+    board.get_by_label("File").set_input_files(path)
+    board.get_by_role("button", name="Import it").click()
+    expect(board).to_contain_text(f"{len(names)} conversations with")
+    for name in names:
+        expect(page.locator(".conversations")).to_contain_text(name)
+    expect(page.get_by_role("region", name="How to begin")).to_have_count(0)
+
+
 # -- pictures ---------------------------------------------------------------------------------
 
 
@@ -255,6 +279,11 @@ def test_the_dashboard_looks_well(busy, page, shot, accessible):
         page.locator(".chart").scroll_into_view_if_needed()
 
     shot(page, "dashboard-below", below)
+
+    def end(page, width):
+        page.locator(".transfer").scroll_into_view_if_needed()
+
+    shot(page, "dashboard-end", end)
     page.get_by_role("button", name="New project").click()
     accessible(page)
     shot(page, "dashboard-project")

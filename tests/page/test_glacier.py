@@ -6,6 +6,11 @@ from playwright.sync_api import expect
 from page_kit import is_shown, unfold_panel
 
 
+def settled(page):
+    """The picture is of what the slider and the question say."""
+    expect(page.locator(".panel .stack[aria-busy]")).to_have_attribute("aria-busy", "false")
+
+
 def window(page, tokens):
     """Move the window's slider there."""
     slider = page.get_by_role("slider")
@@ -13,9 +18,7 @@ def window(page, tokens):
     slider.press("Home")
     for _ in range(steps + 1):
         if slider.get_attribute("aria-valuetext") == f"{tokens:,} tokens":
-            page.wait_for_timeout(500)  # the slider settles before anything is asked
-            page.wait_for_load_state("networkidle")
-            expect(page.locator(".panel .stale")).to_have_count(0)
+            settled(page)
             return
         slider.press("ArrowRight")
     raise AssertionError(tokens)
@@ -60,7 +63,7 @@ def test_a_question_lights_up_what_is_recalled_for_it(site, page):
     site.open(page, site.path())
     expect(page.locator(".glacier .hit")).to_have_count(0)
     page.get_by_label("Question").fill("Which order never arrived?")
-    expect(page.locator(".glacier .hit").first).to_be_visible()
+    settled(page)
     asked = {"budget": 1_000, "question": "Which order never arrived?", "fold": False}
     context = site.api.post(f"{site.about}/context", asked)
     recalled = sorted(hit["entry"]["seq"] for hit in context["hits"])
@@ -82,15 +85,40 @@ def test_layers_tell_what_they_are_and_open(site, page):
     expect(page.locator(".told")).to_contain_text(
         f"entries {digest['first_seq']}\N{EN DASH}{digest['last_seq']} lie under digest 1"
     )
-    expect(page.locator(".told")).to_contain_text(f"{digest['tokens']} tokens")
-    page.locator(".glacier .verbatim").last.click()
+    covered = digest["receipt"]["covers"]["tokens"]
+    sizes = f"{digest['tokens']} tokens for {covered}"
+    expect(page.locator(".told")).to_contain_text(sizes)
     context = site.api.post(f"{site.about}/context", {"budget": 1_000, "fold": False})
-    first = next(s["seqs"][0] for s in context["sections"] if s["name"] == "recent")
-    is_shown(page, first)
+    recent = next(s for s in context["sections"] if s["name"] == "recent")
+    page.locator(".glacier .verbatim").last.hover()
+    expect(page.locator(".told")).to_contain_text(f"word for word, {recent['tokens']} tokens")
+    page.locator(".glacier .verbatim").last.click()
+    is_shown(page, recent["seqs"][0])
+    under = page.locator(".glacier .under")
+    under.hover()
+    expect(page.locator(".told")).to_contain_text(f"digest 1 stands for them, {sizes}")
+    under.click()
+    is_shown(page, digest["first_seq"])
     layer.focus()
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name="Digests")).to_have_attribute("aria-selected", "true")
     assert page.url.endswith("digests?version=1")
+
+
+def test_every_section_says_why_it_is_there(site, page):
+    site.api.put(f"{site.about}/pins/8")
+    site.open(page, site.path())
+    page.get_by_label("Question").fill("Which order never arrived?")
+    settled(page)
+    asked = {"budget": 1_000, "question": "Which order never arrived?", "fold": False}
+    sections = site.api.post(f"{site.about}/context", asked)["sections"]
+    rows = page.locator(".sections tbody tr")
+    expect(rows).to_have_count(len(sections))
+    assert {"pinned", "digests", "recalled", "recent"} <= {one["name"] for one in sections}
+    for row, section in zip(rows.all(), sections, strict=True):
+        assert f"{section['tokens']:,}" in row.inner_text()
+        assert len(row.locator(".why").inner_text()) > len(section["why"])
+        expect(row.locator(".why")).to_contain_text(section["why"])
 
 
 def test_what_is_neither_shown_nor_digested_is_marked_until_it_is_digested(site, page):
@@ -138,6 +166,7 @@ def test_the_glacier_looks_well(site, page, shot, accessible):
     site.api.put(f"{site.about}/pins/8")
     site.open(page, site.path())
     page.get_by_label("Question").fill("Which order never arrived?")
+    settled(page)
     expect(page.locator(".glacier .hit").first).to_be_visible()
     accessible(page)
     shot(page, "glacier", unfold_panel)

@@ -205,11 +205,13 @@ def derived(site):
     }
     summary = "\n".join(PAYLOADS)
     site.api.post(f"{site.about}/important", {"important_data": facts, "summary": summary})
+    for word in ("Zeppelins", "Violins", "Umbrellas", "Waterfalls"):  # a topic takes 50 tags
+        site.api.say(name, f"{word} {word.lower()}?", "Noted.")
     topics = [one["topic_id"] for one in site.api.get(f"{site.about}/topics")["data"]]
-    for number, topic in enumerate(topics[:6]):
-        tags = {"add": names()[number * 50 : number * 50 + 50], "remove": []}
-        site.api.patch(f"{site.about}/topics/{topic}/tags", tags)
-    assert len(topics) >= 3
+    some = [names()[first : first + 50] for first in range(0, len(names()), 50)]
+    assert len(topics) >= len(some)
+    for topic, tags in zip(topics, some, strict=False):
+        site.api.patch(f"{site.about}/topics/{topic}/tags", {"add": tags, "remove": []})
     append(site, name, [Message.user(text) for text in PAYLOADS])
     site.api.post(f"{site.about}/turns", {"message": "What is all this?", "budget": 30_000})
     return site

@@ -93,6 +93,17 @@ def settled(page):
     )
 
 
+def frames(page, count):
+    """Let the browser draw so many times."""
+    page.evaluate(
+        """async (count) => {
+          const frame = () => new Promise((done) => requestAnimationFrame(done));
+          for (let n = 0; n < count; n += 1) await frame();
+        }""",
+        count,
+    )
+
+
 def wheel(page, pixels):
     """Turn the wheel, and wait until the page has come to rest."""
     page.mouse.wheel(0, pixels)
@@ -128,6 +139,10 @@ def test_the_document_stays_small_at_every_place(site, page, blocks):
         assert seq in shown(page)
         assert nodes(page) < NODES_MAX
         assert len(shown(page)) == shown(page)[-1] - shown(page)[0] + 1
+    page.get_by_role("button", name="Newest").click()
+    expect(page.locator(f'[data-seq="{COUNT - 1}"]')).to_be_in_viewport()
+    expect(page.get_by_role("button", name="Newest")).to_have_count(0)
+    assert nodes(page) < NODES_MAX
     assert len(blocks) < 40
 
 
@@ -177,7 +192,7 @@ def test_what_one_reads_does_not_move_while_the_rest_is_laid_out(site, page):
     jump(page, 40_000)
     place = "() => document.querySelector('[data-seq=\"40000\"]').getBoundingClientRect().top"
     before = page.evaluate(place)
-    page.wait_for_timeout(600)
+    frames(page, 40)
     assert page.evaluate(place) == pytest.approx(before, abs=2)
     page.mouse.move(600, 500)
     for _ in range(4):
@@ -194,7 +209,7 @@ def test_the_whole_length_can_be_dragged_through(site, page, blocks):
             " s.scrollTop = s.scrollHeight * p; }",
             1 - part / 60,
         )
-        page.wait_for_timeout(10)
+        frames(page, 1)
     settled(page)
     assert nodes(page) < NODES_MAX
     middle = shown(page)[0] / COUNT

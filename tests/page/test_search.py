@@ -48,9 +48,8 @@ def hits(page):
 
 
 def settled(page):
-    page.wait_for_timeout(400)
-    page.wait_for_load_state("networkidle")
-    expect(page.locator(".search .stale")).to_have_count(0)
+    """What is shown is what the form asks for."""
+    expect(page.locator(".search > [aria-busy]")).to_have_attribute("aria-busy", "false")
 
 
 def found(page):
@@ -126,6 +125,8 @@ def test_scores_are_explained_part_by_part(talks, page):
     expect(first.locator("summary")).to_have_text(f"score {hit['score']:.2f}")
     parts = {name: value for name, value in hit["parts"].items() if abs(value) >= 0.005}
     expect(first.locator(".parts li")).to_have_count(len(parts))
+    for told in first.locator(".hint").all():
+        expect(told).not_to_be_empty()
     listed = first.locator(".parts b").all_inner_texts()
     assert sum(float(text.replace("\N{MINUS SIGN}", "-")) for text in listed) == pytest.approx(
         hit["score"], abs=0.03
@@ -178,7 +179,10 @@ def test_the_search_looks_well(talks, page, shot, accessible):
     accessible(page)
     shot(page, "search")
     talks.open(page, "#/search")
+    settled(page)
     accessible(page)
     shot(page, "search-new")
     talks.open(page, "#/search?q=zzzz")
+    expect(page.get_by_text("Nothing fits")).to_be_visible()
+    settled(page)
     shot(page, "search-nothing")

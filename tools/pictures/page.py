@@ -26,7 +26,7 @@ from playwright.sync_api import Page, sync_playwright
 from firnline.testing import ModelServer
 
 FOLDER = Path(__file__).parents[2] / "docs" / "pictures"
-SIZE = {"width": 1280, "height": 800}
+SIZE = {"width": 1440, "height": 900}
 SHOP, TURNS = "bakery shop", 118
 PROJECTS = {
     "bakery": {

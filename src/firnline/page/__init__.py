@@ -54,7 +54,8 @@ _INDEX: Final = f"""<!doctype html>
 <script type="module" src="/page/app.js"></script>
 </head>
 <body>
-<div id="app"><p class="empty">Firnline needs JavaScript for this page; the API does not.</p></div>
+<noscript><p class="empty">Firnline needs JavaScript for this page; the API does not.</p></noscript>
+<div id="app"></div>
 </body>
 </html>
 """

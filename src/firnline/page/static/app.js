@@ -5,7 +5,8 @@ import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { all, get, key, Problem } from './api.js';
 import { ago, Announcer, compact, html, Name, number, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
-import { Conversation } from './conversation.js';
+import { Conversation, TABS } from './conversation.js';
+import { goes, Keys } from './keys.js';
 import { Search } from './search.js';
 
 // -- where we are: #/  #/search?q=…  #/c/NAME/TAB?seq=… -----------------------------------------
@@ -46,12 +47,15 @@ function useTheme() {
 
 // -- the list of conversations ----------------------------------------------------------------
 
+/** The newest first. */
+const newest = (list) => [...list].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
+
 function Conversations({ list, here, onNew, filterRef }) {
   const [filter, setFilter] = useState('');
   const shown = useMemo(() => {
     const wanted = filter.trim().toLowerCase();
     const fitting = (list.value || []).filter((one) => one.conversation.toLowerCase().includes(wanted));
-    return fitting.sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).slice(0, 300);
+    return newest(fitting).slice(0, 300);
   }, [list.value, filter]);
   return html`<section class="conversations" aria-label="Conversations">
     <div class="row">
@@ -99,10 +103,12 @@ function App() {
   const here = usePlace();
   const [theme, nextTheme] = useTheme();
   const [open, setOpen] = useState(false);
+  const [help, setHelp] = useState(false);
   const ready = useHealth();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
-  const list = useLoaded(() => (me.value ? all('/conversations') : Promise.resolve([])), [Boolean(me.value)]);
+  const list = useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]);
   useEffect(() => setOpen(false), [here.view, here.name]);
+  useEffect(() => { document.title = `${{ c: here.name, search: 'Search' }[here.view] || 'Dashboard'} · Firnline`; }, [here.view, here.name]);
 
   const begin = useCallback(() => {
     const time = new Date().toISOString().slice(0, 16).replace('T', ' ').replace(':', '.');
@@ -111,13 +117,14 @@ function App() {
   useEffect(() => {
     const pressed = (event) => {
       const typing = /INPUT|TEXTAREA|SELECT/.test(event.target.tagName) || event.target.isContentEditable;
-      if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
-      const does = { n: begin, '/': () => { location.hash = '#/search'; }, d: () => { location.hash = '#/'; } }[event.key];
+      if (typing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+      const names = newest(list.value || []).map((one) => one.conversation);
+      const does = { n: begin, '?': () => setHelp(true), ...goes(here, names, TABS.map(([id]) => id), link) }[event.key];
       if (does) { event.preventDefault(); does(); }
     };
     addEventListener('keydown', pressed);
     return () => removeEventListener('keydown', pressed);
-  }, [begin]);
+  }, [begin, here, list.value]);
 
   if (me.error instanceof Problem && (me.error.status === 401 || me.error.status === 403)) {
     return html`<${KeyForm} again=${me.again} error=${me.error} />`;
@@ -126,7 +133,7 @@ function App() {
   const view = {
     c: () => html`<${Conversation} key=${here.name} name=${here.name} tab=${here.tab} params=${here.params} list=${list} />`,
     search: () => html`<${Search} params=${here.params} />`,
-  }[here.view] || (() => html`<${Dashboard} list=${list} />`);
+  }[here.view] || (() => html`<${Dashboard} list=${list} begin=${begin} />`);
   return html`
     <a class="skip" href="#main">Skip to the content</a>
     <header class="top">
@@ -139,12 +146,14 @@ function App() {
       <span class="grow" />
       <span class=${`health ${ready === false ? 'bad' : ''}`} title=${ready === false ? 'The server is not ready' : 'The server is ready'}>
         <i aria-hidden="true" /> <span>${ready === false ? 'not ready' : 'ready'}</span></span>
+      <button class="quiet icon only-wide" onClick=${() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
       <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colours: ${theme}. Change`} title=${`Colours: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
     </header>
     <div class=${`columns ${open ? 'open' : ''}`}>
       <aside class="side"><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>
       <main id="main" tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
     </div>
+    ${help && html`<${Keys} close=${() => setHelp(false)} />`}
     <${Announcer} />`;
 }
 

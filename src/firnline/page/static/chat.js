@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { at, del, events, get, patch, post, put } from './api.js';
-import { ago, html, Name, number, plural, say, when } from './ui.js';
+import { ago, day, html, Name, number, plural, say, tick, when } from './ui.js';
 import { link } from './app.js';
 import { LONGEST, markdown } from './markdown.js';
 import { Scroller } from './scroller.js';
@@ -45,10 +45,14 @@ function Body({ message }) {
   return html`<${Text} of=${text} />`;
 }
 
-function Message({ entry, found, pinned, onEdit, onAgain, onPin }) {
+/** Whether a message is the first of its day; of one whose predecessor is not loaded nobody knows. */
+const opensDay = (entry, before) => entry.seq === 0 || Boolean(before && new Date(before.created_at).toDateString() !== new Date(entry.created_at).toDateString());
+
+function Message({ entry, opens, found, pinned, onEdit, onAgain, onPin }) {
   const { message, metadata, seq } = entry;
   const broken = metadata?.interrupted;
   return html`<li class=${`message ${message.role} ${found ? 'found' : ''}`} data-seq=${seq}>
+    ${opens && html`<time class="day" datetime=${entry.created_at}>${day(entry.created_at)}</time>`}
     <div class="who"><b><${Name}>${message.name || message.role}<//></b>
       <span class="meta" title=${`${when(entry.created_at)}, ${entry.hash}`}>#${seq} · <span class="only-wide">${number(entry.tokens)} tokens · </span>${ago(entry.created_at)}${entry.archived ? ' · archived' : ''}</span>
       ${pinned && html`<span class="badge warm">pinned</span>`}
@@ -125,6 +129,7 @@ async function branchBefore(name, head, seq, text) {
 
 // -- the chat ---------------------------------------------------------------------------------
 
+const STARTS = ['We land in Lisbon on 3 March, at nine.', 'I prefer e-mail, not phone calls.', 'When do we land?'];
 const entriesOf = (name) => get(at(name)).then((head) => head.entries, (error) => (error.status === 404 ? 0 : null));
 
 /** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the entry it has become. */
@@ -183,6 +188,7 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
   const pinned = useMemo(() => new Set(head?.pinned || []), [head]);
   const input = useRef(null);
   const { answer, send, halt, shown, busy } = useAnswer(name, count, setCount, changed);
+  useEffect(() => { if (!head && matchMedia('(pointer: fine)').matches) input.current.focus(); }, [name]); // nothing to read yet
   useEffect(() => { if (!busy) setCount((before) => Math.max(before, head ? head.entries : 0)); }, [head?.entries, head?.hash, busy]);
   useEffect(() => { if (answer?.error && !answer.stored && !typed) setTyped(answer.question); }, [answer?.error]);
 
@@ -240,17 +246,17 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     const wanted = new FormData(event.target).get('when').trim();
     if (!wanted) return;
     try {
-      if (/^#?\d+$/.test(wanted)) { setJump({ seq: Math.min(Number(wanted.replace('#', '')), count - 1), at: Date.now() }); return; }
+      if (/^#?\d+$/.test(wanted)) { setJump({ seq: Math.min(Number(wanted.replace('#', '')), count - 1), at: tick() }); return; }
       const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const found = await get(at(name, '/dates'), { when: wanted, zone, limit: 1 });
-      if (found.data.length) setJump({ seq: found.data[0].seq, at: Date.now() }); else say(`Nothing was said ${wanted}.`);
+      if (found.data.length) setJump({ seq: found.data[0].seq, at: tick() }); else say(`Nothing was said ${wanted}.`);
     } catch (error) { say(error.message, true); }
   };
   const keys = (event) => {
     if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event);
     if (event.key === 'Escape') halt();
   };
-  const draw = (entry, found) => html`<${Message} key=${entry.seq} entry=${entry} found=${found} pinned=${pinned.has(entry.seq)} onEdit=${setEditing} onAgain=${again} onPin=${pin} />`;
+  const draw = (entry, found, before) => html`<${Message} key=${entry.seq} entry=${entry} opens=${opensDay(entry, before)} found=${found} pinned=${pinned.has(entry.seq)} onEdit=${setEditing} onAgain=${again} onPin=${pin} />`;
   const end = html`<div class="ending" aria-live="polite">
     ${answer?.question && html`<ol class="block">
       <li class="message user"><div class="who"><b>user</b></div><${Text} of=${answer.question} /></li>
@@ -258,14 +264,15 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
         <${Text} of=${answer.text || '…'} /></li>`}</ol>`}
     ${answer?.error && html`<p class="trouble" role="alert">${answer.error.message} ${answer.stored ? 'Your message is stored; ask again whenever you like.' : 'Your message was not stored: it is below, to be sent again.'}</p>`}
     ${!count && !answer && html`<div class="empty"><h3>Nothing said yet</h3>
-      <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes what was said.</p></div>`}
+      <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes what was said.</p>
+      <p class="starts">${STARTS.map((text) => html`<button key=${text} type="button" onClick=${() => { setTyped(text); input.current.focus(); }}>${text}</button>`)}</p></div>`}
   </div>`;
   return html`<section class="chat" aria-label="Chat">
     <div class="chat-top">
       <h1 title=${name}><${Name}>${name}<//></h1>
       <${Branches} name=${name} head=${head} list=${list} />
       <form class="jump" onSubmit=${goTo} role="search"><input name="when" aria-label="Go to a date or a number" placeholder="Go to: yesterday, #12" /></form>
-      <button class="quiet small only-narrow" onClick=${openPanel}>Memory</button>
+      <button class="small only-narrow" onClick=${openPanel}>Memory</button>
     </div>
     <${Scroller} key=${name} count=${count} load=${load} item=${draw} seen=${jump && (!seen || jump.at > seen.at) ? jump : seen} end=${end} follow=${busy} onShown=${shown} label="Messages" />
     <form class="composer" onSubmit=${submit}>

@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { at, get, LISTED } from './api.js';
-import { html, Loaded, say, useLoaded } from './ui.js';
+import { html, Loaded, Name, say, tick, useLoaded } from './ui.js';
 import { link } from './app.js';
 import { Chat, made } from './chat.js';
 import { Glacier } from './glacier.js';
@@ -12,7 +12,7 @@ import { Important } from './important.js';
 import { Topics } from './topics.js';
 import { Manage } from './manage.js';
 
-const TABS = [
+export const TABS = [
   ['', 'Glacier', Glacier],
   ['turns', 'Turns', Turns],
   ['digests', 'Digests', Digests],
@@ -53,6 +53,19 @@ function useNews(name, about, changed) {
   }, [name, hash]);
 }
 
+const AHEAD = [
+  ['Glacier', 'which messages a model sees word for word, which lie under a digest, and where the tokens go'],
+  ['Turns', 'the exact prompt of every answer, and what changed since the one before'],
+  ['Digests', 'what was summarised, what that kept and lost, and how to take it back'],
+  ['Important', 'what was settled, each item with the words it came from'],
+  ['Topics', 'what it is about, and how each part of it fades'],
+  ['Manage', 'strategy, proof, branches, export, and erasing'],
+];
+
+/** Beside a conversation in which nobody has said anything. */
+const Ahead = () => html`<div class="ahead"><h3>Say something, and see here what memory makes of it.</h3>
+  <dl>${AHEAD.map(([title, text]) => html`<div key=${title}><dt>${title}</dt><dd>${text}</dd></div>`)}</dl></div>`;
+
 export function Conversation({ name, tab, params, list }) {
   const known = isKnown(name, list);
   const last = useRef();
@@ -67,12 +80,12 @@ export function Conversation({ name, tab, params, list }) {
     return last.current;
   }, [name, known]);
   const asked = params.get('seq');
-  const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: Date.now() }); // the entry that is pointed at
+  const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: tick() }); // the entry that is pointed at
   const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat
   const changed = useCallback(() => { about.again(); list.again(); }, []);
-  useEffect(() => { if (asked !== null) setSeen({ seq: Number(asked), at: Date.now() }); }, [asked]);
+  useEffect(() => { if (asked !== null) setSeen({ seq: Number(asked), at: tick() }); }, [asked]);
   useNews(name, about, changed);
-  const show = useCallback((seq) => { setSeen({ seq, at: Date.now() }); setWide(false); }, []);
+  const show = useCallback((seq) => { setSeen({ seq, at: tick() }); setWide(false); }, []);
   const current = TABS.find(([id]) => id === tab) || TABS[0];
   const Panel = current[2];
   const choose = (id) => { location.hash = link(name, id); };
@@ -83,18 +96,19 @@ export function Conversation({ name, tab, params, list }) {
     choose(next[0]);
     event.currentTarget.querySelector(`[data-tab="${next[0]}"]`)?.focus();
   };
+  const back = html`<div class="panel-top"><button class="quiet small" onClick=${() => setWide(false)}><span aria-hidden="true">‹ </span>Back to the chat</button><b><${Name}>${name}<//></b></div>`;
   return html`<div class=${`talk ${wide ? 'panel-first' : ''}`}>
     <${Loaded} of=${about} what="the conversation">${(head) => html`
       <${Chat} name=${name} head=${head} seen=${seen} changed=${changed} list=${list} openPanel=${() => setWide(true)} />
       <section class="panel" aria-label="Memory">
+        ${back}
         <div class="tabs" role="tablist" aria-label="What memory is doing" onKeyDown=${keys}>
-          ${TABS.map(([id, title]) => html`<button key=${id} role="tab" data-tab=${id} id=${`tab-${id}`} aria-controls="panel"
+          ${TABS.map(([id, title]) => html`<button key=${id} role="tab" data-tab=${id} data-title=${title} id=${`tab-${id}`} aria-controls="panel"
             aria-selected=${current[0] === id} tabindex=${current[0] === id ? 0 : -1} onClick=${() => choose(id)}>${title}</button>`)}
-          <span class="grow" /><button class="quiet small only-narrow" onClick=${() => setWide(false)}>Back to the chat</button>
         </div>
         <div class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
           ${head ? html`<${Panel} name=${name} head=${head} show=${show} changed=${changed} />`
-    : html`<p class="empty">Say something, and see here what memory makes of it.</p>`}
+    : html`<${Ahead} />`}
         </div>
       </section>`}<//>
   </div>`;

@@ -5,6 +5,7 @@ import { at, get, key, patch, post, put, segment } from './api.js';
 import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, say, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Costs } from './costs.js';
+import { Export, Import } from './transfer.js';
 
 const AGAIN = 15_000;
 
@@ -18,18 +19,19 @@ function useFresh(...loaded) {
 
 // -- how to begin -----------------------------------------------------------------------------
 
-function Begin() {
+function Begin({ begin }) {
   const bearer = key.get() ? ' \\\n  -H "Authorization: Bearer YOUR_KEY"' : '';
   const client = `from openai import OpenAI\n\nclient = OpenAI(\n    base_url="${location.origin}/v1",\n    api_key="${key.get() ? 'YOUR_KEY' : 'none'}",\n)`;
   const curl = `curl ${location.origin}/api/v1/conversations/first/turns${bearer} \\\n  -H "Content-Type: application/json" \\\n  -d '{"message": "We land in Lisbon on 3 March."}'`;
   return html`<section class="card begin" aria-label="How to begin">
     <h2>Nothing is remembered yet. Three ways to begin</h2>
     <ol>
-      <li><h3>Talk here</h3><p>Press <kbd>+</kbd> beside the list, or the key <kbd>n</kbd>, and say something. It is kept word for word, and you see what memory makes of it.</p></li>
+      <li><h3>Talk here</h3><p>Press <kbd>+</kbd> beside the list, or the key <kbd>n</kbd>, and say something. It is kept word for word, and you see what memory makes of it.</p>
+        <button type="button" class="strong" onClick=${begin}>Begin a conversation</button></li>
       <li><h3>Point an OpenAI client at it</h3><p>Change one address, and its conversations have no end.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
       <li><h3>Ask over HTTP</h3><p>Whatever language you use. The first message makes the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
     </ol>
-    <p class="meta">Agents: MCP is at <code>${location.origin}/mcp</code>. A chat you already have: open a conversation, then <b>Manage</b>, to import it.</p>
+    <p class="meta">Agents: MCP is at <code>${location.origin}/mcp</code>. An export you already have: import it below.</p>
   </section>`;
 }
 
@@ -114,7 +116,7 @@ function Unassigned({ list, projects }) {
     } catch (error) { say(error.message, true); }
   };
   return html`<section class="card" aria-label="Conversations without a project"><h2>Without a project</h2>
-    <div class="scroll" tabindex="0" role="group" aria-label="List of conversations"><table>
+    <div class="scroll" tabindex="0" role="group" aria-label="List of conversations"><table class="loose">
       <thead><tr><th>conversation</th><th class="n">messages</th><th class="n">tokens</th><th>last activity</th>${names.length > 0 && html`<th>project</th>`}</tr></thead>
       <tbody>${found.slice(0, LISTED).map((one) => html`<tr key=${one.conversation}>
         <td class="named"><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a></td><td class="n">${number(one.entries)}</td><td class="n">${number(one.tokens)}</td>
@@ -207,17 +209,19 @@ const load = async () => {
   return { data: pages.flatMap((page) => page.data), active: pages.find((page) => page.active)?.active };
 };
 
-export function Dashboard({ list }) {
+export function Dashboard({ list, begin }) {
   const stats = useLoaded((signal) => get('/stats', {}, signal), []);
   const projects = useLoaded(load, []);
   const costs = useLoaded((signal) => get('/costs', {}, signal), []);
   const work = useLoaded((signal) => get('/work', {}, signal), []);
   useFresh(stats, projects, costs, work, list);
+  const changed = () => [stats, projects, costs, work, list].forEach((one) => one.again());
   return html`<div class="page board">
     <h1>Dashboard</h1>
-    <${Loaded} of=${stats} what="the numbers">${(value) => (value.conversations ? html`<${Numbers} stats=${value} costs=${costs} />` : html`<${Begin} />`)}<//>
+    <${Loaded} of=${stats} what="the numbers">${(value) => (value.conversations ? html`<${Numbers} stats=${value} costs=${costs} />` : html`<${Begin} begin=${begin} />`)}<//>
     <${Projects} projects=${projects} />
     <div class="two"><${Costs} costs=${costs} stats=${stats} /><${Health} list=${list} work=${work} /></div>
     <${Unassigned} list=${list} projects=${projects} />
+    <section class="card transfer" aria-label="Export and import"><${Export} level="h2" /><${Import} level="h2" changed=${changed} /></section>
   </div>`;
 }

@@ -5,6 +5,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import { at, get, post } from './api.js';
 import { Act, BudgetBar, Empty, html, Loaded, number, percent, plural, useLoaded, useWidth } from './ui.js';
 import { link } from './app.js';
+import { reasonOf, titleOf } from './pieces.js';
 
 const EDGE = 12;
 const SNOW = { y: 74, height: 46 };
@@ -50,25 +51,29 @@ function Picture({ head, context, digests, show, tell }) {
   const sections = Object.fromEntries(context.sections.map((s) => [s.name, s]));
   const verbatim = spans(sections.recent?.seqs || []);
   const pins = spans(sections.pinned?.seqs || []);
+  const tokensOf = (section) => `${number(section?.tokens || 0)} tokens`;
   const recalled = [...new Set([...(sections.recalled?.seqs || []), ...context.hits.map((hit) => hit.entry.seq)])];
   const force = digests.filter((d) => d.last_seq >= d.first_seq);
   const layers = [...new Set(force.map((d) => d.layer))].sort((a, b) => a - b);
+  const before = (d) => d.receipt?.covers?.tokens;
   const missing = bare(head.entries, [...verbatim, ...pins, ...spans(recalled), ...force.map((d) => [d.first_seq, d.last_seq])]);
   const depth = (digest) => SNOW.y + SNOW.height + GAP + layers.indexOf(digest.layer) * (BAND + GAP);
   const height = SNOW.y + SNOW.height + GAP + Math.max(layers.length, 1) * (BAND + GAP) + 22;
   const act = (does) => ({ onClick: does, onKeyDown: (e) => { if (e.key === 'Enter' || e.key === ' ') { e.preventDefault(); does(); } }, tabindex: 0, role: 'button' });
   const hover = (text) => ({ onMouseEnter: () => tell(text), onFocus: () => tell(text) });
   const told = {
-    snow: (span) => `${range(span)}: in the prompt now, word for word`,
-    pin: (span) => `${range(span)}: pinned, in every prompt`,
-    bare: (span) => `${range(span)}: not in the prompt, and in no digest ${force.length ? 'yet' : 'so far'}; recall finds them`,
+    snow: (span) => `${range(span)}: in the prompt now, word for word, ${verbatim.length > 1 ? 'with others ' : ''}${tokensOf(sections.recent)}`,
+    pin: (span) => `${range(span)}: pinned, in every prompt, ${pins.length > 1 ? 'with others ' : ''}${tokensOf(sections.pinned)}`,
+    bare: (span) => `${range(span)}: not in the prompt, and in no digest ${force.length ? 'yet' : 'so far'}; recall finds them. About ${number(Math.round((head.tokens / count) * (span[1] - span[0] + 1)))} tokens`,
+    under: (d) => `${range([d.first_seq, d.last_seq])}: not in the prompt; digest ${d.version} stands for them, ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}`,
     hit: (seq) => {
       const hit = context.hits.find((one) => one.entry.seq === seq);
-      return `entry ${number(seq)}: recalled for this question${hit ? `, ${hit.explanation}` : ''}`;
+      return `entry ${number(seq)}: recalled for this question${hit ? `, ${hit.explanation}; ${plural(hit.entry.tokens, 'token')}` : ''}`;
     },
-    ice: (d) => `${range([d.first_seq, d.last_seq])} lie under digest ${d.version}${d.layer ? `, a digest of digests (layer ${d.layer})` : ''}: ${number(d.tokens)} tokens, made by ${d.made_by}`,
+    ice: (d) => `${range([d.first_seq, d.last_seq])} lie under digest ${d.version}${d.layer ? `, a digest of digests (layer ${d.layer})` : ''}: ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}, made by ${d.made_by}`,
   };
-  const title = (d) => { const room = wide(d.first_seq, d.last_seq); return room > 150 ? `digest ${d.version} · ${number(d.tokens)} tokens` : room > 74 ? `digest ${d.version}` : room > 24 ? d.version : ''; };
+  const lowest = force.filter((d) => !force.some((other) => other !== d && other.first_seq >= d.first_seq && other.last_seq <= d.last_seq && other.layer < d.layer));
+  const title = (d) => { const room = wide(d.first_seq, d.last_seq); return room > 175 ? `digest ${d.version} · ${number(d.tokens)} tokens` : room > 84 ? `digest ${d.version}` : room > 24 ? d.version : ''; };
   return html`<div class="glacier-box" ref=${ref}><svg class="glacier" width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label="The conversation as layers, oldest on the left">
     <defs>
       <linearGradient id="sky" x1="0" y1="0" x2="0" y2="1"><stop offset="0" class="sky-high" /><stop offset="1" class="sky-low" /></linearGradient>
@@ -77,6 +82,8 @@ function Picture({ head, context, digests, show, tell }) {
     <rect width=${width} height=${height} rx="12" fill="url(#sky)" />
     <path class="ridge far" aria-hidden="true" d=${ridge(width, 22, 44, 62)} /><path class="ridge" aria-hidden="true" d=${ridge(width, 6, 22, 47)} />
     <rect class="snow" x=${EDGE} y=${SNOW.y} width=${width - 2 * EDGE} height=${SNOW.height} rx="7" />
+    ${lowest.map((d) => html`<rect key=${`u${d.version}`} class="under" x=${x(d.first_seq)} y=${SNOW.y} width=${wide(d.first_seq, d.last_seq)} height=${SNOW.height} rx="4"
+      aria-label=${told.under(d)} ...${act(() => show(d.first_seq))} ...${hover(told.under(d))} />`)}
     ${missing.map((span) => html`<rect key=${`b${span[0]}`} class="bare" x=${x(span[0])} y=${SNOW.y} width=${wide(...span)} height=${SNOW.height} rx="4" fill="url(#bare)"
       aria-label=${told.bare(span)} ...${act(() => show(span[0]))} ...${hover(told.bare(span))} />`)}
     ${verbatim.map((span) => html`<rect key=${`v${span[0]}`} class="verbatim" x=${x(span[0])} y=${SNOW.y} width=${wide(...span)} height=${SNOW.height} rx="4"
@@ -95,7 +102,7 @@ function Picture({ head, context, digests, show, tell }) {
     <text class="axis end" x=${width - EDGE} y=${height - 7}>#${number(head.entries - 1)}</text>
   </svg>
   <ul class="legend"><li><i class="dot is-verbatim" /> word for word</li>${pins.length > 0 && html`<li><i class="dot is-pin" /> pinned</li>`}
-    ${recalled.length > 0 && html`<li><i class="dot is-hit" /> recalled</li>`}${force.length > 0 && html`<li><i class="dot is-ice" /> digest</li>`}${missing.length > 0 && html`<li><i class="dot is-bare" /> neither</li>`}</ul></div>`;
+    ${recalled.length > 0 && html`<li><i class="dot is-hit" /> recalled</li>`}${force.length > 0 && html`<li><i class="dot is-under" /> under a digest</li><li><i class="dot is-ice" /> digest</li>`}${missing.length > 0 && html`<li><i class="dot is-bare" /> neither</li>`}</ul></div>`;
 }
 
 const STEPS = [500, 800, 1000, 1500, 2000, 3000, 4000, 6000, 8000, 12000, 16000, 32000, 64000, 128000];
@@ -115,6 +122,7 @@ export function Glacier({ name, head, show }) {
     const force = await get(at(name, '/digests/in-force'));
     return { context, digests: force.data };
   }, [name, head.hash, budget, question]);
+  const settled = !found.busy && budget === STEPS[step] && question === typed.trim();
   useEffect(() => tell(''), [found.value]);
   const digest = async () => {
     await post(at(name, '/context'), { budget }); // this one counts: it digests, or has it done beside the chat
@@ -122,7 +130,7 @@ export function Glacier({ name, head, show }) {
     setTimeout(found.again, 2000);
   };
   const share = useMemo(() => (found.value ? found.value.context.tokens / Math.max(head.tokens, 1) : 0), [found.value, head.tokens]);
-  return html`<div class="stack">
+  return html`<div class="stack" aria-busy=${!settled}>
     <p class="meta">What a model would see now. Move the window, ask something, and watch what gives way.</p>
     <div class="explore">
       <label>Window: <b>${number(STEPS[step])} tokens</b>
@@ -130,17 +138,17 @@ export function Glacier({ name, head, show }) {
       <label>Question <input type="search" value=${typed} placeholder="Which order never arrived?" onInput=${(e) => setTyped(e.target.value)} /></label>
     </div>
     <${Loaded} of=${found} what="the layers">${({ context, digests }) => html`
-      <div class=${found.busy ? 'stale' : ''}>
+      <div class=${settled ? '' : 'stale'}>
         <${Picture} head=${head} context=${context} digests=${digests} show=${show} tell=${tell} />
         <p class="told" role="status">${told || 'Point at a layer to see what it is; press it to open it.'}</p>
       </div>
       <${BudgetBar} accounting=${context.accounting} />
-      <p><b>${number(context.tokens)}</b> of ${number(head.tokens)} tokens are sent, ${percent(Math.min(share, 1))} of all that was said; strategy <code>${context.strategy}</code>.
+      <p><b>${number(context.tokens)}</b> tokens are sent${share < 1 ? html`, <b>${percent(share)}</b> of the ${number(head.tokens)} that were said` : ` for the ${number(head.tokens)} that were said`}; strategy <code>${context.strategy}</code>.
         ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated from its start.`}</p>
       <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>entries</th><th>why it is there</th></tr></thead>
-        <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${s.name}</td><td class="n">${number(s.tokens)}</td>
+        <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${titleOf(s.name)}</td><td class="n">${number(s.tokens)}</td>
           <td class="entries-of">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
-          <td>${s.why}</td></tr>`)}</tbody></table>
+          <td class="why">${reasonOf(s)}</td></tr>`)}</tbody></table>
       ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'thing')}</summary>
         <ul class="plain">${context.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul></details>`}
       ${context.degraded.length > 0 && html`<div class="trouble"><p>Less than was wanted: ${context.degraded.join('; ')}.</p>

@@ -27,9 +27,40 @@ export const Facts = ({ of }) => html`<dl class="facts">
   ${of.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
 </dl>`;
 
+/** What a section of a prompt is called in the budget's bar, so that it has one name on the page. */
+export const titleOf = (section) => (section === 'recent' ? 'history' : section);
+
+const REASONS = {
+  system: 'Instructions of the application.',
+  tools: 'What the model may call.',
+  pinned: 'Pinned: in every prompt, word for word.',
+  task: "The project's task at hand, in every prompt.",
+  important: 'Important data, each item with its evidence.',
+  digests: 'Digests, in place of older entries.',
+  recalled: 'Earlier entries that fit the question.',
+  retrieved: 'Documents that fit the question.',
+  recent: 'The newest entries, word for word.',
+};
+/** Why a section is in the prompt: what it is, and what was said of this very one. */
+export const reasonOf = ({ name, why }) => (REASONS[name] && why ? `${REASONS[name].replace(/\.$/, '')}: ${why}.` : REASONS[name] || why);
+
 /** A share as a thin bar. */
 export const Share = ({ of, label, kind = '' }) => html`<span class=${`share ${kind}`} role="img" aria-label=${label} title=${label}>
   <i style=${{ width: `${Math.max(0, Math.min(1, of)) * 100}%` }} /></span>`;
+
+const PARTS = {
+  words: "words of the question are in it", around: "the question's words stand near by", session: 'so does much else said at that time', answer: 'the entry before it has the words',
+  before: 'it stands before an entry that has them', speaker: 'its speaker was asked for', date: 'its date was asked for', asks: 'it asks something itself', time: 'it names a time, as the question wants one',
+  number: 'it has a number, as the question wants one', meaning: 'it means something alike', meaning_near: 'its neighbours mean something alike',
+};
+
+/** What a score is made of, the largest part first; `most` is as long as a bar can be. */
+export function Parts({ of, most, label }) {
+  const parts = Object.entries(of).filter(([, value]) => Math.abs(value) >= 0.005).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
+  return html`<ul class="parts" aria-label=${label}>${parts.map(([name, value]) => html`<li key=${name} title=${PARTS[name]}><span>${name.replaceAll('_', ' ')}</span>
+    <${Share} of=${Math.abs(value) / most} kind=${value < 0 ? 'minus' : ''} label=${`${name} ${value.toFixed(2)}`} /><b>${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}</b>
+    <span class="meta hint">${PARTS[name]}</span></li>`)}</ul>`;
+}
 
 /** A unified difference, line by line. */
 export function Difference({ text }) {

@@ -13,6 +13,7 @@ const TALLEST = 12_000_000; // pixels of all: browsers cannot lay out much more
 const BEYOND = 900; // pixels laid out above and below the window
 const KEPT = 60; // blocks kept loaded
 const CALM = 80; // milliseconds without a leap before anything is loaded
+const AWAY = 600; // pixels above the newest items from which a button leads back to them
 const FLASH = 2500; // milliseconds that an item which was jumped to is marked
 
 /** Where the blocks lie: `sizes` has the heights that are known. Pure. */
@@ -59,8 +60,8 @@ function useBlocks(count, load, told) {
 }
 
 /**
- * `count` items; `load(first, last)` gives some of them, `item(one, found)` draws one, with its number
- * in `data-seq`. `seen` = { seq, at } brings an item into the window. `end` is drawn behind the last
+ * `count` items; `load(first, last)` gives some of them, `item(one, found, before)` draws one, with its
+ * number in `data-seq`; `before` is the one above it, if it is loaded. `seen` = { seq, at } brings an item into the window. `end` is drawn behind the last
  * one; as long as the reader is at the bottom, or `follow`, the list stays there. `onShown(last)` is
  * told when the newest items are in the document.
  */
@@ -76,6 +77,7 @@ export function Scroller({ count, load, item, seen, end, follow, label, onShown 
   const target = useRef(null); // the item to bring into the window
   const [, redraw] = useState(0);
   const [found, setFound] = useState(null);
+  const [away, setAway] = useState(false);
   const again = useCallback(() => redraw((n) => n + 1), []);
   const blocks = useBlocks(count, load, again);
   const { total, size, offset, between } = layout(count, sizes.current);
@@ -166,6 +168,7 @@ export function Scroller({ count, load, item, seen, end, follow, label, onShown 
     const moved = Math.abs(drawn.current.top - scrollTop) > 200 || drawn.current.height !== clientHeight;
     place.current = { top: scrollTop, height: clientHeight };
     if (target.current === null) stuck.current = scrollTop + clientHeight > scrollHeight - 60;
+    setAway(scrollTop + clientHeight < scrollHeight - AWAY);
     if (anchor.current) {
       anchor.current.y -= scrollTop - anchor.current.top;
       anchor.current.top = scrollTop;
@@ -183,19 +186,21 @@ export function Scroller({ count, load, item, seen, end, follow, label, onShown 
     return () => look.disconnect();
   }, []);
 
+  const toNewest = () => { stuck.current = true; target.current = null; again(); box.current.focus(); };
   const newest = blocks.of(total - 1);
   const failed = newest?.error && newest.items ? newest : null;
-  return html`<div class="scroller" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label=${label}>
+  return html`<div class="frame"><div class="scroller" ref=${box} onScroll=${scrolled} tabindex="0" role="log" aria-live="off" aria-label=${label}>
     <div style=${{ height: `${before}px` }} />
     ${near.map((n) => {
     const block = blocks.of(n);
     const ref = (node) => { if (node) nodes.current.set(n, node); else nodes.current.delete(n); };
     if (block?.error && !block.items) return html`<div key=${`e${n}`} style=${{ minHeight: `${size(n)}px` }}><${Trouble} error=${block.error} again=${() => blocks.forget(n)} /></div>`;
     if (!block?.items) return html`<div key=${`w${n}`} class="waiting" aria-hidden="true" style=${{ height: `${size(n)}px` }} />`;
-    return html`<ol key=${n} ref=${ref} class="block" start=${n * BLOCK}>${block.items.map((one) => item(one, one.seq === found))}</ol>`;
+    return html`<ol key=${n} ref=${ref} class="block" start=${n * BLOCK}>${block.items.map((one, i) => item(one, one.seq === found, i ? block.items[i - 1] : blocks.of(n - 1)?.items?.at(-1)))}</ol>`;
   })}
     <div style=${{ height: `${after}px` }} />
     ${failed && html`<${Trouble} error=${failed.error} again=${() => blocks.forget(total - 1)} />`}
     ${end}
-  </div>`;
+  </div>
+  ${away && html`<button type="button" class="newest-one" onClick=${toNewest}>Newest <span aria-hidden="true">↓</span></button>`}</div>`;
 }

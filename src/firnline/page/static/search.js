@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { all, at, get, LISTED, post } from './api.js';
 import { ago, Empty, html, Loaded, Name, plural, Trouble, useLoaded, when } from './ui.js';
 import { link } from './app.js';
-import { Share, textOf } from './pieces.js';
+import { Parts, textOf } from './pieces.js';
 
 const ROLES = ['user', 'assistant', 'tool', 'system'];
 const SHOWN = 30;
@@ -84,12 +84,6 @@ export function excerpt(text, words) {
   return pieces;
 }
 
-function Parts({ hit, most }) {
-  const parts = Object.entries(hit.parts).filter(([, value]) => Math.abs(value) >= 0.005).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
-  return html`<ul class="parts" aria-label=${`Why: ${hit.explanation}`}>${parts.map(([name, value]) => html`<li key=${name}>
-    <span>${name.replaceAll('_', ' ')}</span><${Share} of=${Math.abs(value) / most} kind=${value < 0 ? 'minus' : ''} label=${`${name} ${value.toFixed(2)}`} /><b>${value < 0 ? '−' : '+'}${Math.abs(value).toFixed(2)}</b></li>`)}</ul>`;
-}
-
 function Hit({ hit, words, most }) {
   const { entry } = hit;
   const pieces = useMemo(() => excerpt(textOf(entry.message) || '(no text)', words), [entry, words]);
@@ -99,7 +93,7 @@ function Hit({ hit, words, most }) {
         <span class="meta">#${entry.seq} · <${Name}>${entry.message.name || entry.message.role}<//> · <time datetime=${entry.created_at} title=${when(entry.created_at)}>${ago(entry.created_at)}</time></span></span>
       <span class="excerpt" dir="auto">${pieces.map(([text, matches], n) => (matches ? html`<mark key=${n}>${text}</mark>` : text))}</span>
     </a>
-    ${hit.score !== null && html`<details><summary>score ${hit.score.toFixed(2)}</summary><${Parts} hit=${hit} most=${most} /></details>`}
+    ${hit.score !== null && html`<details><summary>score ${hit.score.toFixed(2)}</summary><${Parts} of=${hit.parts} most=${most} label=${`Why: ${hit.explanation}`} /></details>`}
   </li>`;
 }
 
@@ -128,7 +122,7 @@ function Filters({ wanted, change, names, projects }) {
       <datalist id="conversations">${names.slice(0, 500).map((name) => html`<option key=${name} value=${name} />`)}</datalist></label>
     <label>Project <select value=${wanted.project} onChange=${(e) => change({ project: e.target.value })}>
       <option value="">any</option>${projects.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></label>
-    <label>When <input value=${wanted.when} placeholder="last week" onInput=${(e) => change({ when: e.target.value })} autocomplete="off" /></label>
+    <label class="when">When <input value=${wanted.when} placeholder="last week" onInput=${(e) => change({ when: e.target.value })} autocomplete="off" /></label>
     <label>From <input type="date" value=${wanted.since} onInput=${(e) => change({ since: e.target.value })} /></label>
     <label>To <input type="date" value=${wanted.until} onInput=${(e) => change({ until: e.target.value })} /></label>
     <fieldset><legend>Said by</legend>${ROLES.map((name) => html`<label key=${name} class="check"><input type="checkbox" checked=${wanted.roles.includes(name)} onChange=${() => role(name)} /> ${name}</label>`)}</fieldset>
@@ -144,6 +138,8 @@ export function Search({ params }) {
   const [names, projects] = known.value ? known.value.map((list) => list.map((one) => one.conversation || one.name)) : [[], []];
   const unknown = wanted.c && !(names.includes(wanted.c) || names.length >= LISTED);
   const found = useLoaded((signal) => (unknown ? Promise.resolve({ time: {}, hits: null }) : find(wanted, signal)), [here, unknown]);
+
+  const settled = !found.busy && address(typed) === here && !(wanted.c && known.busy);
 
   useEffect(() => { if (address(typed) !== here) setTyped(asked(params)); }, [here]); // back and forth
   const ask = () => { // typing is one step in the history, however many letters there are
@@ -186,7 +182,9 @@ export function Search({ params }) {
       <${Filters} wanted=${typed} change=${change} names=${names} projects=${projects} />
     </form>
     ${known.error && html`<${Trouble} error=${known.error} again=${known.again} />`}
-    ${unknown && known.value ? html`<${Empty} title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
-    : html`<div class=${found.busy && found.value ? 'stale' : ''}><${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} />`}<//></div>`}
+    <div class=${!settled && found.value ? 'stale' : ''} aria-busy=${!settled}>
+      ${unknown && known.value ? html`<${Empty} title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
+    : html`<${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} />`}<//>`}
+    </div>
   </div>`;
 }

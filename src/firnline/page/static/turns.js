@@ -3,7 +3,7 @@
 import { useMemo, useState } from 'preact/hooks';
 import { at, get } from './api.js';
 import { ago, Act, BudgetBar, Empty, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
-import { Facts, Ref, Share, textOf, useChosen } from './pieces.js';
+import { Facts, Parts, reasonOf, Ref, Share, textOf, titleOf, useChosen } from './pieces.js';
 
 const PAGE = 30;
 const SHOWN = 30; // messages of a section that are listed at once
@@ -52,20 +52,18 @@ function Section({ run, section, prefix, fresh, show }) {
   const [shown, set] = useState(SHOWN);
   const whole = run.pieces;
   const kind = (piece) => (piece.index < prefix ? 'reused' : fresh?.[piece.index] ? 'fresh' : '');
-  return html`<section class="part-of" aria-label=${`Section ${run.name}`}>
-    <h4><i class=${`dot of-${run.name}`} /> ${run.name} <span class="meta">${plural(whole.length, 'message')}, ${number(sum(whole))} tokens</span></h4>
-    ${section?.why && html`<p class="meta">${section.why}</p>`}
+  return html`<section class="part-of" aria-label=${`Section ${titleOf(run.name)}`}>
+    <h4><i class=${`dot of-${run.name}`} /> ${titleOf(run.name)} <span class="meta">${plural(whole.length, 'message')}, ${number(sum(whole))} tokens</span></h4>
+    ${section && html`<p class="meta">${reasonOf(section)}</p>`}
     ${whole.slice(0, shown).map((piece) => html`<${Piece} key=${piece.index} piece=${piece} kind=${kind(piece)} show=${show} />`)}
     ${shown < whole.length && html`<button class="quiet small" onClick=${() => set(shown + 10 * SHOWN)}>${plural(whole.length - shown, 'more message')}</button>`}
   </section>`;
 }
 
 function Hit({ hit, most, name, show }) {
-  const parts = Object.entries(hit.parts).filter(([, value]) => Math.abs(value) >= 0.005).sort((a, b) => Math.abs(b[1]) - Math.abs(a[1]));
   return html`<li class="hit-parts">
     <p>${hit.conversation === name ? html`<${Ref} seq=${hit.seq} show=${show} />` : html`<b><${Name}>${hit.conversation}<//> #${hit.seq}</b>`} <span class="meta">score</span> <b>${hit.score.toFixed(2)}</b></p>
-    <ul>${parts.map(([part, value]) => html`<li key=${part}><span>${part.replaceAll('_', ' ')}</span>
-      <${Share} of=${Math.abs(value) / most} kind=${value < 0 ? 'minus' : ''} label=${`${part} ${value.toFixed(2)}`} /><b>${value > 0 ? '+' : '−'}${Math.abs(value).toFixed(2)}</b></li>`)}</ul>
+    <${Parts} of=${hit.parts} most=${most} label=${`Why: score ${hit.score.toFixed(2)}`} />
   </li>`;
 }
 
@@ -83,7 +81,7 @@ function Change({ turn, change, before, show }) {
   const count = (pieces) => `${plural(pieces.length, 'message')}, ${number(sum(pieces))} tokens`;
   return html`<div class="stack tight">
     <p class="reuse"><${Share} of=${reused / whole} kind="good" label=${`${percent(reused / whole)} reused`} />
-      <span><b>${percent(reused / whole)}</b> of it, ${number(reused)} tokens, is the beginning of <${Ref} seq=${before.answer} show=${show} />'s prompt, unchanged: a provider's cache need not read it again.</span></p>
+      <span><b>${percent(reused / whole)}</b> of it, ${number(reused)} tokens, is the beginning of the prompt of <${Ref} seq=${before.answer} show=${show} />, unchanged${turn.stability === null ? '' : ` (${percent(turn.stability)} of that one)`}: a provider's cache need not read it again.</span></p>
     <details class="change"><summary>New since then: ${count(change.arrived)}</summary>${list(change.arrived, 'fresh')}</details>
     <details class="change"><summary>No longer there: ${count(change.left)}</summary>${list(change.left, 'gone')}</details>
   </div>`;

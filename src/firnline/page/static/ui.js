@@ -29,12 +29,24 @@ export function ago(time) {
 
 export const when = (time) => (time ? new Date(time).toLocaleString([], { dateStyle: 'medium', timeStyle: 'short' }) : '');
 
+/** A day as a heading. */
+export function day(time) {
+  const then = new Date(time);
+  const back = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(then).setHours(0, 0, 0, 0)) / 86_400_000);
+  if (back === 0 || back === 1) return back ? 'Yesterday' : 'Today';
+  return then.toLocaleDateString([], { weekday: 'long', day: 'numeric', month: 'long', year: 'numeric' });
+}
+
+let ticks = 0;
+/** A number that only grows: which of two wishes is the later one. */
+export const tick = () => { ticks += 1; return ticks; };
+
 /** Bytes or bidi tricks in names must not rearrange the page: isolate them. */
 export const Name = ({ children }) => html`<bdi>${children}</bdi>`;
 
 // -- loading ----------------------------------------------------------------------------------
 
-/** What `work` returns, loaded when `deps` change: `{ value, error, busy, again }`. */
+/** What `work` returns, loaded when `deps` change: `{ value, error, busy, again }`; busy until it is what `deps` ask for. */
 export function useLoaded(work, deps) {
   const [state, set] = useState({ busy: true });
   const [round, setRound] = useState(0);
@@ -42,13 +54,14 @@ export function useLoaded(work, deps) {
     const gone = new AbortController();
     set((before) => ({ value: before.value, busy: true }));
     work(gone.signal).then(
-      (value) => gone.signal.aborted || set({ value, busy: false }),
-      (error) => gone.signal.aborted || set({ error, busy: false }),
+      (value) => gone.signal.aborted || set({ value, busy: false, deps }),
+      (error) => gone.signal.aborted || set({ error, busy: false, deps }),
     );
     return () => gone.abort();
   }, [...deps, round]);
   const again = useCallback(() => setRound((n) => n + 1), []);
-  return { ...state, again };
+  const { value, error } = state;
+  return { value, error, busy: state.busy || !state.deps.every((one, n) => Object.is(one, deps[n])), again };
 }
 
 export function Loaded({ of, children, what = 'it' }) {
@@ -63,6 +76,9 @@ export function Trouble({ error, again }) {
     ${again && html` <button class="quiet" onClick=${again}>Try again</button>`}
   </div>`;
 }
+
+/** A part of a panel or a board, under its own heading. */
+export const Box = ({ title, level = 'h3', children }) => html`<section class="box" aria-label=${title}><${level}>${title}<//>${children}</section>`;
 
 export const Empty = ({ title, children }) => html`<div class="empty"><h3>${title}</h3><p>${children}</p></div>`;
 

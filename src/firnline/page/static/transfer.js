@@ -1,0 +1,56 @@
+// Taking conversations elsewhere and bringing them back, with progress.
+
+import { useState } from 'preact/hooks';
+import { download, events, key, post, upload } from './api.js';
+import { Act, Box, html, number, percent, plural } from './ui.js';
+import { Facts, save } from './pieces.js';
+
+/** Follow a job to its end; `tell` gets it again and again. */
+async function follow(job, tell) {
+  tell(job);
+  for await (const [, now] of events('GET', `/jobs/${job.id}/events`)) tell(now);
+}
+
+function Progress({ job, unit }) {
+  const share = job.total ? job.done / job.total : 0;
+  const word = { running: 'goes on', done: 'is done', failed: 'failed' }[job.state];
+  return html`<div role="status"><label>The ${job.kind} ${word}: ${number(job.done)}${job.total ? ` of ${number(job.total)}` : ''} ${unit}${job.total ? `, ${percent(share)}` : ''}
+    <progress max="1" value=${job.state === 'done' ? 1 : share} /></label>
+    ${job.error && html`<p class="wrong" role="alert">${job.error.detail}</p>`}</div>`;
+}
+
+async function fetched(job, filename) {
+  save(filename, await (await download(job.file.replace('/api/v1', ''))).blob());
+}
+
+/** One conversation, or everything there is. */
+export function Export({ name, level }) {
+  const [job, tell] = useState(null);
+  const filename = `${(name || 'firnline').replace(/[^\w.-]+/g, '-').slice(0, 80) || 'conversation'}.jsonl`;
+  const run = async () => follow(await post('/exports', name ? { conversations: [name] } : {}), tell);
+  // Without a key the browser can fetch the file by itself; with one only this page can.
+  const open = job?.file && (key.get() ? html`<${Act} class="strong" run=${() => fetched(job, filename)}>Download<//>`
+    : html`<a class="button" href=${job.file} download=${filename}>Download</a>`);
+  return html`<${Box} title="Export" level=${level}>
+    <p class="meta">Entries, digests and topics as JSON Lines, with a manifest that proves the file complete.</p>
+    <div class="row"><${Act} class="strong" run=${run}>${name ? 'Export this conversation' : 'Export everything'}<//>${open}</div>
+    ${job && html`<${Progress} job=${job} unit="entries" />`}
+    ${job?.result && html`<${Facts} of=${Object.entries(job.result).filter(([id, value]) => typeof value !== 'object' && id !== 'added').map(([id, value]) => [id.replaceAll('_', ' '), typeof value === 'number' ? number(value) : html`<code class="hash">${String(value)}</code>`])} />`}
+  <//>`;
+}
+
+export function Import({ changed, level }) {
+  const [job, tell] = useState(null);
+  const [file, choose] = useState(null);
+  const run = async () => {
+    await follow(await upload('/import', file, 'application/jsonl'), tell);
+    changed();
+  };
+  return html`<${Box} title="Import" level=${level}>
+    <p class="meta">Conversations from an export. All of the file is checked before anything is stored, and importing it again adds nothing.</p>
+    <label>File <input type="file" accept=".jsonl,.ndjson,application/jsonl" onChange=${(e) => { choose(e.target.files[0] || null); tell(null); }} /></label>
+    <div class="row"><${Act} run=${run} disabled=${!file}>Import it<//></div>
+    ${job && html`<${Progress} job=${job} unit="bytes" />`}
+    ${job?.result && html`<p>${plural(job.result.conversations, 'conversation')} with ${plural(job.result.entries, 'entry', 'entries')} checked; ${number(job.result.added)} were new.</p>`}
+  <//>`;
+}
