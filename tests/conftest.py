@@ -1,5 +1,6 @@
 """What all tests share, and the list of requirements that a run ends with."""
 
+import os
 from collections import defaultdict
 from itertools import chain
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import mongo_kit
 import postgres_kit
 from firnline import Memory, recaller
 
@@ -14,7 +16,7 @@ from firnline import Memory, recaller
 hypothesis.settings.register_profile("firnline", deadline=None)
 hypothesis.settings.load_profile("firnline")
 
-BACKENDS = ("sqlite", "memory", "postgres")
+BACKENDS = ("sqlite", "memory", "postgres", "mongo")
 
 
 @pytest.fixture(autouse=True)
@@ -27,8 +29,8 @@ def _no_embedder(monkeypatch, request):
 @pytest.fixture(params=BACKENDS)
 def url(request, tmp_path: Path) -> str:
     """A new store's URL, once for each backend."""
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres").url
+    if request.param in ("postgres", "mongo"):
+        return request.getfixturevalue(request.param).url
     return f"sqlite:///{tmp_path}/store.db" if request.param == "sqlite" else "memory:"
 
 
@@ -39,29 +41,38 @@ async def memory(url: str):
         yield memory
 
 
-# -- a PostgreSQL for all processes of a run --------------------------------------------------
+# -- servers for all processes of a run --------------------------------------------------------
 
-_SERVERS = []
+_SERVERS = {}
+
+
+def _server(name, kit, available) -> str:
+    """The URL of a server that is there, or is started now until the end."""
+    if kit.EXISTING or not available:
+        return kit.EXISTING
+    if name not in _SERVERS:
+        _SERVERS[name] = kit.Server()
+    return _SERVERS[name].url
 
 
 def _postgres_server() -> str:
-    """The URL of a superuser of a server that is there, or is started now until the end."""
-    if postgres_kit.EXISTING or not postgres_kit.binaries():
-        return postgres_kit.EXISTING
-    if not _SERVERS:
-        _SERVERS.append(postgres_kit.Server())
-    return _SERVERS[0].url
+    return _server("postgres", postgres_kit, postgres_kit.binaries())
+
+
+def _mongo_server() -> str:
+    return _server("mongo", mongo_kit, mongo_kit.script())
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
     """All processes of a run share the server of the one that starts them."""
     node.workerinput["postgres"] = _postgres_server()
+    node.workerinput["mongo"] = _mongo_server()
 
 
 def pytest_unconfigure():
     while _SERVERS:
-        _SERVERS.pop().stop()
+        _SERVERS.popitem()[1].stop()
 
 
 @pytest.fixture(scope="session")
@@ -81,6 +92,31 @@ def postgres(postgres_databases):
     """An empty database, for a role that policies bind."""
     with postgres_databases.one() as database:
         yield database
+
+
+@pytest.fixture(scope="session")
+def mongo_databases(request):
+    """Databases of a real server, empty again for each test that takes one."""
+    of_worker = getattr(request.config, "workerinput", {})
+    server = of_worker["mongo"] if of_worker else _mongo_server()
+    if not server:
+        pytest.skip(mongo_kit.NOT_AVAILABLE)
+    databases = mongo_kit.Databases(server, f"firnline_{of_worker.get('workerid', 'main')}")
+    yield databases
+    databases.close()
+
+
+@pytest.fixture
+def mongo(mongo_databases):
+    """An empty database."""
+    with mongo_databases.one() as database:
+        yield database
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Two processes for each core: tests of servers and of crashes wait more than they reckon."""
+    return min(2 * (os.cpu_count() or 1), 8)
 
 
 def pytest_collection_modifyitems(items):

@@ -6,7 +6,14 @@ The tree, with the HTTP status each one answers with and whether trying again ca
     ├── InputError              400  no      what was given cannot be taken
     │   ├── MessageTooLarge     413  no
     │   ├── UnknownConversation 404  no
+    │   ├── NotFound            404  no      of the server: nothing is there
+    │   ├── BodyTooLarge        413  no
+    │   ├── WrongType           415  no      the body is to be JSON
     │   └── BadURL              400  no
+    ├── Unauthorized            401  no      of the server, as the next three
+    ├── Forbidden               403  no
+    ├── TooFast                 429  yes     later
+    ├── NotReady                503  yes     it is starting or stopping
     ├── ConflictError           409  yes     after reading again
     ├── BudgetError             422  no      what must be in the context does not fit
     ├── ModelError              502  yes     the model failed; nothing stored is touched
@@ -67,6 +74,50 @@ class UnknownConversation(InputError):
 
 class BadURL(InputError):
     """The store's URL is not understood."""
+
+
+class NotFound(InputError):
+    """There is nothing here."""
+
+    status = 404
+
+
+class BodyTooLarge(InputError):
+    """The request's body is too large."""
+
+    status = 413
+
+
+class WrongType(InputError):
+    """The body is to be JSON: say Content-Type: application/json."""
+
+    status = 415
+
+
+class Unauthorized(FirnlineError):
+    """A valid API key is needed: Authorization: Bearer fl_..."""
+
+    status = 401
+
+
+class Forbidden(FirnlineError):
+    """The API key does not allow this."""
+
+    status = 403
+
+
+class TooFast(FirnlineError):
+    """Too many requests; try again later."""
+
+    status = 429
+    retryable = True
+
+
+class NotReady(FirnlineError):
+    """The server is starting or stopping; try again in a moment."""
+
+    status = 503
+    retryable = True
 
 
 class ConflictError(FirnlineError):

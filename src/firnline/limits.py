@@ -20,6 +20,36 @@ INTEGER_DIGITS_MAX: Final = 4_000
 CARD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of one card's body."""
 
+# Imports from elsewhere.
+IMPORT_READ_BYTES: Final = 1024 * 1024
+"""Bytes read at once from a file that is imported."""
+IMPORT_VALUE_CHARS_MAX: Final = 128 * 1024 * 1024
+"""Characters of one JSON value, such as a conversation with all its branches."""
+IMPORT_BATCH_MESSAGES: Final = 500
+"""Messages stored at once."""
+IMPORT_BATCH_CHARS: Final = 2 * 1024 * 1024
+"""Characters of messages after which such a batch ends."""
+IMPORT_HELD_MAX: Final = 100_000
+"""Messages of a conversation that are held in memory, where a file has to be put in order."""
+IMPORT_COPIED_MAX: Final = 100_000
+"""Messages copied for all branches of a conversation; further ones are kept without beginning."""
+IMPORT_AT_ONCE: Final = 8
+"""Short conversations taken at the same time."""
+IMPORT_TRIES_MAX: Final = 8
+"""Times that a conversation is looked at anew because somebody else has appended to it."""
+IMPORT_FILES_MAX: Final = 100_000
+"""Files in an archive or a folder."""
+UNPACKED_RATIO_MAX: Final = 200
+"""How many times its own size an archive may unpack to."""
+UNPACKED_FREE_BYTES: Final = 64 * 1024 * 1024
+"""What it may unpack to in any case."""
+NOTE_EXAMPLES_MAX: Final = 5
+"""Places that a report names for each thing that was not taken."""
+NOTE_KINDS_MAX: Final = 100
+"""Different things that a report tells apart."""
+NOTE_CHARS_MAX: Final = 300
+"""Characters of each of them."""
+
 # What a query may ask for.
 PAGE_MAX: Final = 1_000
 """Rows in one page of conversations or hits."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 
-from firnline import branching, digest, limits, transfer
+from firnline import branching, digest, exporting, importing, limits, transfer
 from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.builder import Builder, Request
 from firnline.context import Context
@@ -39,6 +39,8 @@ from firnline.errors import (
     UnknownConversation,
 )
 from firnline.events import Events, of_append, of_context, of_erase, of_fold, of_recall
+from firnline.exporting import ExportFormat
+from firnline.importing import Report
 from firnline.lineage import Difference, Lineage, State, difference, lineage_of, state_of
 from firnline.log import (
     Appended,
@@ -868,17 +870,40 @@ class Memory:
         path: str | PathLike[str],
         *,
         conversations: Sequence[str] | None = None,
+        as_format: ExportFormat = "jsonl",
         progress: Progress | None = None,
     ) -> Manifest:
-        """Write conversations (all of them, unless named) to a JSON Lines file with a manifest."""
+        """Write conversations (all of them, unless named) to a JSON Lines file with a manifest.
+
+        For others to read: ``openai`` (a line each), ``markdown`` and ``html`` (a file for one that
+        is named, else a folder). Only ``jsonl`` can be imported again without loss.
+        """
         keys = None if conversations is None else [self._key(name) for name in conversations]
-        return await transfer.export(self._store, self._tenant, Path(path), keys, progress)
+        where = self._store, self._tenant, Path(path)
+        return await exporting.export(*where, keys, as_format, progress)
 
     async def import_(
         self, path: str | PathLike[str], *, progress: Progress | None = None
     ) -> Manifest:
         """Read such a file; all of it is checked first. Importing it again adds nothing."""
         return await transfer.import_(self._store, self._tenant, Path(path), progress)
+
+    async def import_file(
+        self,
+        path: str | PathLike[str],
+        *,
+        as_format: str | None = None,
+        zone: str = "UTC",
+        progress: Progress | None = None,
+    ) -> Report:
+        """Take conversations of other programs, from a file, a zip or a folder; see docs/import.md.
+
+        The format is recognised unless named; `zone` is that of times that name none. Importing
+        again adds what is new. The report says what was not taken, and what was not understood.
+        """
+        return await importing.import_file(
+            self, Path(path), as_format=as_format, zone=zone, progress=progress
+        )
 
     async def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file while it goes on working."""

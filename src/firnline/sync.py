@@ -6,10 +6,14 @@ own, so there is no second implementation that could differ from the first.
 
 from __future__ import annotations
 
-import asyncio
-import os
-import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
@@ -19,8 +23,11 @@ from firnline import limits
 from firnline import memory as asynchronous
 from firnline.budget import Budget, BudgetLike
 from firnline.context import Context
+from firnline.exporting import ExportFormat
+from firnline.importing import Report
 from firnline.lineage import Difference, Lineage, State
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
+from firnline.looping import LoopThread
 from firnline.message import Message, Part, ToolCall, utc_now
 from firnline.models.given import ModelLike
 from firnline.options import MemoryOptions
@@ -63,9 +70,9 @@ class Memory:
         self, store: Store, *, clock: Clock = utc_now, **options: Unpack[MemoryOptions]
     ) -> None:
         self._memory = asynchronous.Memory(store, clock=clock, **options)
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._process = 0
+        self._loop = LoopThread(
+            "firnline-sync", "use `with Memory.open(...) as memory:`, or call start() first"
+        )
 
     @classmethod
     def open(
@@ -80,52 +87,23 @@ class Memory:
 
     def start(self) -> None:
         """Open the store; ``with`` does this."""
-        if self._loop is not None:
-            raise RuntimeError("it is started already")
-        ready = threading.Event()
-        self._process = os.getpid()
-        self._thread = threading.Thread(
-            target=self._serve, args=(ready,), name="firnline-sync", daemon=True
-        )
-        self._thread.start()
-        ready.wait()
+        self._loop.start()
         try:
             self._run(self._memory.start())
         except BaseException:
-            self._stop()
+            self._loop.stop()
             raise
 
     def close(self) -> None:
         """Let go of the store; ``with`` does this."""
-        if self._loop is not None:
+        if self._loop.started:
             try:
                 self._run(self._memory.close())
             finally:
-                self._stop()
+                self._loop.stop()
 
     def _run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        if self._loop is None:
-            coroutine.close()
-            raise RuntimeError("use `with Memory.open(...) as memory:`, or call start() first")
-        if self._process != os.getpid():
-            coroutine.close()
-            raise RuntimeError("this memory was opened before a fork; open one in the child")
-        if threading.current_thread() is self._thread:
-            coroutine.close()
-            raise RuntimeError("called from its own thread, for example from a progress callback")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    def _serve(self, ready: threading.Event) -> None:
-        with asyncio.Runner() as runner:
-            self._loop = runner.get_loop()
-            ready.set()
-            self._loop.run_forever()
-
-    def _stop(self) -> None:
-        loop, self._loop = self._loop, None
-        if loop is not None and self._thread is not None:
-            loop.call_soon_threadsafe(loop.stop)
-            self._thread.join()
+        return self._loop.run(coroutine)
 
     def __enter__(self) -> Self:
         self.start()
@@ -153,6 +131,20 @@ class Memory:
     def events(self) -> Mapping[str, int]:
         """How often what happened."""
         return self._memory.events
+
+    @property
+    def behind(self) -> asynchronous.Memory:
+        """The memory that does the work, for whoever has coroutines of it to `run`."""
+        return self._memory
+
+    @property
+    def run(self) -> Callable[[Coroutine[Any, Any, T]], T]:
+        """Waits for a coroutine that runs on this memory's own loop."""
+        return self._run
+
+    def tell(self, name: str, conversation: str, values: Mapping[str, float | str]) -> None:
+        """Count something that was done with a conversation elsewhere, and tell the observer."""
+        self._memory.tell(name, conversation, values)
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -265,11 +257,7 @@ class Memory:
         pieces = self._memory.stream(
             conversation, message, model, idempotency_key=idempotency_key, **options
         )
-        try:
-            while (piece := self._run(_next(pieces))) is not None:
-                yield piece
-        finally:
-            self._run(_ended(pieces))
+        yield from self._loop.walk(pieces)
 
     # -- digests ------------------------------------------------------------------------------
 
@@ -482,26 +470,33 @@ class Memory:
         path: str | PathLike[str],
         *,
         conversations: Sequence[str] | None = None,
+        as_format: ExportFormat = "jsonl",
         progress: Progress | None = None,
     ) -> Manifest:
-        """Write conversations to a JSON Lines file with a manifest."""
-        return self._run(self._memory.export(path, conversations=conversations, progress=progress))
+        """Write conversations to a JSON Lines file with a manifest, or for others to read."""
+        return self._run(
+            self._memory.export(
+                path, conversations=conversations, as_format=as_format, progress=progress
+            )
+        )
 
     def import_(self, path: str | PathLike[str], *, progress: Progress | None = None) -> Manifest:
         """Read such a file; all of it is checked first."""
         return self._run(self._memory.import_(path, progress=progress))
 
+    def import_file(
+        self,
+        path: str | PathLike[str],
+        *,
+        as_format: str | None = None,
+        zone: str = "UTC",
+        progress: Progress | None = None,
+    ) -> Report:
+        """Take conversations of other programs."""
+        return self._run(
+            self._memory.import_file(path, as_format=as_format, zone=zone, progress=progress)
+        )
+
     def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file."""
         self._run(self._memory.backup(path, progress=progress))
-
-
-async def _next(pieces: AsyncIterator[T]) -> T | None:
-    return await anext(pieces, None)
-
-
-async def _ended(pieces: AsyncIterator[Any]) -> None:
-    """A stream that is not read to its end is closed, so that its model's connection is."""
-    close = getattr(pieces, "aclose", None)
-    if close is not None:
-        await close()

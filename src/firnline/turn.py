@@ -228,16 +228,27 @@ async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel
         "retriever": options.get("retriever"),
     }
     larger = dialogue.larger
-    budget = options.get("budget") or Budget.of(dialogue.model.name)
-    try:
-        context = await dialogue.build(budget, **request)
-        if larger is None or not context.crowded:
-            return dialogue.model, context
-    except BudgetError:
-        if larger is None:
-            raise
+    near = options.get("budget") or Budget.of(dialogue.model.name)
+    far = Budget.of(larger.name) if larger else None
+    fell_back, context = await within(lambda budget: dialogue.build(budget, **request), near, far)
+    if larger is None or not fell_back:
+        return dialogue.model, context
     dialogue.timed("fallback").done(_of_model, larger)
-    return larger, await dialogue.build(Budget.of(larger.name), **request)
+    return larger, context
+
+
+async def within(
+    build: Callable[[BudgetLike], Awaitable[Context]], near: BudgetLike, far: BudgetLike | None
+) -> tuple[bool, Context]:
+    """A context for the window `near`; if that is full all the same, for `far`, and then True."""
+    try:
+        context = await build(near)
+        if far is None or not context.crowded:
+            return False, context
+    except BudgetError:
+        if far is None:
+            raise
+    return True, await build(far)
 
 
 async def _ask(

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from firnline.store import RamStore, SqliteStore
+from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.testing import StoreConformance, store_machine
 
@@ -40,6 +41,18 @@ class TestPostgresStore(StoreConformance):
         return PostgresStore(self.url, clock=clock)
 
 
+@pytest.mark.requirement("X2")
+class TestMongoStore(StoreConformance):
+    backend = "mongo"
+
+    @pytest.fixture(autouse=True)
+    def _database(self, mongo):
+        self.url = mongo.url
+
+    def make_store(self, folder, clock):
+        return MongoStore(self.url, clock=clock)
+
+
 TestSqliteAgainstReference = store_machine(
     lambda folder, clock: SqliteStore(folder / "store.db", full_sync=False, clock=clock)
 ).TestCase
@@ -55,28 +68,44 @@ TestSqliteAgainstReference.pytestmark = [pytest.mark.promise("dense")]
 class _Machine:
     """The database that random steps are taken on; empty at the beginning of each run of them."""
 
-    database = folder = None
+    def __init__(self, kind):
+        self._kind = kind
+        self.database = self.folder = None
 
     def make_store(self, folder, clock):
         if folder != self.folder:
             self.database.clean()
             self.folder = folder
-        return PostgresStore(self.database.url, clock=clock, connections=2)
+        return self._kind(self.database.url, clock=clock, connections=2)
 
 
-_MACHINE = _Machine()
+_POSTGRES, _MONGO = _Machine(PostgresStore), _Machine(MongoStore)
 
 
 @pytest.fixture
-def _machine_database(postgres):
-    _MACHINE.database = postgres
+def _postgres_machine(postgres):
+    _POSTGRES.database = postgres
 
 
-TestPostgresAgainstReference = store_machine(_MACHINE.make_store).TestCase
+@pytest.fixture
+def _mongo_machine(mongo):
+    _MONGO.database = mongo
+
+
+TestPostgresAgainstReference = store_machine(_POSTGRES.make_store).TestCase
 TestPostgresAgainstReference.settings = settings(
     TestSqliteAgainstReference.settings, max_examples=EXAMPLES // 4
 )
 TestPostgresAgainstReference.pytestmark = [
     pytest.mark.promise("dense"),
-    pytest.mark.usefixtures("_machine_database"),
+    pytest.mark.usefixtures("_postgres_machine"),
+]
+
+TestMongoAgainstReference = store_machine(_MONGO.make_store).TestCase
+TestMongoAgainstReference.settings = settings(
+    TestSqliteAgainstReference.settings, max_examples=EXAMPLES // 6
+)
+TestMongoAgainstReference.pytestmark = [
+    pytest.mark.promise("dense"),
+    pytest.mark.usefixtures("_mongo_machine"),
 ]

@@ -18,12 +18,16 @@ PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 
+EXAMPLES = {path.read_text() for path in (ROOT / "examples").glob("*.py")}
+"""They run in tests/adapters, which looks at what they say, too."""
+
+
 def _blocks(language: str) -> list:
     return [
         pytest.param(match[2], id=f"{page.name}-{number}")
         for page in PAGES
         for number, match in enumerate(BLOCK.finditer(page.read_text()))
-        if match[1] == language
+        if match[1] == language and match[2] not in EXAMPLES
     ]
 
 

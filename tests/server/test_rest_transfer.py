@@ -12,9 +12,8 @@ import httpx2
 import pytest
 
 from firnline import transfer
-from firnline.errors import ConflictError
+from firnline.errors import ConflictError, NotFound, TooFast
 from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs
-from firnline.server.problems import NotFound, TooFast
 from rest_kit import Api, key_for, parse_events
 from rig import running
 

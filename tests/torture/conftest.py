@@ -29,10 +29,10 @@ def rng(seed):
     return random.Random(seed)
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mongo"])
 def shared(request, database):
     """Where several processes find one store: a file's path, or a server's URL."""
-    return database if request.param == "sqlite" else request.getfixturevalue("postgres").url
+    return database if request.param == "sqlite" else request.getfixturevalue(request.param).url
 
 
 @pytest.fixture

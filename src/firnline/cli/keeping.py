@@ -4,30 +4,65 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
 
 from firnline.cli.grammar import Command
 from firnline.cli.opening import known, open_memory
 from firnline.cli.printing import print_json, progress_on, report
 from firnline.errors import InputError
+from firnline.exporting import FORMATS as WRITTEN
+from firnline.formats import OWN
+from firnline.importing import FORMATS as READ
+from firnline.importing import format_of
 from firnline.log import Head
 from firnline.message import format_time
 from firnline.sync import Memory
-from firnline.terminal import table
+from firnline.terminal import cut, plain, table
+
+_EXAMPLES_SHOWN: Final = 2
 
 
 def _export(options: argparse.Namespace) -> None:
     with open_memory(options) as memory, progress_on("exporting") as progress:
         manifest = memory.export(
-            options.file, conversations=options.conversations or None, progress=progress
+            options.file,
+            conversations=options.conversations or None,
+            as_format=options.format,
+            progress=progress,
         )
     report(options, f"{options.file}: ", asdict(manifest), ("conversations", "entries", "tokens"))
 
 
-def _import(options: argparse.Namespace) -> None:
+def _import(options: argparse.Namespace) -> int:
+    path = Path(options.file)
+    if options.format == OWN or (options.format is None and format_of(path) == OWN):
+        with open_memory(options, create=True) as memory, progress_on("importing") as progress:
+            manifest = memory.import_(path, progress=progress)
+        shown = ("conversations", "entries", "added")
+        report(options, f"{options.file}: ", asdict(manifest), shown)
+        return 0
     with open_memory(options, create=True) as memory, progress_on("importing") as progress:
-        manifest = memory.import_(options.file, progress=progress)
-    report(options, f"{options.file}: ", asdict(manifest), ("conversations", "entries", "added"))
+        found = memory.import_file(
+            path, as_format=options.format, zone=options.zone, progress=progress
+        )
+    what = f"{options.file} ({', '.join(found.formats)}): "
+    report(options, what, asdict(found), ("conversations", "branches", "messages", "added"))
+    if not options.json:
+        _print_notes("left out:", found.left_out)
+        _print_notes("not understood:", found.not_understood)
+    return 0 if found else 1
+
+
+def _print_notes(title: str, notes: Mapping[str, Any]) -> None:
+    if notes:
+        print(title)
+    for what, noted in notes.items():
+        print(plain(f"  {noted['count']:,} times {what}"))
+        for example in noted["examples"][:_EXAMPLES_SHOWN]:
+            print(plain(f"      {cut(example, 160)}"))
 
 
 def _backup(options: argparse.Namespace) -> None:
@@ -86,11 +121,25 @@ def _rebuild_index(memory: Memory) -> None:
 def add(command: Command) -> None:
     """Tell the parser of these commands."""
     export = command("export", _export, "Write conversations to a file.", "conversations")
-    export.add_argument("file")
+    export.add_argument("file", help="for markdown and html a folder, unless one is named")
+    export.add_argument(
+        "--format",
+        choices=WRITTEN,
+        default=WRITTEN[0],
+        help="jsonl (can be imported again without loss), or for others to read (%(default)s)",
+    )
     export.add_argument("conversations", nargs="*", help="which ones; without any, all")
 
-    imports = command("import", _import, "Read such a file; doing it again adds nothing.")
-    imports.add_argument("file")
+    imports = command(
+        "import", _import, "Read such a file, or another program's; doing it again adds nothing."
+    )
+    imports.add_argument("file", help="a file, a zip or a folder")
+    imports.add_argument(
+        "--format", choices=(OWN, *READ), help="what it is; without it, that is found out"
+    )
+    imports.add_argument(
+        "--zone", default="UTC", help="the time zone of times that name none (%(default)s)"
+    )
 
     backup = command("backup", _backup, "Copy the whole store to a new file, also while in use.")
     backup.add_argument("file")

@@ -14,7 +14,7 @@ from firnline.store.sqlite import SqliteStore
 
 __all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "shown"]
 
-_KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE or memory:"
+_KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE, mongodb://HOST/DATABASE or memory:"
 
 _OPTIONS = {"mode": ("rw", "ro"), "durability": ("full", "process")}
 
@@ -26,6 +26,8 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
       ``?``: ``mode=ro`` reads only, ``durability=process`` survives a crash but not a power cut.
     - ``postgresql://user:password@host/database``, for many servers and workers on one database;
       needs the extra ``firnline[postgres]``. Behind a ``?``: what libpq knows, such as ``sslmode``.
+    - ``mongodb://user:password@host/database`` (or ``mongodb+srv:``), the same on MongoDB; needs
+      ``firnline[mongo]``. Behind a ``?``: what its driver knows, but no weaker writes.
     - ``memory:`` keeps everything in memory.
     """
     if url in ("memory:", "memory://"):
@@ -36,6 +38,8 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
         raise BadURL(f"{shown(url)!r}: {_KNOWN}") from error
     if parts.scheme in ("postgresql", "postgres"):
         return _postgres(url, clock)
+    if parts.scheme in ("mongodb", "mongodb+srv"):
+        return _mongo(url, clock)
     if parts.scheme != "sqlite":
         raise BadURL(f"{shown(url)!r}: {_KNOWN}")
     if parts.fragment:
@@ -63,6 +67,16 @@ def _postgres(url: str, clock: Clock) -> Store:
             raise
         raise StoreError('PostgreSQL needs an extra: pip install "firnline[postgres]"') from error
     return PostgresStore(url, clock=clock)
+
+
+def _mongo(url: str, clock: Clock) -> Store:
+    try:
+        from firnline.store.mongo import MongoStore  # noqa: PLC0415 - an optional extra
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        raise StoreError('MongoDB needs an extra: pip install "firnline[mongo]"') from error
+    return MongoStore(url, clock=clock)
 
 
 def missing_file(url: str) -> Path | None:

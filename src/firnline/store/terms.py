@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
@@ -59,6 +60,17 @@ def index_terms(text: str) -> list[str]:
 def unspaced(term: str) -> bool:
     """Whether it is a character of a script that is written without blanks between words."""
     return _RUN_START.match(term) is not None
+
+
+def spellings(terms: Sequence[str]) -> Iterator[str]:
+    """The terms, the words in names like ``find_order``, and pairs of what has no blanks."""
+    for term in terms:
+        yield term
+        if "_" in term:
+            yield from filter(None, term.split("_"))
+    for first, second in pairwise(terms):
+        if unspaced(first) and unspaced(second):
+            yield first + second
 
 
 def facts(message: Message) -> list[str]:

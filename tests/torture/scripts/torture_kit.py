@@ -12,6 +12,7 @@ from pathlib import Path
 
 from firnline.memory import Memory
 from firnline.message import Message
+from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.store.sqlite import SqliteStore
 
@@ -25,8 +26,9 @@ BATCH = re.compile(r"(\S+) (\d+)/(\d+)\b")
 
 def store_at(place, **options):
     """The store at a file's path or at a server's URL."""
-    if str(place).startswith("postgresql:"):
-        return PostgresStore(str(place), **options)
+    for scheme, kind in (("postgresql:", PostgresStore), ("mongodb:", MongoStore)):
+        if str(place).startswith(scheme):
+            return kind(str(place), **options)
     return SqliteStore(place, **options)
 
 

@@ -1,0 +1,31 @@
+"""A LangChain agent whose conversation may be longer than its model's window."""
+
+from langchain.agents import create_agent
+from langchain_core.language_models import FakeListChatModel
+from langgraph.checkpoint.memory import InMemorySaver
+
+from firnline import Budget
+from firnline.adapters.langchain import FirnlineMiddleware
+from firnline.strategies import window
+from firnline.sync import Memory
+
+with Memory.open("sqlite:///langchain.db") as memory:
+    agent = create_agent(
+        FakeListChatModel(responses=["Noted."]),  # any chat model of LangChain's
+        system_prompt="You keep a ship's log.",
+        middleware=[
+            FirnlineMiddleware(
+                memory,
+                budget=Budget(1_000, 100),  # else the model's own window
+                strategy=window(prefix="## Предыдущее обсуждение / Previous conversation:"),
+            )
+        ],
+        checkpointer=InMemorySaver(),
+    )
+    voyage = {"configurable": {"thread_id": "voyage-7"}}
+    for day in range(1, 31):
+        entry = f"Day {day}: wind force {day % 9}, course held, {day * 40} miles made. All well."
+        state = agent.invoke({"messages": [("user", entry)]}, voyage)
+    print(len(state["messages"]), "messages in the agent's state")
+    print(len(memory.read("voyage-7")), "entries in the log,", memory.verify("voyage-7"))
+    print(len(memory.digests("voyage-7")), "digests")

@@ -1,0 +1,31 @@
+"""LlamaIndex's memory with a block that keeps and finds what leaves its short-term memory."""
+
+import asyncio
+
+from llama_index.core.llms import ChatMessage
+from llama_index.core.memory import Memory as ShortTerm
+
+from firnline import Memory
+from firnline.adapters.llamaindex import FirnlineMemoryBlock
+
+
+async def main() -> None:
+    async with Memory.open("sqlite:///llamaindex.db") as memory:
+        block = FirnlineMemoryBlock(memory=memory, tokens=500)
+        short = ShortTerm.from_defaults(
+            session_id="ticket-42",
+            token_limit=400,
+            token_flush_size=100,
+            memory_blocks=[block],
+            tokenizer_fn=str.split,  # else LlamaIndex downloads a vocabulary
+        )
+        await short.aput(ChatMessage(role="user", content="The boathouse's gate code is 7319."))
+        for number in range(80):
+            await short.aput(ChatMessage(role="user", content=f"Question {number} about ropes"))
+            await short.aput(ChatMessage(role="assistant", content=f"Answer {number}, at length"))
+        (told, *_) = await short.aget(input="What is the gate code of the boathouse?")
+        print("7319" in told.content, "- the code is in what the model is told")
+        print(len(await memory.read("ticket-42")), "entries in the log")
+
+
+asyncio.run(main())

@@ -1,0 +1,151 @@
+"""`FirnlineMemoryService`: memory for Google's ADK. Needs ``firnline[adk]``.
+
+Sessions go to the log, each event once however often its session is handed over; a search is recall
+over all sessions of the app's user.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from google.adk.events.event import Event
+from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+from google.adk.memory.memory_entry import MemoryEntry
+from google.adk.sessions import Session
+from google.genai import types
+
+from firnline.adapters.keeping import Keeper
+from firnline.log import Hit
+from firnline.memory import Memory
+from firnline.message import Message, Part, ToolCall, encode_json
+
+_STATED: Final = "memories"
+"""The conversation of what the application itself adds for a user, and of events of no session."""
+
+
+class FirnlineMemoryService(BaseMemoryService):
+    """Keeps sessions in `memory`; a search returns what fits into `tokens`, best first.
+
+    A user of an app is a project, a session a conversation: ``app/user/session``.
+    """
+
+    def __init__(self, memory: Memory, *, tokens: int = 2_000) -> None:
+        self._memory, self._tokens = memory, tokens
+        self._keeper = Keeper(memory)
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Keep what is new in the session; durable when this returns."""
+        await self._keep(session.app_name, session.user_id, session.id, session.events)
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep those of the events that are new."""
+        del custom_metadata
+        await self._keep(app_name, user_id, session_id or _STATED, events)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Keep what the application knows of the user, word for word."""
+        del custom_metadata
+        conversation = await self._conversation(app_name, user_id, _STATED)
+        said = [
+            message
+            for entry in memories
+            for message in from_content(entry.content, entry.author or "user")
+        ]
+        if said:
+            await self._memory.append(conversation, said)
+
+    async def search_memory(
+        self, *, app_name: str, user_id: str, query: str
+    ) -> SearchMemoryResponse:
+        """What was said in any session of this user and fits the query, best first."""
+        project = _project(app_name, user_id)
+        hits = await self._memory.recall(None, query, tokens=self._tokens, project=project)
+        return SearchMemoryResponse(
+            memories=[_entry(hit) for hit in hits if hit.entry.message.text]
+        )
+
+    async def _keep(self, app: str, user: str, session: str, events: Sequence[Event]) -> None:
+        said = [
+            (f"{event.id}-{at}", message)
+            for event in events
+            if event.content and not event.partial
+            for at, message in enumerate(from_content(event.content, event.author, event.timestamp))
+        ]
+        if said:
+            conversation = await self._conversation(app, user, session)
+            await self._keeper.keep(
+                conversation, [name for name, _ in said], lambda at: said[at][1]
+            )
+
+    async def _conversation(self, app: str, user: str, session: str) -> str:
+        """The name of the session's conversation, which belongs to its user."""
+        project = _project(app, user)
+        name = f"{project}/{session}"
+        head = await self._memory.head(name)
+        if head is None or head.project != project:
+            await self._memory.describe(name, project=project)
+        return name
+
+
+def _project(app: str, user: str) -> str:
+    """One name for both, and another one for any other two."""
+    return "/".join(quote(part, safe="@:+ ") for part in (app, user))
+
+
+def _entry(hit: Hit) -> MemoryEntry:
+    message = hit.entry.message
+    role = "user" if message.role == "user" else "model"
+    return MemoryEntry(
+        content=types.Content(role=role, parts=[types.Part(text=message.text)]),
+        author=message.name or message.role,
+        timestamp=message.created_at.isoformat() if message.created_at else None,
+        id=f"{hit.conversation}#{hit.seq}",
+    )
+
+
+def from_content(
+    content: types.Content, author: str, timestamp: float | None = None
+) -> list[Message]:
+    """ADK's content as messages: what is said and called is one, each tool's result another."""
+    parts = content.parts or []
+    called = [part.function_call for part in parts if part.function_call]
+    returned = [part.function_response for part in parts if part.function_response]
+    said = [part for part in parts if not part.function_call and not part.function_response]
+    time = datetime.fromtimestamp(timestamp, UTC) if timestamp else None
+    about: dict[str, Any] = {"name": author, "created_at": time}
+    found: list[Message] = []
+    if said or called:
+        texts = [part.text for part in said if part.text]
+        plain = len(texts) == len(said)
+        inside = "\n".join(texts) if plain else tuple(map(_part, said))
+        role: Any = "user" if author == "user" else "assistant"
+        calls = tuple(ToolCall.of(c.id or "", c.name or "", c.args or {}) for c in called)
+        found.append(Message(role, inside or None, tool_calls=calls, **about))
+    return found + [
+        Message.tool(encode_json(r.response or {}), tool_call_id=r.id or "", **about)
+        for r in returned
+    ]
+
+
+def _part(part: types.Part) -> Part:
+    if part.text:
+        return Part.of_text(part.text)
+    return Part({"type": "file", **part.model_dump(mode="json", exclude_none=True)})

@@ -1,0 +1,106 @@
+"""`FirnlineHistory`: history for Microsoft's Agent Framework. Needs ``firnline[agent-framework]``.
+
+Everything is kept in the log, the input before the agent runs; what the agent is shown of the past
+is a context within a budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any
+
+from agent_framework import AgentSession, HistoryProvider, SessionContext, SupportsAgentRun
+from agent_framework import Message as Turned
+
+from firnline.adapters.agent_framework_messages import from_framework, to_framework
+from firnline.budget import BudgetLike, as_budget
+from firnline.errors import InputError
+from firnline.memory import Memory
+from firnline.tokens import counter
+
+_INPUT: ContextVar[tuple[Turned, ...]] = ContextVar("firnline_input", default=())
+"""What the run that is about to begin was given: it counts, and says what to recall."""
+
+
+class FirnlineHistory(HistoryProvider):
+    """History from and for `memory`; the session's id is the conversation's name.
+
+    `budget` bounds what the agent is shown, its input included; the reserve has to leave room for
+    the agent's instructions, its tools and the answer, which a provider is not told of.
+    """
+
+    def __init__(
+        self, memory: Memory, budget: BudgetLike, *, source_id: str = "firnline", **options: Any
+    ) -> None:
+        super().__init__(source_id, **options)
+        self._memory, self._budget = memory, as_budget(budget)
+
+    async def get_messages(
+        self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
+    ) -> list[Turned]:
+        """A context of the conversation so far, beside the input of the run that asks for it."""
+        del state, kwargs
+        name, given = _named(session_id), _INPUT.get()
+        head = await self._memory.head(name)
+        if head is None or not head.entries:
+            return []
+        said = [ours for message in given for ours in from_framework(message)]
+        count = counter(self._budget.model) if self._budget.model else counter()
+        taken = sum(map(count.message, said))
+        budget = replace(self._budget, reserve_tokens=self._budget.reserve_tokens + taken)
+        asked = next((message.text for message in reversed(said) if message.role == "user"), None)
+        context = await self._memory.context(name, budget, asked)
+        return [to_framework(message) for message in context.messages]
+
+    async def save_messages(
+        self,
+        session_id: str | None,
+        messages: Sequence[Turned],
+        *,
+        state: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Keep messages; durable when this returns."""
+        del state, kwargs
+        said = [ours for message in messages for ours in from_framework(message)]
+        if said:
+            await self._memory.append(_named(session_id), said)
+
+    async def before_run(
+        self,
+        *,
+        agent: SupportsAgentRun,
+        session: AgentSession,
+        context: SessionContext,
+        state: dict[str, Any],
+    ) -> None:
+        """Show the past, and keep the input before the agent runs."""
+        token = _INPUT.set(tuple(context.input_messages))
+        try:
+            await super().before_run(agent=agent, session=session, context=context, state=state)
+        finally:
+            _INPUT.reset(token)
+        if self.store_inputs:
+            said = [*self._get_context_messages_to_store(context), *context.input_messages]
+            await self.save_messages(context.session_id, said, state=state)
+
+    async def after_run(
+        self,
+        *,
+        agent: SupportsAgentRun,
+        session: AgentSession,
+        context: SessionContext,
+        state: dict[str, Any],
+    ) -> None:
+        """Keep the answer."""
+        del agent, session
+        if self.store_outputs and context.response:
+            await self.save_messages(context.session_id, context.response.messages, state=state)
+
+
+def _named(session_id: str | None) -> str:
+    if not session_id:
+        raise InputError("which conversation? run the agent with session=AgentSession(...)")
+    return session_id

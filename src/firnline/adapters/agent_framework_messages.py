@@ -1,0 +1,75 @@
+"""Messages of Microsoft's Agent Framework in our shape, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from agent_framework import Content
+from agent_framework import Message as Turned
+
+from firnline.message import Message, Part, ToolCall, encode_json
+
+NOTE: Final = "agent_framework"
+"""In a message's metadata: what the framework's message had that ours has no place for."""
+
+
+def from_framework(message: Turned) -> list[Message]:
+    """The framework's message as ours; each result of a tool becomes one of its own."""
+    whole = message.to_dict()
+    pairs = list(zip(message.contents, whole["contents"], strict=True))
+    if message.role == "tool":
+        return [_result(content, fields) for content, fields in pairs if content.call_id]
+    calls = tuple(
+        ToolCall.of(content.call_id or "", content.name or "", content.arguments or "{}")
+        for content, _ in pairs
+        if content.type == "function_call"
+    )
+    said = [fields for _, fields in pairs if fields["type"] not in ("function_call", "usage")]
+    if not said and not calls:
+        return []
+    plain = len(said) == 1 and said[0]["type"] == "text"
+    about = {"id": message.message_id, "more": whole.get("additional_properties")}
+    role: Any = message.role if message.role in ("assistant", "system") else "user"
+    return [
+        Message(
+            role,
+            said[0]["text"] if plain else tuple(map(Part, said)) or None,
+            name=message.author_name,
+            tool_calls=calls,
+            metadata={NOTE: about} if any(about.values()) else {},
+        )
+    ]
+
+
+def _result(content: Content, fields: Mapping[str, Any]) -> Message:
+    """What a tool returned: text, or the framework's own items if there is more to it."""
+    items = fields.get("items") or []
+    text = content.exception or content.result
+    plain = all(item["type"] == "text" for item in items)
+    parts = (text if isinstance(text, str) else encode_json(text)) if plain else map(Part, items)
+    return Message.tool(parts, tool_call_id=content.call_id or "")
+
+
+def to_framework(message: Message) -> Turned:
+    """Our message as the framework's."""
+    note: Any = message.metadata.get(NOTE) or {}
+    parts = [part.fields for part in message.content or () if isinstance(part, Part)]
+    if message.role == "tool":
+        items = [Content.from_dict(fields) for fields in parts] or message.text
+        result = Content.from_function_result(message.tool_call_id or "", result=items)
+        return Turned("tool", [result])
+    said: list[Any] = [Content.from_dict(fields) for fields in parts]
+    if isinstance(message.content, str) and message.content:
+        said = [message.content]
+    calls = [
+        Content.from_function_call(call.id, call.name, arguments=call.arguments)
+        for call in message.tool_calls
+    ]
+    return Turned(
+        message.role,
+        [*said, *calls],
+        author_name=message.name,
+        message_id=note.get("id"),
+        additional_properties=note.get("more") or {},
+    )

@@ -1,0 +1,11 @@
+"""LangChain 1.x and LangGraph: middleware, retrieval, a store, a summariser.
+
+Needs ``firnline[langchain]``.
+"""
+
+from firnline.adapters.langchain.middleware import FirnlineMiddleware
+from firnline.adapters.langchain.retrieval import BudgetedRetriever
+from firnline.adapters.langchain.store import FirnlineStore
+from firnline.adapters.langchain.summarizing import summarizer
+
+__all__ = ["BudgetedRetriever", "FirnlineMiddleware", "FirnlineStore", "summarizer"]

@@ -1,0 +1,121 @@
+"""Documents for an agent, as many as the window has room for beside the conversation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForRetrieverRun,
+    CallbackManagerForRetrieverRun,
+)
+from langchain_core.documents import Document
+from langchain_core.messages import AIMessage
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.prebuilt import ToolRuntime
+
+from firnline.adapters.reaching import Reach
+from firnline.budget import Budget
+from firnline.message import Message
+from firnline.protocols import Retriever
+from firnline.tokens import DEFAULT_MODEL, counter
+
+NOTHING: Final = "Nothing was found that fits."
+_ABOUT: Final = "Find documents that help to answer. `query` says what to look for."
+
+
+class Asked(NamedTuple):
+    """What the last request to the model was made for and of, beside the conversation."""
+
+    conversation: str
+    budget: Budget
+    system: Message | None = None
+    tools: Sequence[dict[str, Any]] = ()
+
+
+def retrieval_tool(reach: Reach, retriever: Retriever, last: Callable[[], Asked]) -> BaseTool:
+    """The tool ``retrieve_context``: what the retriever finds and the window has room for.
+
+    The room is what system prompt, tools, conversation and the answer's reserve leave; calls that
+    are made at once share it. `last` says for which request.
+    """
+
+    async def found(query: str, asked: Asked, calls: int) -> str:
+        given: dict[str, Any] = {"system": asked.system, "tools": asked.tools, "fold": False}
+        budget = asked.budget
+        if calls > 1:
+            context = await reach.memory.context(asked.conversation, budget, **given)
+            room = context.room_for_retrieval()
+            budget = replace(budget, reserve_tokens=budget.reserve_tokens + room - room // calls)
+
+        async def documents(question: str, *, reserved_tokens: int) -> Sequence[str]:
+            del question  # the model asks in its own words
+            return await retriever(query, reserved_tokens=reserved_tokens)
+
+        context = await reach.memory.context(
+            asked.conversation, budget, retriever=documents, **given
+        )
+        return "\n\n".join(message.text for message in context["retrieved"].messages) or NOTHING
+
+    def retrieve_context(query: str, runtime: ToolRuntime) -> str:
+        return reach.now(found(query, last(), _calls(runtime)))
+
+    async def aretrieve_context(query: str, runtime: ToolRuntime) -> str:
+        return await reach.soon(found(query, last(), _calls(runtime)))
+
+    return StructuredTool.from_function(
+        retrieve_context, aretrieve_context, name="retrieve_context", description=_ABOUT
+    )
+
+
+def _calls(runtime: ToolRuntime) -> int:
+    """How many tools run now; whatever they return has to share the room."""
+    said = runtime.state["messages"] if isinstance(runtime.state, dict) else []
+    newest = next((m for m in reversed(said) if isinstance(m, AIMessage)), None)
+    return max(len(newest.tool_calls), 1) if newest else 1
+
+
+class BudgetedRetriever(BaseRetriever):
+    """A retriever of LangChain's that returns what fits beside `reserved_tokens`.
+
+    ``invoke(query, reserved_tokens=40_000)`` gives documents, best first, that fit into the rest of
+    the window. It can also be given to `Memory.context` or to `FirnlineMiddleware` as `retriever`.
+    """
+
+    retriever: BaseRetriever
+    window_tokens: int
+    model: str = DEFAULT_MODEL
+    """Whose tokenizer counts."""
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, reserved_tokens: int = 0
+    ) -> list[Document]:
+        found = self.retriever.invoke(query, {"callbacks": run_manager.get_child()})
+        return self._fitting(found, reserved_tokens)
+
+    async def _aget_relevant_documents(
+        self,
+        query: str,
+        *,
+        run_manager: AsyncCallbackManagerForRetrieverRun,
+        reserved_tokens: int = 0,
+    ) -> list[Document]:
+        found = await self.retriever.ainvoke(query, {"callbacks": run_manager.get_child()})
+        return self._fitting(found, reserved_tokens)
+
+    def _fitting(self, found: Sequence[Document], reserved_tokens: int) -> list[Document]:
+        room, kept = self.window_tokens - reserved_tokens, []
+        count = counter(self.model)
+        for document in found:
+            tokens = count.message(Message.user(document.page_content))
+            if tokens <= room:
+                room -= tokens
+                kept.append(document)
+        return kept
+
+    async def __call__(self, question: str, *, reserved_tokens: int) -> Sequence[str]:
+        """The documents' texts, as `firnline.protocols.Retriever` wants them."""
+        found = await self.ainvoke(question, reserved_tokens=reserved_tokens)
+        return [document.page_content for document in found]

@@ -1,0 +1,166 @@
+"""`FirnlineStore`: LangGraph's long-term store, kept in a memory.
+
+An item's value is a card beside the log, and what can be searched of it is an entry: a namespace is
+a conversation. So items are found like anything else that was said, and every version of one stays
+in the log.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+)
+
+from firnline import limits
+from firnline.adapters.langchain.items import (
+    fields_of,
+    folder_of,
+    holds,
+    item_of,
+    matches,
+    name_of,
+    texts_of,
+)
+from firnline.adapters.reaching import MemoryLike, Reach
+from firnline.log import Card
+from firnline.memory import Memory
+from firnline.message import Message, format_time, utc_now
+from firnline.text import clean_json
+
+PROJECT: Final = "langgraph store"
+_KIND: Final = "langgraph"
+
+
+class FirnlineStore(BaseStore):
+    """Items by namespace and key, searched by meaning and words. Items do not expire.
+
+    Without an event loop (``store.put``, ``agent.invoke``) it needs a `firnline.sync.Memory`.
+    """
+
+    supports_ttl = False
+
+    def __init__(self, memory: MemoryLike) -> None:
+        self._reach = Reach(memory)
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations in their order."""
+        return self._reach.now(_all(self._reach.memory, list(ops)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Carry out operations in their order."""
+        return await self._reach.soon(_all(self._reach.memory, list(ops)))
+
+
+async def _all(memory: Memory, ops: list[Op]) -> list[Result]:
+    results: list[Result] = []
+    for op in ops:
+        match op:
+            case GetOp():
+                results.append(await _get(memory, op))
+            case PutOp():
+                await _put(memory, op)
+                results.append(None)
+            case SearchOp():
+                results.append(await _search(memory, op))
+            case ListNamespacesOp():
+                results.append(await _namespaces(memory, op))
+    return results
+
+
+async def _get(memory: Memory, op: GetOp) -> Item | None:
+    name = name_of(op.namespace, op.key)
+    found = await memory.store.cards(_KIND, tenant=memory.tenant, names=[name])
+    return item_of(found[0]) if found else None
+
+
+async def _put(memory: Memory, op: PutOp) -> None:
+    name, conversation = name_of(op.namespace, op.key), folder_of(op.namespace)
+    if op.value is None:
+        await memory.store.drop_cards(_KIND, memory.tenant, names=[name])
+        return
+    before = await memory.store.cards(_KIND, tenant=memory.tenant, names=[name])
+    value = clean_json(op.value, "value")
+    texts = texts_of(value, op.index)
+    seq = -1
+    if texts:
+        said = Message.user("\n".join(texts), metadata={"key": op.key})
+        seq = (await memory.append(conversation, said)).seq
+    head = await memory.head(conversation)
+    if head is None or head.project != PROJECT:
+        await memory.describe(conversation, project=PROJECT)
+    now = format_time(utc_now())
+    created = json.loads(before[0].body)["created_at"] if before else now
+    body = {"value": value, "seq": seq, "created_at": created, "updated_at": now}
+    card = Card(
+        tenant=memory.tenant,
+        kind=_KIND,
+        name=name,
+        body=json.dumps(body).encode(),
+        conversation=conversation,
+    )
+    await memory.store.put_cards([card])
+
+
+async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
+    wanted = op.offset + op.limit
+    found: list[SearchItem] = []
+    cards = _asked(memory, op) if op.query else _below(memory, op.namespace_prefix)
+    async for card, score in cards:
+        item = item_of(card)
+        if holds(item.value, op.filter or {}):
+            found.append(SearchItem(**fields_of(item), score=score))
+        if len(found) >= wanted:
+            break
+    return found[op.offset : wanted]
+
+
+async def _asked(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[Card, float | None]]:
+    """The cards of items whose newest version fits the query, best first."""
+    query = op.query or ""
+    for hit in await memory.recall(None, query, limit=limits.PAGE_MAX, project=PROJECT):
+        name = f"{hit.conversation}={quote(str(hit.entry.message.metadata.get('key')), safe='')}"
+        if not hit.conversation.startswith(folder_of(op.namespace_prefix)):
+            continue
+        for card in await memory.store.cards(_KIND, tenant=memory.tenant, names=[name]):
+            if json.loads(card.body)["seq"] == hit.seq:
+                yield card, hit.score
+
+
+async def _below(
+    memory: Memory, prefix: tuple[str, ...]
+) -> AsyncIterator[tuple[Card, float | None]]:
+    """The cards of all items below a namespace, by name."""
+    page: Sequence[Card] = ()
+    while True:
+        page = await memory.store.cards(
+            _KIND,
+            tenant=memory.tenant,
+            prefix=folder_of(prefix),
+            after=page[-1].name if page else "",
+            limit=limits.PAGE_MAX,
+        )
+        for card in page:
+            yield card, None
+        if len(page) < limits.PAGE_MAX:
+            return
+
+
+async def _namespaces(memory: Memory, op: ListNamespacesOp) -> list[tuple[str, ...]]:
+    found = {item_of(card).namespace async for card, _ in _below(memory, ())}
+    conditions = op.match_conditions or ()
+    fitting = {space for space in found if all(matches(space, c) for c in conditions)}
+    shortened = sorted({space[: op.max_depth] for space in fitting})
+    return shortened[op.offset : op.offset + op.limit]

@@ -1,0 +1,87 @@
+"""`FirnlineSession`: a session for the OpenAI Agents SDK. Needs ``firnline[openai-agents]``.
+
+Every item is kept in the log; what the runner reads back is a context within a budget. A log has no
+"take back": an item that is popped, or a session that is cleared, goes on as a branch without it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, Final, cast
+
+from agents import TResponseInputItem
+from agents.memory import SessionSettings
+
+from firnline.adapters.openai_items import items_of, messages_of
+from firnline.budget import BudgetLike
+from firnline.memory import Memory
+
+_GOES_ON: Final = "goes_on_as"
+
+
+class FirnlineSession:
+    """The session called `session_id`, which is a conversation of `memory`.
+
+    `budget` bounds what is read back; its reserve has to leave room for instructions, tools, the
+    new input and the answer, which a session is not told of.
+    """
+
+    session_settings: SessionSettings | None = None
+
+    def __init__(self, session_id: str, memory: Memory, budget: BudgetLike) -> None:
+        self.session_id, self._memory, self._budget = session_id, memory, budget
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """A context of the conversation; with `limit`, its newest items word for word."""
+        name, end = await self._place()
+        if not end or limit == 0:
+            return []
+        if limit is not None:
+            newest = await self._memory.read(name, first_seq=max(end - limit, 0))
+            return _typed([item for entry in newest for item in items_of(entry.message)][-limit:])
+        context = await self._memory.context(name, self._budget)
+        return _typed([item for p in context.pieces for item in items_of(p.message, whole=p.whole)])
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Keep items; durable when this returns."""
+        if items:
+            name, _ = await self._place()
+            await self._memory.append(name, messages_of(cast("list[dict[str, Any]]", items)))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Go on without the newest item, and return it."""
+        name, end = await self._place()
+        if not end:
+            return None
+        (newest,) = await self._memory.read(name, first_seq=end - 1)
+        *rest, popped = items_of(newest.message)
+        branch = f"{self.session_id}--{secrets.token_hex(4)}"
+        if end > 1:
+            await self._memory.branch(name, end - 2, branch)
+        if rest:
+            await self._memory.append(branch, messages_of(rest))
+        await self._go_on(branch)
+        return _typed([popped])[0]
+
+    async def clear_session(self) -> None:
+        """Go on with nothing; what was said stays in the log until it is erased."""
+        _, end = await self._place()
+        if end:
+            await self._go_on(f"{self.session_id}--{secrets.token_hex(4)}")
+
+    async def _place(self) -> tuple[str, int]:
+        """The conversation that this session is now, and how many entries it has."""
+        head = await self._memory.head(self.session_id)
+        name = str(head.metadata.get(_GOES_ON) or self.session_id) if head else self.session_id
+        if name != self.session_id:
+            head = await self._memory.head(name)
+        return name, head.entries if head else 0
+
+    async def _go_on(self, branch: str) -> None:
+        head = await self._memory.head(self.session_id)
+        known = head.metadata if head else {}
+        await self._memory.describe(self.session_id, metadata={**known, _GOES_ON: branch})
+
+
+def _typed(items: list[dict[str, Any]]) -> list[TResponseInputItem]:
+    return cast("list[TResponseInputItem]", items)

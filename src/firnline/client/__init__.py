@@ -1,0 +1,41 @@
+"""A client of `firnline serve`: the verbs of `Memory` over HTTP, with the same values and errors.
+
+Needs the extra ``firnline[client]``. `firnline.client.sync` has the same without await.
+"""
+
+from firnline.client.giving import ContextOptions, TurnOptions
+from firnline.client.values import (
+    Board,
+    Context,
+    Conversation,
+    Costs,
+    Important,
+    Job,
+    Lineage,
+    Me,
+    PastTurn,
+    Prompt,
+    TenantStats,
+    Turn,
+    Work,
+)
+from firnline.client.verbs import Client
+
+__all__ = [
+    "Board",
+    "Client",
+    "Context",
+    "ContextOptions",
+    "Conversation",
+    "Costs",
+    "Important",
+    "Job",
+    "Lineage",
+    "Me",
+    "PastTurn",
+    "Prompt",
+    "TenantStats",
+    "Turn",
+    "TurnOptions",
+    "Work",
+]

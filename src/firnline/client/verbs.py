@@ -1,0 +1,561 @@
+"""`Client`: every verb of the REST API, named as in `Memory`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import aclosing
+from os import PathLike
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeVar, Unpack
+
+from firnline import limits
+from firnline.budget import BudgetLike
+from firnline.client import values
+from firnline.client.connection import Ask, Connection
+from firnline.client.files import body_of, saved
+from firnline.client.giving import (
+    ContextOptions,
+    TurnOptions,
+    keyed,
+    message_of,
+    messages_of,
+    plain,
+)
+from firnline.client.reading import read
+from firnline.errors import FirnlineError, UnknownConversation
+from firnline.lineage import Difference, State
+from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
+from firnline.paths import escaped
+from firnline.plan import Strategy
+from firnline.proof import Verification
+from firnline.recall.dates import Interval
+from firnline.recall.stats import PRICE, Stats
+from firnline.recaller import Filters
+from firnline.topics import Match, TopicStats
+from firnline.transfer import Manifest
+from firnline.wire import MessageLike
+
+T = TypeVar("T")
+
+_JSON_LINES: Final = "application/jsonl"
+
+
+class Client:
+    """A tenant's conversations on a Firnline server.
+
+    ``async with Client("http://localhost:8080", key="fl_...") as client:`` lets go of connections
+    at its end. What goes wrong is raised as the library's own errors; no server to be reached is
+    `StoreUnavailable`, an unknown outcome `StoreTimeout`.
+
+    A request is tried again, up to `retries` times, if nothing can happen twice by that: it was not
+    done (no connection, 429, 503), or it only reads, or it carries an idempotency key, as every
+    append and every turn does. `timeout` is how long to wait for more of an answer, in seconds.
+    """
+
+    def __init__(
+        self, url: str, *, key: str | None = None, timeout: float = 600.0, retries: int = 3
+    ) -> None:
+        self._to = Connection(url, key=key, timeout=timeout, retries=retries)
+
+    def __repr__(self) -> str:
+        return f"Client({self._to.url!r})"
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self._to.close()
+
+    # -- how requests are made ----------------------------------------------------------------
+
+    async def _get(self, kind: type[T], path: str, **query: Any) -> T:
+        found = await self._to.json(Ask(method="GET", path=path, query=query, repeatable=True))
+        return read(kind, found)
+
+    async def _list(self, kind: type[T], path: str, **query: Any) -> list[T]:
+        """A list that is not paged."""
+        found = await self._to.json(Ask(method="GET", path=path, query=query, repeatable=True))
+        return _listed(kind, found)
+
+    async def _pages(
+        self, kind: type[T], path: str, limit: int | None = None, **query: Any
+    ) -> AsyncGenerator[T, None]:
+        """A list that is, page by page as it is walked; `limit` items at most."""
+        cursor, left = None, limit
+        while left is None or left > 0:
+            size = limits.PAGE_MAX if left is None else min(left, limits.PAGE_MAX)
+            asked = {**query, "limit": size, "cursor": cursor}
+            page = await self._to.json(Ask(method="GET", path=path, query=asked, repeatable=True))
+            found = _listed(kind, page)
+            for item in found:
+                yield item
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+            left = None if left is None else left - len(found)
+
+    async def _post(self, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        sent = None if body is None else plain(body)
+        return await self._to.json(Ask(**{"method": "POST", "path": path, "body": sent, **more}))
+
+    # -- writing ------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        conversation: str,
+        messages: MessageLike | Iterable[MessageLike],
+        *,
+        expected_seq: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Appended:
+        """Add one message or several, all or none; durable when this returns.
+
+        With the same `idempotency_key` nothing is stored twice; each append has one of its own
+        unless it is given, so that it can be tried again.
+        """
+        body: dict[str, Any] = {"messages": messages_of(messages)}
+        if expected_seq is not None:
+            body["expected_seq"] = expected_seq
+        stored = await self._to.json(
+            Ask(
+                method="POST",
+                path=_at(conversation, "messages"),
+                body=body,
+                headers=keyed(idempotency_key),
+                repeatable=True,
+            )
+        )
+        return Appended(tuple(_listed(Entry, stored)), stored["replayed"])
+
+    async def describe(
+        self,
+        conversation: str,
+        *,
+        project: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Head:
+        """Say which project a conversation belongs to, or what else to remember about it."""
+        body = {"project": project, "metadata": metadata}
+        return (await self._change(conversation, body)).head
+
+    async def set_strategy(self, conversation: str, strategy: Strategy | str) -> values.Planning:
+        """Plan this conversation's contexts so from now on: by name, or as a strategy is made."""
+        named = {"name": strategy} if isinstance(strategy, str) else strategy.to_json()
+        return (await self._change(conversation, {"strategy": named})).strategy
+
+    async def _change(self, conversation: str, body: Mapping[str, Any]) -> values.Conversation:
+        changed = await self._post(_at(conversation), body, method="PATCH", repeatable=True)
+        return read(values.Conversation, changed)
+
+    async def branch(self, conversation: str, seq: int, name: str) -> Head:
+        """A new conversation `name` that begins with the entries 0 to `seq`, word for word."""
+        body = {"name": name, "seq": seq}
+        return read(Head, await self._post(_at(conversation, "branch"), body, repeatable=True))
+
+    async def pin(self, conversation: str, seq: int) -> None:
+        """Show this entry in every context from now on, word for word."""
+        path = _at(conversation, "pins", seq)
+        await self._to.json(Ask(method="PUT", path=path, repeatable=True))
+
+    async def unpin(self, conversation: str, seq: int) -> None:
+        """Treat the entry like any other again."""
+        path = _at(conversation, "pins", seq)
+        await self._to.json(Ask(method="DELETE", path=path, repeatable=True))
+
+    async def pinned(self, conversation: str) -> list[Entry]:
+        """The entries that every context shows."""
+        return await self._list(Entry, _at(conversation, "pins"))
+
+    # -- contexts and turns -------------------------------------------------------------------
+
+    async def context(
+        self,
+        conversation: str,
+        budget: BudgetLike | None = None,
+        question: str | None = None,
+        **options: Unpack[ContextOptions],
+    ) -> values.Context:
+        """What a model should see of the conversation now; never more than `budget`.
+
+        That is the window of the server's model unless it is given.
+        """
+        body = {"budget": budget, "question": question, **options}
+        found = await self._post(_at(conversation, "context"), body, repeatable=True)
+        return read(values.Context, found)
+
+    async def turn(
+        self,
+        conversation: str,
+        message: str | MessageLike,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> values.Turn:
+        """Store what the user says, let the server's model answer, store the answer."""
+        ask = _turn(conversation, message, idempotency_key, options)
+        return read(values.Turn, await self._to.json(ask))
+
+    async def stream(
+        self,
+        conversation: str,
+        message: str | MessageLike,
+        *,
+        idempotency_key: str | None = None,
+        **options: Unpack[TurnOptions],
+    ) -> AsyncGenerator[str | values.Turn, None]:
+        """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`.
+
+        What was seen of an answer is stored, whatever becomes of the connection.
+        """
+        ask = _turn(conversation, message, idempotency_key, {**options, "stream": True})
+        async with aclosing(self._to.events(ask)) as events:
+            async for name, data in events:
+                if name == "delta":
+                    yield str(data["text"])
+                elif name == "turn":
+                    yield read(values.Turn, data)
+
+    async def stop(self, conversation: str) -> int:
+        """End the answers that the server streams into the conversation; returns how many."""
+        return int((await self._post(_at(conversation, "turns", "stop")))["stopped"])
+
+    def turns(
+        self, conversation: str, *, limit: int | None = None
+    ) -> AsyncGenerator[values.PastTurn, None]:
+        """The turns whose prompts are recorded, the newest first."""
+        return self._pages(values.PastTurn, _at(conversation, "turns"), limit)
+
+    async def prompt(self, conversation: str, seq: int) -> values.Prompt:
+        """The exact prompt that the answer `seq` came from."""
+        return await self._get(values.Prompt, _at(conversation, "turns", seq))
+
+    # -- digests ------------------------------------------------------------------------------
+
+    async def digest(self, conversation: str) -> values.Made:
+        """Make now the digests that are owed."""
+        return read(values.Made, await self._post(_at(conversation, "digests")))
+
+    def digests(
+        self, conversation: str, *, limit: int | None = None
+    ) -> AsyncGenerator[Digest, None]:
+        """The conversation's digests by version, failed and undone ones too."""
+        return self._pages(Digest, _at(conversation, "digests"), limit)
+
+    async def in_force(self, conversation: str) -> tuple[Digest, ...]:
+        """The digests that contexts are made of now, oldest span first."""
+        return tuple(await self._list(Digest, _at(conversation, "digests", "in-force")))
+
+    async def version(self, conversation: str, version: int) -> Digest:
+        """One digest with its important data, its evidence and its receipt."""
+        return await self._get(Digest, _at(conversation, "digests", version))
+
+    def expand(self, conversation: str, version: int) -> AsyncGenerator[Entry, None]:
+        """The entries that a digest covers, word for word."""
+        return self._pages(Entry, _at(conversation, "digests", version, "messages"))
+
+    async def diff(self, conversation: str, before: int, after: int) -> Difference:
+        """What changed from one version of a digest to another."""
+        path = _at(conversation, "digests", after, "diff")
+        return await self._get(Difference, path, before=before)
+
+    async def lineage(self, conversation: str) -> values.Lineage:
+        """The chain of versions, what is stuck, how far it reaches, and how long it took."""
+        return await self._get(values.Lineage, _at(conversation, "lineage"))
+
+    async def state(self, conversation: str) -> State:
+        """What the conversation's memory holds: important data, summary, how far it reaches."""
+        return await self._get(State, _at(conversation, "state"))
+
+    async def important(self, conversation: str) -> values.Important:
+        """The important data item by item: evidence, what was replaced, what was set aside."""
+        return await self._get(values.Important, _at(conversation, "important"))
+
+    async def remember(
+        self, conversation: str, important_data: Mapping[str, Any], *, summary: str | None = None
+    ) -> Digest:
+        """Add to the important data what the application knows."""
+        body = {"important_data": important_data, "summary": summary}
+        return read(Digest, await self._post(_at(conversation, "important"), body))
+
+    async def revert(self, conversation: str, seq: int) -> Digest:
+        """Take back what the entry `seq` replaced in the important data."""
+        path = _at(conversation, "important", "revert")
+        return read(Digest, await self._post(path, {"seq": seq}))
+
+    async def undo(self, conversation: str, *, topic: int | None = None) -> Digest:
+        """Take the newest digest, or a topic's, out of force; it is kept."""
+        path = _at(conversation, "digests", "undo")
+        return read(Digest, await self._post(path, {"topic": topic}))
+
+    async def clear(self, conversation: str) -> int:
+        """Undo every digest; the messages stay. Returns how many were undone."""
+        return int((await self._post(_at(conversation, "digests", "clear")))["digests"])
+
+    async def rebuild(self, conversation: str, *, only_offline: bool = False) -> list[Digest]:
+        """Make the digests in force anew from the log."""
+        path = _at(conversation, "digests", "rebuild")
+        return _listed(Digest, await self._post(path, {"only_offline": only_offline}))
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def read(
+        self,
+        conversation: str,
+        *,
+        first_seq: int = 0,
+        last_seq: int | None = None,
+        limit: int | None = None,
+        newest_first: bool = False,
+    ) -> AsyncGenerator[Entry, None]:
+        """The entries from `first_seq` to `last_seq`, word for word, page by page."""
+        query = {"first_seq": first_seq, "last_seq": last_seq}
+        order = "desc" if newest_first else "asc"
+        return self._pages(Entry, _at(conversation, "messages"), limit, order=order, **query)
+
+    async def entry(self, conversation: str, seq: int) -> Entry:
+        """One entry."""
+        return await self._get(Entry, _at(conversation, "messages", seq))
+
+    async def interval(self, when: str, *, zone: str = "UTC") -> Interval:
+        """What words for a time mean now: yesterday, last tuesday, 2026-03."""
+        found = await self._get(dict, "/dates", when=when, zone=zone)
+        return read(Interval, {**found, "words": found["when"]})
+
+    def dated(
+        self, conversation: str, when: str, *, zone: str = "UTC", limit: int | None = None
+    ) -> AsyncGenerator[Entry, None]:
+        """What was said on a day or in a span of days, in words: yesterday, last tuesday."""
+        path = _at(conversation, "dates")
+        return self._pages(Entry, path, limit, when=when, zone=zone)
+
+    async def head(self, conversation: str) -> Head | None:
+        """Where the conversation stands, or None if there is none."""
+        try:
+            return await self._get(Head, _at(conversation))
+        except UnknownConversation:
+            return None
+
+    async def conversation(self, conversation: str) -> values.Conversation:
+        """All about a conversation: head, strategy, state, digests in force, pins."""
+        return await self._get(values.Conversation, _at(conversation))
+
+    def conversations(
+        self, *, project: str | None = None, limit: int | None = None
+    ) -> AsyncGenerator[Head, None]:
+        """The conversations by name."""
+        return self._pages(Head, "/conversations", limit, project=project)
+
+    def projects(self, *, limit: int | None = None) -> AsyncGenerator[values.Board, None]:
+        """The projects by name, each with its numbers."""
+        return self._pages(values.Board, "/projects", limit)
+
+    async def project(self, name: str) -> values.Board:
+        """One project with what is known in its newest conversation."""
+        return await self._get(values.Board, f"/projects/{escaped(name)}")
+
+    async def save_project(self, project: Project) -> Project:
+        """Create a project, or replace what is known of it."""
+        names = ("status", "schedule", "task", "metadata")
+        body = {name: getattr(project, name) for name in names}
+        path = f"/projects/{escaped(project.name)}"
+        saved_ = await self._post(path, body, method="PUT", repeatable=True)
+        return read(Project, saved_)
+
+    async def recall(
+        self,
+        conversation: str | None,
+        query: str,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        **filters: Unpack[Filters],
+    ) -> list[Hit]:
+        """Old entries that fit `query`, best first; None searches every conversation."""
+        body = {"query": query, "limit": limit, "tokens": tokens, **filters}
+        path = "/search" if conversation is None else _at(conversation, "search")
+        return _listed(Hit, await self._post(path, body, repeatable=True))
+
+    # -- topics -------------------------------------------------------------------------------
+
+    async def topics(self, conversation: str) -> list[TopicStats]:
+        """The conversation's topics in numbers, the active one first."""
+        return await self._list(TopicStats, _at(conversation, "topics"))
+
+    async def topic_stats(self, conversation: str, topic: int) -> TopicStats:
+        """One topic in numbers."""
+        return await self._get(TopicStats, _at(conversation, "topics", topic))
+
+    def topic_history(self, conversation: str, topic: int) -> AsyncGenerator[Entry, None]:
+        """Every message of a topic, archived or not, in order."""
+        return self._pages(Entry, _at(conversation, "topics", topic, "messages"))
+
+    async def topic_context(
+        self, conversation: str, budget: BudgetLike | None = None
+    ) -> values.Context:
+        """The active topic: its summary as a system message, then its active messages."""
+        path = _at(conversation, "topics", "context")
+        found = await self._post(path, {"budget": budget}, repeatable=True)
+        return read(values.Context, found)
+
+    async def match_topic(self, conversation: str, text: str) -> Match | None:
+        """The topic that a text is most like, with the raw cosine and the similarity."""
+        path = _at(conversation, "topics", "match")
+        found = await self._post(path, {"text": text}, repeatable=True)
+        return None if found["topic"] is None else read(Match, found)
+
+    async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
+        """Put the messages of `topic` into the topic `into`."""
+        path = _at(conversation, "topics", into, "merge")
+        return read(TopicStats, await self._post(path, {"topic": topic}))
+
+    async def tag_topic(
+        self, conversation: str, topic: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()
+    ) -> TopicStats:
+        """Add tags to a topic, and remove some."""
+        path = _at(conversation, "topics", topic, "tags")
+        body = {"add": add, "remove": remove}
+        return read(TopicStats, await self._post(path, body, method="PATCH", repeatable=True))
+
+    async def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
+        """Say that an entry was of use (1) or not (-1)."""
+        body = {"seq": seq, "vote": vote}
+        return read(TopicStats, await self._post(_at(conversation, "feedback"), body))
+
+    # -- proving, keeping, leaving ------------------------------------------------------------
+
+    async def verify(self, conversation: str, *, anchor: str | None = None) -> Verification:
+        """Let the server derive every hash again; `anchor` must be in the chain."""
+        body = {"anchor": anchor}
+        found = await self._post(_at(conversation, "verify"), body, repeatable=True)
+        return read(Verification, found)
+
+    async def archive(self, conversation: str, *, keep: int = 1_000) -> Archived:
+        """Compress all but the newest `keep` entries."""
+        return read(Archived, await self._post(_at(conversation, "archive"), {"keep": keep}))
+
+    async def restore(self, conversation: str) -> int:
+        """Take every archived entry back; returns how many there were."""
+        return int((await self._post(_at(conversation, "restore")))["entries"])
+
+    async def erase(self, conversation: str) -> Erased:
+        """Destroy a conversation and everything derived from it; returns the certificate."""
+        return read(Erased, await self._to.json(Ask(method="DELETE", path=_at(conversation))))
+
+    # -- numbers ------------------------------------------------------------------------------
+
+    async def me(self) -> values.Me:
+        """Who is asking, the limits, and what the server is."""
+        return await self._get(values.Me, "/me")
+
+    async def stats(self, conversation: str, *, price: float = PRICE) -> Stats:
+        """How large the conversation is, and what an answer costs."""
+        return await self._get(Stats, _at(conversation, "stats"), price=price)
+
+    async def tenant_stats(self, *, price: float = PRICE) -> values.TenantStats:
+        """The same over all conversations."""
+        return await self._get(values.TenantStats, "/stats", price=price)
+
+    async def costs(self, *, price: float = PRICE) -> values.Costs:
+        """What answers cost, against the whole history in every prompt."""
+        return await self._get(values.Costs, "/costs", price=price)
+
+    async def work(self) -> values.Work:
+        """The digesting of all conversations: what is owed, what is stuck, how long it takes."""
+        return await self._get(values.Work, "/work")
+
+    # -- in and out ---------------------------------------------------------------------------
+
+    async def export(
+        self, path: str | PathLike[str], *, conversations: Sequence[str] | None = None
+    ) -> Manifest:
+        """Write conversations to a JSON Lines file, which appears when it is whole and checked."""
+        query = {"conversation": None if conversations is None else list(conversations)}
+        ask = Ask(method="GET", path="/export", query=query, repeatable=True)
+        return await self._saved(ask, path)
+
+    async def import_(self, path: str | PathLike[str]) -> Manifest:
+        """Send such a file, and wait until it is taken. Importing it again adds nothing."""
+        job = await self.begin_import(path)
+        if job.state == "running":
+            async with aclosing(self.watch(job.id)) as states:
+                async for state in states:
+                    job = state
+        if job.state == "running":
+            job = await self.job(job.id)
+        if job.error is not None:
+            raise job.error
+        if job.result is None:
+            raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
+        return job.result
+
+    async def begin_import(self, path: str | PathLike[str]) -> values.Job:
+        """Send such a file; the server takes it in a job of its own."""
+        size, content = body_of(Path(path))
+        headers = {"content-type": _JSON_LINES, "content-length": str(size)}
+        begun = await self._post("/import", content=content, headers=headers, repeatable=True)
+        return read(values.Job, begun)
+
+    async def begin_export(self, *, conversations: Sequence[str] | None = None) -> values.Job:
+        """Let the server make such a file, to be fetched when its job is done."""
+        return read(values.Job, await self._post("/exports", {"conversations": conversations}))
+
+    async def fetch(self, job: str, path: str | PathLike[str]) -> Manifest:
+        """Write what an export's job has made to a file, which appears when it is checked."""
+        ask = Ask(method="GET", path=f"/jobs/{escaped(job)}/file", repeatable=True)
+        return await self._saved(ask, path)
+
+    async def _saved(self, ask: Ask, path: str | PathLike[str]) -> Manifest:
+        async with aclosing(self._to.pieces(ask)) as pieces:
+            return await saved(pieces, Path(path))
+
+    async def jobs(self) -> list[values.Job]:
+        """Exports and imports of the server, the newest first."""
+        return await self._list(values.Job, "/jobs")
+
+    async def job(self, job: str) -> values.Job:
+        """How far a job is, and what came of it."""
+        return await self._get(values.Job, f"/jobs/{escaped(job)}")
+
+    async def watch(self, job: str) -> AsyncGenerator[values.Job, None]:
+        """A job again and again as it goes on, at last when it has ended."""
+        ask = Ask(method="GET", path=f"/jobs/{escaped(job)}/events", repeatable=True)
+        async with aclosing(self._to.events(ask)) as events:
+            async for _, data in events:
+                yield read(values.Job, data)
+
+
+# -- pieces -----------------------------------------------------------------------------------
+
+
+def _at(conversation: str, *segments: str | int) -> str:
+    """Where something of a conversation is."""
+    return "/".join(["/conversations", escaped(conversation), *map(str, segments)])
+
+
+def _listed(kind: type[T], found: Any) -> list[T]:
+    return [read(kind, item) for item in found["data"]]
+
+
+def _turn(
+    conversation: str,
+    message: str | MessageLike,
+    key: str | None,
+    options: Mapping[str, Any],
+) -> Ask:
+    return Ask(
+        method="POST",
+        path=_at(conversation, "turns"),
+        body={"message": message_of(message), **plain(options)},
+        headers=keyed(key),
+        repeatable=True,
+    )

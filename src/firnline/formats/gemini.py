@@ -1,0 +1,118 @@
+"""Google Takeout, My Activity, Gemini Apps, as JSON: what was asked and answered, newest first.
+
+It has no conversations: what was asked on one day (in UTC) becomes one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from typing import Any, Final
+
+from firnline import limits
+from firnline.formats.cursor import records
+from firnline.formats.found import (
+    Found,
+    Line,
+    Notes,
+    Said,
+    Source,
+    at_text,
+    brief,
+    made,
+    mapping,
+    marked,
+    objects,
+    texts,
+)
+
+FORMAT: Final = "gemini"
+_ASKED: Final = re.compile(r"(?:Prompted|Asked|Said)\s+")
+_DID: Final = re.compile(r"(?:Used|Gave feedback|Created|Selected|Opened|Viewed|Cancelled)\b")
+_BLOCKS: Final = re.compile(r"p|div|br|li|ul|ol|tr|table|pre|blockquote|h[1-6]")
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The days, each in the order in which it went."""
+    day, asked = "", list[tuple[str, Mapping[str, Any]]]()
+    for where, value in records(source, notes):
+        activity = mapping(value)
+        time = at_text(activity.get("time"))
+        if time is None or not isinstance(activity.get("title"), str):
+            notes.wonder("an activity without time or title", where)
+            continue
+        if not _is_ours(activity):
+            notes.leave("an activity of another product", where)
+            continue
+        full = len(asked) >= limits.IMPORT_HELD_MAX
+        if asked and (f"{time:%Y-%m-%d}" != day or full):
+            yield Line(day, f"Gemini, {day}", _day(asked, notes))
+            asked = []
+        day = f"{time:%Y-%m-%d}"
+        asked.append((where, activity))
+    if asked:
+        yield Line(day, f"Gemini, {day}", _day(asked, notes))
+
+
+def _is_ours(activity: Mapping[str, Any]) -> bool:
+    products = activity.get("products")
+    named = [texts(activity.get("header")), *(products if isinstance(products, list) else ())]
+    return any("Gemini" in name or "Bard" in name for name in map(texts, named))
+
+
+def _day(asked: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[Said]:
+    asked.reverse()  # of equally old ones the last in the file was first
+    for where, activity in sorted(asked, key=lambda pair: str(pair[1]["time"])):
+        title = activity["title"]
+        answer = "\n".join(text_of(texts(part.get("html"))) for part in _answers(activity))
+        if not answer and _DID.match(title):
+            notes.leave("an activity that is no question", f"{where}: {title}")
+            continue
+        key, time = f"{activity['time']} {brief(title)}", at_text(activity["time"])
+        about = {"metadata": marked(FORMAT, key), "created_at": time}
+        yield from made(where, notes, role="user", content=_ASKED.sub("", title, 1), **about)
+        if answer:
+            about["metadata"] = marked(FORMAT, f"{key}#1")
+            yield from made(where, notes, role="assistant", content=answer, **about)
+        else:
+            notes.leave("a question whose answer is not in the file", where)
+
+
+def _answers(activity: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects(activity.get("safeHtmlItem"))
+
+
+class _Text(HTMLParser):
+    """The words of HTML, a line for each block."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[str] = []
+        self._hidden = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A block begins on a line of its own."""
+        del attrs
+        self._hidden += tag in ("script", "style")
+        if _BLOCKS.fullmatch(tag):
+            self.words.append("\n- " if tag == "li" else "\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        """And ends with it."""
+        self._hidden -= tag in ("script", "style") and self._hidden > 0
+        if _BLOCKS.fullmatch(tag):
+            self.words.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        """Words are words."""
+        if not self._hidden:
+            self.words.append(data)
+
+
+def text_of(html: str) -> str:
+    """The words of HTML."""
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    return re.sub(r"[ \t]*\n\s*\n?", "\n", "".join(parser.words)).strip()

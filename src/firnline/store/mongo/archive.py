@@ -1,0 +1,141 @@
+"""Moving old entries into compressed segments and back. Nothing about them changes.
+
+The head says which spans are archived, and one write to it makes them so. Segments are there before
+it, documents of entries go after it; and each has the number of the change that put it there, so
+whoever comes late deletes nothing that was put there since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final
+
+from pymongo import ReplaceOne
+
+from firnline.errors import ConflictError, StoreUnavailable
+from firnline.log import Archived, Key, Record
+from firnline.store import rows
+from firnline.store.mongo import log, redo
+from firnline.store.mongo.connection import Database, Doc, pause
+from firnline.store.mongo.flush import MESSAGE_BYTES, flush
+from firnline.store.mongo.heads import Span, State
+from firnline.store.rows import Packed
+
+_TRIES: Final = 100
+
+
+async def _flushed(database: Database, key: Key) -> State | None:
+    """The conversation, without a tail and with nothing left to be carried out."""
+    state = await redo.current(database, key)
+    while state is not None and state.tail:
+        await flush(database, state)
+        state = await redo.current(database, key)
+    return state
+
+
+async def live(
+    database: Database, key: Key, first: int, last: int
+) -> tuple[State | None, list[tuple[list[Record], str]]]:
+    """The first live entries of a span, in runs of neighbours with the hashes before them."""
+    state = await _flushed(database, key)
+    if state is None:
+        return None, []
+    first, last = max(first, 0), min(last, state.found.next_seq - 1)
+    some: list[Record] = []
+    while first <= last and len(some) < rows.ARCHIVED_AT_ONCE:
+        stored, first = await log.page(database, state, first, last)
+        some += [item for item in stored if not item.archived]
+    runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
+    return state, [(run, await log.hash_at(database, state, run[0].seq - 1)) for run in runs]
+
+
+async def pack(runs: list[tuple[list[Record], str]]) -> list[Packed]:
+    """Compress them, beside the event loop."""
+    return await asyncio.to_thread(
+        lambda: [part for run, before in runs for part in rows.packed(run, before)]
+    )
+
+
+async def store(database: Database, state: State, packed: Packed) -> Archived:
+    """Swap live entries for their segment."""
+    segment, key = packed.segment, state.found.key
+    span = Span(segment.first_seq, segment.last_seq)
+    for tries in range(_TRIES):
+        now = await redo.current(database, key)
+        if now is None or now.life != state.life:
+            raise ConflictError(f"{key.conversation}: it was erased or changed meanwhile")
+        if any(s.first <= span.last and span.first <= s.last for s in now.segments):
+            raise ConflictError(f"{key.conversation}: the entries were moved by somebody else")
+        put = redo.Put(
+            "segments",
+            {"first_seq": span.first, "last_seq": span.last},
+            {name: value for name, value in segment._asdict().items() if name[-4:] != "_seq"},
+        )
+        listed = [list(item) for item in sorted((*now.segments, span))]
+        done = await redo.change(database, now, [put], {"segments": listed})
+        if done is not None:
+            await _delete_entries(database, now, span)
+            count = span.last - span.first + 1
+            return Archived(count, 1, packed.plain_bytes, len(segment.body))
+        await pause(tries)
+    raise StoreUnavailable("others are in the way, nothing was written")
+
+
+async def _delete_entries(database: Database, state: State, span: Span) -> None:
+    """The documents that were there before the change; not what was restored since."""
+    gone: Doc = {
+        **state.own,
+        "seq": {"$gte": span.first, "$lte": span.last},
+        "op": {"$lte": state.op},
+    }
+    await database.read(lambda: database["entries"].delete_many(gone))
+
+
+async def restore(database: Database, key: Key, first: int, last: int) -> int:
+    """Make the entries of every segment that touches the span live again."""
+    restored = 0
+    state = await redo.current(database, key)
+    touched = _touching(state, first, last)
+    for start in range(0, len(touched), log.SEGMENTS_AT_ONCE):
+        for span in touched[start : start + log.SEGMENTS_AT_ONCE]:
+            restored += await _restore_one(database, key, span)
+    return restored
+
+
+def _touching(state: State | None, first: int, last: int) -> list[Span]:
+    known = state.segments if state else ()
+    return [span for span in known if span.first <= last and first <= span.last]
+
+
+async def _restore_one(database: Database, key: Key, span: Span) -> int:
+    for tries in range(_TRIES):
+        state = await redo.current(database, key)
+        if state is None or span not in state.segments:
+            return 0  # somebody else has done so
+        (segment,) = await log.segments(database, state, [span])
+        records = rows.unpacked(segment)
+        await _write_entries(database, state, records)
+        left = [list(item) for item in state.segments if item != span]
+        if await redo.change(database, state, [], {"segments": left}):
+            gone = {**state.own, "first_seq": span.first, "last_seq": span.last}
+            older = {**gone, "op": {"$lte": state.op}}
+            await database.read(partial(database["segments"].delete_many, older))
+            return len(records)
+        await pause(tries)
+    raise StoreUnavailable("others are in the way, nothing was written")
+
+
+async def _write_entries(database: Database, state: State, records: list[Record]) -> None:
+    """The documents of entries that the next change makes live."""
+    page: list[ReplaceOne[Doc]] = []
+    size = 0
+    for item in records:
+        at = {**state.own, "seq": item.seq}
+        told = {name: getattr(item, name) for name in ("body", "tokens", "total", "hash")}
+        new = {**at, **told, "tokenizer": item.tokenizer, "op": state.op + 1}
+        page.append(ReplaceOne(at, new, upsert=True))
+        size += len(item.body)
+        if size > MESSAGE_BYTES or item is records[-1]:
+            await database.read(partial(database["entries"].bulk_write, page, ordered=False))
+            page, size = [], 0

@@ -1,0 +1,239 @@
+"""Cards: small named values that edges keep beside the log.
+
+One card is one document. Several at once are first written as one document, a batch, which is what
+makes them there, all or none: readers take what is in batches for what is in their own documents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from bson import ObjectId
+from pymongo import UpdateOne
+
+from firnline.errors import InputError, StoreCorrupt
+from firnline.log import Card, Key, genesis
+from firnline.store.cards import Asked, card_checksum, checked_card
+from firnline.store.mongo.connection import Database, Doc
+
+_BATCH_BYTES_MAX: Final = 15 * 1024 * 1024
+_LEFT_MICROSECONDS: Final = 60 * 1_000_000
+_PLACE: Final = ("tenant", "kind", "name")
+
+
+async def put(database: Database, cards: Sequence[Card], *, absent: bool) -> int:
+    """Write those whose conversation is there, or that have none."""
+    lives = await _lives(database, [(card.tenant, card.conversation) for card in cards])
+    there = [card for card in cards if not card.conversation or _key(card) in lives]
+    now = await database.time() if there else 0
+    chosen: dict[tuple[str, str, str], Card] = {}
+    for card in there:
+        at = card.tenant, card.kind, card.name
+        chosen[at] = chosen.get(at, card) if absent else card
+    docs = [_doc(chosen[at], lives.get(_key(chosen[at])), now) for at in sorted(chosen)]
+    if not docs:
+        return 0
+    written = await (_put_one if len(docs) == 1 else _put_many)(database, docs, absent=absent)
+    await _not_of_erased(database, docs)
+    return written if absent else len(there)
+
+
+def _key(card: Card) -> tuple[str, str]:
+    return card.tenant, card.conversation or ""
+
+
+async def _lives(
+    database: Database, keys: Iterable[tuple[str, str | None]]
+) -> dict[tuple[str, str], ObjectId]:
+    """Of conversations that are there: their heads' ids."""
+    named = sorted({(tenant, name) for tenant, name in keys if name})
+    asked = [Key(tenant, name)._asdict() for tenant, name in named]
+    if not asked:
+        return {}
+    shown = {"tenant": 1, "conversation": 1, "genesis": 1}
+    docs = await database.read(
+        lambda: database["conversations"].find({"$or": asked}, projection=shown).to_list()
+    )
+    return {(doc["tenant"], doc["conversation"]): doc["_id"] for doc in docs}
+
+
+def _number(life: ObjectId | None) -> int | None:
+    return None if life is None else int.from_bytes(life.binary, "big")
+
+
+def _doc(card: Card, life: ObjectId | None, now: int) -> Doc:
+    life = life if card.conversation else None
+    doc: Doc = {
+        **{name: getattr(card, name) for name in _PLACE},
+        "conversation": card.conversation,
+        "updated_at": now,
+        "checksum": card_checksum(card, _number(life), now),
+        "body": card.body,
+    }
+    return doc if life is None else {**doc, "life": life}
+
+
+def _request(doc: Doc, *, absent: bool) -> UpdateOne:
+    at = {name: doc[name] for name in _PLACE}
+    rest = {name: value for name, value in doc.items() if name not in at}
+    if absent:
+        return UpdateOne(at, {"$setOnInsert": rest}, upsert=True)
+    write: Doc = {"$set": rest}
+    if "life" not in rest:
+        write["$unset"] = {"life": ""}
+    return UpdateOne(at, write, upsert=True)
+
+
+async def _apply(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
+    requests = [_request(doc, absent=absent) for doc in docs]
+    done = await database.read(lambda: database["cards"].bulk_write(requests))
+    return done.upserted_count if absent else len(docs)
+
+
+async def _put_one(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
+    request = _request(docs[0], absent=absent)
+    done = await database.write(lambda: database["cards"].bulk_write([request]))
+    return done.upserted_count if absent else 1
+
+
+async def _put_many(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
+    if sum(len(doc["body"]) for doc in docs) > _BATCH_BYTES_MAX:
+        raise InputError(f"cards of more than {_BATCH_BYTES_MAX:,} bytes at once")
+    batch = {"_id": ObjectId(), "at": docs[0]["updated_at"], "absent": absent, "cards": list(docs)}
+    await database.write(lambda: database["batches"].insert_one(dict(batch)))
+    written = await _apply(database, docs, absent=absent)
+    await database.read(lambda: database["batches"].delete_one({"_id": batch["_id"]}))
+    return written
+
+
+async def finish(database: Database) -> None:
+    """Carry out batches whose writers did not come to it."""
+    old = {"at": {"$lt": await database.time() - _LEFT_MICROSECONDS}}
+    for batch in await database.read(lambda: database["batches"].find(old).sort("_id").to_list()):
+        await _apply(database, batch["cards"], absent=batch["absent"])
+        await _not_of_erased(database, batch["cards"])
+        gone = {"_id": batch["_id"]}
+        await database.read(partial(database["batches"].delete_one, gone))
+
+
+async def _not_of_erased(database: Database, docs: Sequence[Doc]) -> None:
+    """Nothing of a conversation comes back that was erased while its cards were written."""
+    owned = [doc for doc in docs if "life" in doc]
+    lives = set(
+        (await _lives(database, [(d["tenant"], d["conversation"]) for d in owned])).values()
+    )
+    gone = {doc["life"]: doc for doc in owned if doc["life"] not in lives}
+    for life, doc in gone.items():
+        own = {"tenant": doc["tenant"], "conversation": doc["conversation"], "life": life}
+        await database.read(partial(database["cards"].delete_many, own))
+
+
+async def chosen(database: Database, asked: Asked, limit: int) -> list[Card]:
+    """The cards that are asked for, each one checked."""
+    if limit <= 0 or asked.names == frozenset():
+        return []
+    batches = await database.read(lambda: database["batches"].find().sort("_id").to_list())
+    docs = await database.read(
+        lambda: (
+            database["cards"]
+            .find(_where(asked))
+            .sort([("tenant", 1), ("name", 1)])
+            .limit(limit)
+            .to_list()
+        )
+    )
+    if batches:
+        docs = _with(docs, batches, asked)[:limit]
+    return await _checked(database, docs)
+
+
+def _with(docs: Sequence[Doc], batches: Sequence[Doc], asked: Asked) -> list[Doc]:
+    """Cards, and those that wait in batches."""
+    known = {(doc["tenant"], doc["name"]): doc for doc in docs}
+    for batch in batches:
+        for doc in batch["cards"]:
+            at = doc["tenant"], doc["name"]
+            card = Card(tenant=doc["tenant"], kind=doc["kind"], name=doc["name"])
+            later = at in known and known[at]["updated_at"] > doc["updated_at"]
+            if asked.has(card) and not later and not (batch["absent"] and at in known):
+                known[at] = doc
+    return [known[at] for at in sorted(known, key=lambda at: (at[0].encode(), at[1].encode()))]
+
+
+async def _checked(database: Database, docs: Sequence[Doc]) -> list[Card]:
+    """The cards of documents; what an erased conversation left behind is none."""
+    keys = [(doc.get("tenant", ""), doc.get("conversation")) for doc in docs]
+    lives = await _lives(database, keys)
+    found = []
+    for doc in docs:
+        life = doc.get("life")
+        if life is None or lives.get((doc["tenant"], doc["conversation"])) == life:
+            found.append(_card(doc))
+    return found
+
+
+def _card(doc: Doc) -> Card:
+    try:
+        card = Card(tenant=doc["tenant"], kind=doc["kind"], name=doc["name"], body=doc["body"])
+        number = _number(doc.get("life"))
+        of = None
+        if number is not None:
+            key = Key(doc["tenant"], doc["conversation"])
+            of = key, genesis(key)
+        return checked_card(card, number, of, doc["updated_at"], doc["checksum"])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreCorrupt("the document of a card is damaged") from error
+
+
+async def drop(database: Database, asked: Asked) -> int:
+    """Delete the cards that are asked for; returns how many there were."""
+    if asked.names == frozenset():
+        return 0
+    await _wait(database)
+    where = _where(asked)
+    done = await database.read(lambda: database["cards"].delete_many(where))
+    return int(done.deleted_count)
+
+
+async def _wait(database: Database) -> None:
+    """Until those who write several at once are done, or long gone."""
+    for _ in range(100):
+        if not await database.read(lambda: database["batches"].count_documents({}, limit=1)):
+            return
+        await asyncio.sleep(0.01)
+    await finish(database)
+
+
+async def damaged(database: Database) -> list[str]:
+    """What is wrong with cards, one by one."""
+    problems = []
+    async for doc in database["cards"].find():
+        try:
+            _card(doc)
+        except StoreCorrupt as error:
+            problems.append(str(error))
+    return problems
+
+
+def _where(asked: Asked) -> dict[str, Any]:
+    where: dict[str, Any] = {"kind": asked.kind}
+    if asked.tenant is not None:
+        where["tenant"] = asked.tenant
+    name: dict[str, Any] = {}
+    if asked.names is not None:
+        name["$in"] = sorted(asked.names)
+    if asked.after:
+        name["$gt"] = asked.after
+    if asked.prefix:
+        name["$regex"] = f"^{re.escape(asked.prefix)}"
+    return where | ({"name": name} if name else {})
+
+
+async def kinds(database: Database) -> list[str]:
+    """Every kind that there is."""
+    found = await database.read(lambda: database["cards"].distinct("kind"))
+    return sorted(found, key=str.encode)

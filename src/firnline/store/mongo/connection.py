@@ -1,0 +1,180 @@
+"""The client, the collections, and what is done when a connection is lost.
+
+Every write waits until most members of the replica set have it in their journals; a URL that asks
+for less is refused. A server alone is asked for its own journal: by "majority" it would not wait for
+that (a server killed with -9 lost acknowledged writes, and with this it loses none). Every decision is made by one write to one document that names the state it was
+made on, so reads may be a moment old: what was decided on them is refused then, and decided anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime
+from typing import Any, Final, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from bson.codec_options import CodecOptions
+from pymongo import AsyncMongoClient
+from pymongo.asynchronous.collection import AsyncCollection
+from pymongo.asynchronous.database import AsyncDatabase
+from pymongo.errors import ConfigurationError, InvalidName, InvalidURI
+from pymongo.read_concern import ReadConcern
+from pymongo.read_preferences import ReadPreference
+from pymongo.write_concern import WriteConcern
+
+from firnline import limits
+from firnline.errors import BadURL, FirnlineError, StoreError, StoreTimeout, StoreUnavailable
+from firnline.message import microseconds
+from firnline.store.mongo.failures import FAILURES, is_lost, translated
+
+T = TypeVar("T")
+Doc = dict[str, Any]
+Collection = AsyncCollection[Doc]
+MaybeTime = Callable[[], datetime | None]
+"""The time, or None to take the server's."""
+
+DATABASE: Final = "firnline"
+_SERVER_TIME: Final = {"$multiply": [{"$toLong": "$$NOW"}, 1000]}
+_SETTINGS: Final[dict[str, Any]] = {
+    "appname": "firnline",
+    "serverSelectionTimeoutMS": int(limits.CONNECT_SECONDS * 1000),
+    "connectTimeoutMS": int(limits.CONNECT_SECONDS * 1000),
+    "socketTimeoutMS": int(2 * limits.BUSY_SECONDS * 1000),
+    "waitQueueTimeoutMS": int(limits.BUSY_SECONDS * 1000),
+}
+_ONLY: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
+    "w": (("majority",), "writes wait for the majority"),
+    "journal": (("true",), "writes wait for the journal"),
+    "j": (("true",), "writes wait for the journal"),
+    "readconcernlevel": (("majority", "linearizable"), "what is read is there for good"),
+    "readpreference": (("primary",), "reads see what was just written"),
+}
+_CODEC: Final[CodecOptions[Doc]] = CodecOptions(unicode_decode_error_handler="strict")
+
+
+def check_url(url: str) -> str:
+    """The name of the database in a URL; `BadURL` if it asks for weaker writes or reads."""
+    parts = urlsplit(url)
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        allowed, why = _ONLY.get(name.lower(), ((), ""))
+        if allowed and value.lower() not in allowed:
+            raise BadURL(
+                f"mongodb: {name}={value} is refused: {why}, or what was acknowledged could be "
+                f"lost; leave it out, or say {name}={allowed[0]}"
+            )
+        if name.lower() in ("wtimeout", "wtimeoutms", "fsync", "slaveok"):
+            raise BadURL(f"mongodb: {name} is not taken: a write is acknowledged when it is safe")
+    return unquote(parts.path.lstrip("/")) or DATABASE
+
+
+class Database:
+    """The collections of one database, and calls on them that are tried again where that helps."""
+
+    def __init__(self, url: str, *, clock: MaybeTime, connections: int) -> None:
+        self.name = check_url(url)
+        self._url = url
+        self.place = f"mongodb://{urlsplit(url).netloc.rpartition('@')[2]}/{self.name}"
+        self.writes = WriteConcern("majority", j=True)
+        self._clock = clock
+        self._connections = connections
+        self._client: AsyncMongoClient[Doc] | None = None
+        self._collections: dict[str, Collection] = {}
+
+    @property
+    def now(self) -> Any:
+        """The present time as an expression, in microseconds: the server's, which all share."""
+        now = self._clock()
+        return _SERVER_TIME if now is None else microseconds(now)
+
+    async def connect(self) -> None:
+        """Make connections from now on."""
+        try:
+            client: AsyncMongoClient[Doc] = AsyncMongoClient(
+                self._url, maxPoolSize=self._connections, **self._settings()
+            )
+        except (ConfigurationError, InvalidURI, InvalidName, ValueError) as error:
+            raise BadURL(f"the store's URL is not understood: {error}") from error
+        except FAILURES as error:
+            raise translated(error, self.place) from error
+        self._client = client
+        hello = await self.read(lambda: client.admin.command("hello"))
+        alone = not hello.get("setName") and hello.get("msg") != "isdbgrid"
+        self.writes = WriteConcern(1 if alone else "majority", j=True)
+
+    def _settings(self) -> dict[str, Any]:
+        given = {name.lower() for name, _ in parse_qsl(urlsplit(self._url).query)}
+        return {name: value for name, value in _SETTINGS.items() if name.lower() not in given}
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        client, self._client = self._client, None
+        self._collections = {}
+        if client is not None:
+            await client.close()
+
+    @property
+    def database(self) -> AsyncDatabase[Doc]:
+        """The database, with safe writes and reads."""
+        if self._client is None:
+            raise StoreError("the store is not open")
+        try:
+            return self._client.get_database(
+                self.name,
+                codec_options=_CODEC,
+                read_preference=ReadPreference.PRIMARY,
+                write_concern=self.writes,
+                read_concern=ReadConcern("majority"),
+            )
+        except InvalidName as error:
+            raise BadURL(f"mongodb: {self.name!r} cannot name a database") from error
+
+    def __getitem__(self, name: str) -> Collection:
+        found = self._collections.get(name)
+        if found is None or self._client is None:
+            found = self._collections[name] = self.database.get_collection(name)
+        return found
+
+    async def read(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run what only reads, or what does no harm if it is done twice; tried again if lost."""
+        tries = 0
+        while True:
+            try:
+                return await work()
+            except FAILURES as error:
+                tries += 1
+                if tries >= limits.STORE_TRIES_MAX or not is_lost(error):
+                    raise translated(error, self.place) from error
+                await pause(tries)
+
+    async def write(self, work: Callable[[], Awaitable[T]]) -> T:
+        """Run what writes, once. `StoreTimeout` if it is not known whether it was written."""
+        try:
+            return await work()
+        except FAILURES as error:
+            raise translated(error, self.place, writing=True) from error
+
+    async def time(self) -> int:
+        """The present time in microseconds."""
+        now = self._clock()
+        if now is not None:
+            return microseconds(now)
+        asked = {"_id": 0, "now": _SERVER_TIME}
+        found = await self.read(lambda: self["schema"].find_one({}, projection=asked))
+        return int(found["now"]) if found else 0
+
+
+async def pause(tries: int) -> None:
+    """Give way before another try."""
+    await asyncio.sleep(random.uniform(0, 0.002 * 2 ** min(tries, 6)))  # noqa: S311 - jitter
+
+
+def in_doubt(error: FirnlineError) -> bool:
+    """Whether a write may have been done although it failed."""
+    return isinstance(error, StoreTimeout)
+
+
+def passing(error: FirnlineError) -> bool:
+    """Whether trying again may help: the server was away, or somebody was in the way."""
+    return isinstance(error, StoreTimeout | StoreUnavailable)

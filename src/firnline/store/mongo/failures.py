@@ -1,0 +1,94 @@
+"""MongoDB's errors as ours; the one place where that is done."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bson.errors import BSONError
+from pymongo import errors as mongo
+
+from firnline.errors import (
+    FirnlineError,
+    InputError,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreReadOnly,
+    StoreTimeout,
+    StoreUnavailable,
+)
+
+Failure = mongo.PyMongoError | BSONError | OverflowError | UnicodeEncodeError
+FAILURES: Final = (mongo.PyMongoError, BSONError, OverflowError, UnicodeEncodeError)
+"""What the driver raises; the last two for values that BSON cannot hold."""
+
+_DUPLICATE: Final = 11000
+_ASIDE: Final = frozenset({6, 7, 89, 91, 189, 262, 9001, 10107, 11600, 11602, 13435, 13436})
+_ERRORS: Final[tuple[tuple[frozenset[int], type[FirnlineError], str], ...]] = (
+    (frozenset({14031, 28}), StoreFull, "no room left, nothing was written"),
+    (frozenset({10334, 17280, 17419, 17420}), InputError, "larger than MongoDB takes"),
+    (frozenset({13, 18, 8000}), StoreError, "the user lacks a right"),
+    (frozenset({50, 64, 202}), StoreTimeout, "it took too long, the outcome is unknown"),
+    (frozenset({112, 24}), StoreUnavailable, "others are in the way, nothing was written"),
+    (frozenset({264, 10058}), StoreReadOnly, "it can be read but not written"),
+)
+_REFUSED: Final = (  # before anything was sent
+    mongo.ServerSelectionTimeoutError,
+    mongo.WaitQueueTimeoutError,
+    mongo.ConfigurationError,
+)
+
+
+def translated(error: Failure, place: str, *, writing: bool = False) -> FirnlineError:
+    """Our error for the driver's. `writing`: what was sent may have been written."""
+    if isinstance(error, BSONError | OverflowError | UnicodeEncodeError):
+        return InputError(f"it cannot be stored: {_said(error)}")
+    if isinstance(error, mongo.DocumentTooLarge):
+        return InputError(f"{place}: larger than MongoDB takes: {_said(error)}")
+    if isinstance(error, mongo.InvalidOperation):
+        return StoreError("the store is not open")
+    if isinstance(error, _REFUSED):
+        return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
+    if is_lost(error):
+        if writing:
+            return StoreTimeout(f"{place}: the connection was lost in a write: {_said(error)}")
+        return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
+    return _told(error, place)
+
+
+def _told(error: mongo.PyMongoError, place: str) -> FirnlineError:
+    """What the server itself says."""
+    code = code_of(error)
+    for codes, ours, what in _ERRORS:
+        if code in codes:
+            return ours(f"{place}: {what}: {_said(error)}")
+    if "checksum" in str(error) or "WT_PANIC" in str(error):
+        return StoreCorrupt(f"{place}: the database is damaged")
+    return StoreError(f"{place}: {type(error).__name__} {code}: {_said(error)}")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone, or the server is no longer, or not yet, the primary."""
+    if isinstance(error, mongo.ConnectionFailure):
+        return not isinstance(error, _REFUSED)
+    return isinstance(error, mongo.PyMongoError) and code_of(error) in _ASIDE
+
+
+def code_of(error: mongo.PyMongoError) -> int:
+    """The server's number for it, 0 if it has none."""
+    if isinstance(error, mongo.BulkWriteError):
+        found = error.details.get("writeErrors") or error.details.get("writeConcernErrors") or []
+        return int(found[0].get("code", 0)) if found else 0
+    return int(getattr(error, "code", None) or 0)
+
+
+def only_duplicates(error: mongo.BulkWriteError) -> bool:
+    """Whether all that went wrong is that some documents were there already."""
+    wrong = error.details.get("writeErrors", [])
+    concern = error.details.get("writeConcernErrors", [])
+    return not concern and all(item.get("code") == _DUPLICATE for item in wrong)
+
+
+def _said(error: BaseException) -> str:
+    """The first words. What follows can quote values."""
+    return str(error).split("\n", maxsplit=1)[0].split(", full error", maxsplit=1)[0][:200]

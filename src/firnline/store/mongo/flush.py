@@ -1,0 +1,215 @@
+"""Moving entries from the tail of a head into documents of their own, and into the views.
+
+What is in the tail is acknowledged and never changes, so anybody may do this, several at once or
+half and again: the documents that come of it are always the same. Only when all are there does one
+write take them out of the tail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+from pymongo import ReturnDocument
+from pymongo.errors import BulkWriteError
+
+from firnline import limits
+from firnline.errors import StoreCorrupt
+from firnline.log import Key
+from firnline.message import EPOCH, Message, decode, microseconds
+from firnline.store.mongo import words
+from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.failures import only_duplicates
+from firnline.store.mongo.heads import State, find, state_of
+from firnline.store.mongo.schema import OWNED
+
+MESSAGE_BYTES: Final = 8 * 1024 * 1024
+"""Bytes sent to the server at once, by and large."""
+_ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
+_ENTRY: Final = ("seq", "body", "tokens", "total", "hash", "tokenizer", "batch")
+
+Row = Mapping[str, Any]
+
+
+async def flush(database: Database, state: State) -> State | None:
+    """The conversation without a tail, or None if it was erased meanwhile."""
+    if not state.tail:
+        return state
+    end = state.found.next_seq
+    before = await _words_before(database, state)
+    async for rows in _pages(database, state):
+        before = await _move(database, state, rows, before)
+    now = await database.read(lambda: _cut(database, state, end))
+    if now is None:
+        await sweep(database, state.own)
+        return None
+    tokens = [row["staged"] for row in state.tail if "staged" in row]
+    if tokens:
+        await drop_staged(database, state.own, tokens)
+    return state_of(state.found.key, now)
+
+
+async def settled(database: Database, key: Key) -> State | None:
+    """The conversation as it is, with no entries that wait elsewhere; or None."""
+    state = await find(database, key)
+    while state is not None and state.staged:
+        state = await flush(database, state) or await find(database, key)
+    return state
+
+
+async def _cut(database: Database, state: State, end: int) -> Doc | None:
+    """Take the entries before `end` out of the tail, unless somebody has done so."""
+    left = {"$filter": {"input": "$tail", "cond": {"$gte": ["$$this.seq", end]}}}
+    found: Doc | None = await database["conversations"].find_one_and_update(
+        {**state.found.key._asdict(), "_id": state.life},
+        [
+            {"$set": {"tail": left, "flushed": {"$max": ["$flushed", end]}}},
+            {
+                "$set": {
+                    "unflushed": {
+                        "$cond": [{"$eq": [{"$size": "$tail"}, 0]}, "$$REMOVE", True],
+                    }
+                }
+            },
+        ],
+        return_document=ReturnDocument.AFTER,
+    )
+    return found
+
+
+async def _pages(database: Database, state: State) -> AsyncIterator[list[Row]]:
+    """The entries of the tail, and those that wait elsewhere, in order."""
+    page: list[Row] = []
+    size = 0
+    async for row in _rows(database, state):
+        if page and (size + len(row["body"]) > MESSAGE_BYTES or len(page) >= limits.INDEX_PAGE):
+            yield page
+            page, size = [], 0
+        page.append(row)
+        size += len(row["body"])
+    if page:
+        yield page
+
+
+async def _rows(database: Database, state: State) -> AsyncIterator[Row]:
+    for row in state.tail:
+        if "staged" not in row:
+            yield row
+            continue
+        asked = {**state.own, "token": row["staged"]}
+        count = 0
+        async for item in database["staged"].find(asked, batch_size=4).sort("n", 1):
+            count += 1
+            yield item["row"]
+        if count != row["count"] and await _still(database, state, row):
+            raise StoreCorrupt(f"{state.found.key.conversation}: entries that waited are gone")
+
+
+async def _still(database: Database, state: State, row: Row) -> bool:
+    """Whether the entries wait for us, and were not moved by somebody else."""
+    now = await find(database, state.found.key)
+    return now is not None and now.life == state.life and now.flushed <= row["seq"]
+
+
+async def _words_before(database: Database, state: State) -> list[int]:
+    """The words of the entry before the tail."""
+    at = {**state.own, "seq": state.flushed - 1, "part": 0}
+    asked = {"before": {"$slice": ["$terms", {"$max": [{"$min": ["$own", words.BEFORE_MAX]}, 1]}]}}
+    if state.flushed == 0:
+        return []
+    found = await database.read(lambda: database["words"].find_one(at, projection=asked))
+    return list(found["before"]) if found else []
+
+
+async def _move(
+    database: Database, state: State, rows: Sequence[Row], before: list[int]
+) -> list[int]:
+    """Write the documents of some entries; returns the words of the last one."""
+    entries = [
+        {**state.own, **{name: row[name] for name in _ENTRY if name in row}, "op": 0}
+        for row in rows
+    ]
+    keys = [
+        {
+            **state.own,
+            "key": row["key"],
+            "fingerprint": row["fingerprint"],
+            "first_seq": row["seq"],
+            "last_seq": row["last"],
+        }
+        for row in rows
+        if "key" in row
+    ]
+    said = [(row["seq"], decode(row["body"]), len(row["body"])) for row in rows]
+    views, before = await analysed(state.own, said, before)
+    await asyncio.gather(
+        put_new(database, "entries", entries),
+        put_new(database, "words", views),
+        put_new(database, "idempotency", keys),
+    )
+    return before
+
+
+async def analysed(
+    own: Doc, messages: Sequence[tuple[int, Message, int]], before: list[int]
+) -> tuple[list[Doc], list[int]]:
+    """The views' documents of messages by number, with their bytes; and the last one's words."""
+
+    def analyse() -> tuple[list[Doc], list[int]]:
+        last, docs = before, []
+        for seq, message, _ in messages:
+            docs += _views(own, seq, message, last)
+            last = docs[-1]["terms"][: min(docs[-1]["own"], words.BEFORE_MAX)]
+        return docs, last
+
+    large = sum(size for *_, size in messages) > _ANALYSED_INLINE
+    return await asyncio.to_thread(analyse) if large else analyse()
+
+
+def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]:
+    said = words.own(own["tenant"], message)
+    terms = said + [item for item in words.about(own["tenant"], message) if item not in said[:1]]
+    at = microseconds(message.created_at or EPOCH)
+    parts = [terms[start : start + words.PART] for start in range(0, len(terms), words.PART)]
+    return [
+        {
+            **own,
+            "seq": seq,
+            "part": part,
+            "at": at,
+            "own": max(min(len(said) - part * words.PART, words.PART), 0),
+            "size": len(terms),
+            "terms": some,
+            "before": before if part == 0 else [],
+        }
+        for part, some in enumerate(parts)
+    ]
+
+
+async def put_new(database: Database, name: str, docs: Sequence[Doc]) -> None:
+    """Write documents; those that are there already are the same."""
+    if docs:
+        await database.read(lambda: _insert(database, name, [dict(doc) for doc in docs]))
+
+
+async def _insert(database: Database, name: str, docs: list[Doc]) -> None:
+    try:
+        await database[name].insert_many(docs, ordered=False)
+    except BulkWriteError as error:
+        if not only_duplicates(error):
+            raise
+
+
+async def drop_staged(database: Database, own: Doc, tokens: Sequence[Any]) -> None:
+    """What waited elsewhere is where it belongs."""
+    gone = {**own, "token": {"$in": list(tokens)}}
+    await database.read(lambda: database["staged"].delete_many(gone))
+
+
+async def sweep(database: Database, own: Doc) -> None:
+    """Delete every document of a conversation whose head is gone."""
+    await asyncio.gather(
+        *(database.read(partial(database[name].delete_many, own)) for name in OWNED)
+    )

@@ -1,0 +1,227 @@
+"""A conversation's head: the one document whose writes decide everything about it.
+
+It says how many entries there are, holds the newest of them until they are moved into documents of
+their own (the tail), which of the others are archived, which entries are pinned, who holds the
+lease, and the one change that is being carried out beside it (`redo`). A reader that has read it
+knows which of the other documents count; whatever else lies there does not.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from bson import ObjectId
+from pymongo import ReturnDocument
+from pymongo.errors import DuplicateKeyError
+
+from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.log import Head, Key, Record, genesis
+from firnline.message import encode_json
+from firnline.store.mongo.connection import Database, Doc
+from firnline.store.rows import Found, are, head_of
+from firnline.text import Json
+
+_HEAVY: Final = {"tail": 0, "redo": 0, "pins": 0}
+
+
+class Span(NamedTuple):
+    """Archived entries: a segment's first and last."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True)
+class State:
+    """A head as it was read. `found` is what all backends know of a conversation."""
+
+    found: Found
+    doc: Mapping[str, Any]
+
+    @property
+    def life(self) -> ObjectId:
+        """Its own name, never used again: what is erased and made anew has another."""
+        life: ObjectId = self.doc["_id"]
+        return life
+
+    @property
+    def own(self) -> Doc:
+        """What all its documents begin with."""
+        return {**self.found.key._asdict(), "life": self.life}
+
+    @property
+    def op(self) -> int:
+        """The number of the newest change of what lies beside the log."""
+        return int(self.doc.get("op", 0))
+
+    @property
+    def flushed(self) -> int:
+        """How many of the first entries have documents of their own."""
+        return int(self.doc.get("flushed", 0))
+
+    @property
+    def tail(self) -> Sequence[Mapping[str, Any]]:
+        """The newest entries."""
+        tail: Sequence[Mapping[str, Any]] = self.doc.get("tail", ())
+        return tail
+
+    @property
+    def staged(self) -> bool:
+        """Whether entries wait elsewhere that are too large for the tail."""
+        return any("staged" in row for row in self.tail)
+
+    @cached_property
+    def segments(self) -> tuple[Span, ...]:
+        """The archived spans, in order."""
+        return tuple(sorted(Span(*span) for span in self.doc.get("segments", ())))
+
+    def archived(self, seq: int) -> bool:
+        """Whether an entry lies in a segment."""
+        return any(span.first <= seq <= span.last for span in self.segments)
+
+    def newest_records(self) -> list[Record]:
+        """The tail's entries."""
+        return [record_of(row) for row in self.tail]
+
+
+def record_of(row: Mapping[str, Any]) -> Record:
+    """An entry of the tail or of a document."""
+    try:
+        return Record(
+            row["seq"], row["body"], row["tokens"], row["total"], row["hash"], row["tokenizer"]
+        )
+    except KeyError as error:
+        raise StoreCorrupt("the document of an entry is damaged", seq=row.get("seq")) from error
+
+
+def state_of(key: Key, doc: Mapping[str, Any]) -> State:
+    """The head in a document; damage raises `StoreCorrupt`."""
+    try:
+        number = int.from_bytes(doc["_id"].binary, "big")
+        row = number, doc["next_seq"], doc["total"], doc["hash"], doc["genesis"]
+        state = State(Found.of(key, row), doc)
+        sane = are(int, doc["flushed"], doc["op"]) and 0 <= state.flushed <= state.found.next_seq
+    except (KeyError, AttributeError, TypeError) as error:
+        raise StoreCorrupt(f"the head of {key.conversation!r} is damaged") from error
+    if not sane:
+        raise StoreCorrupt(f"the head of {key.conversation!r} is damaged")
+    return state
+
+
+async def find(database: Database, key: Key) -> State | None:
+    """The conversation as it is, or None."""
+    doc = await database.read(lambda: database["conversations"].find_one(key._asdict()))
+    return state_of(key, doc) if doc else None
+
+
+def unknown(key: Key) -> UnknownConversation:
+    """The error for a conversation that is not there."""
+    return UnknownConversation(f"there is no conversation {key.conversation!r}")
+
+
+def fresh(key: Key, created_at: Any) -> Doc:
+    """A new head without entries."""
+    start = genesis(key)
+    return {
+        **key._asdict(),
+        "genesis": start,
+        "next_seq": 0,
+        "total": 0,
+        "hash": start,
+        "created_at": created_at,
+        "updated_at": created_at,
+        "project": None,
+        "metadata": "{}",
+        "strategy": None,
+        "flushed": 0,
+        "op": 0,
+        "tail": [],
+        "pins": [],
+        "segments": [],
+    }
+
+
+async def head(database: Database, key: Key) -> Head | None:
+    """Where the conversation stands."""
+    doc = await database.read(
+        lambda: database["conversations"].find_one(key._asdict(), projection=_HEAVY)
+    )
+    return head_in(doc) if doc else None
+
+
+def head_in(doc: Mapping[str, Any]) -> Head:
+    """The head that everybody may see."""
+    try:
+        spans = [Span(*span) for span in doc.get("segments", ())]
+        archived = sum(span.last - span.first + 1 for span in spans)
+        names = ("tenant", "conversation", "genesis", "next_seq", "hash", "total")
+        more = ("created_at", "updated_at", "project", "metadata")
+        row = [doc[name] for name in names] + [doc[name] for name in more]
+        return head_of([*row, archived, doc["strategy"]])
+    except (KeyError, TypeError) as error:
+        name = doc.get("conversation")
+        raise StoreCorrupt(f"the head of the conversation {name!r} is damaged") from error
+
+
+async def conversations(
+    database: Database, tenant: str, project: str | None, after: str, limit: int
+) -> list[Head]:
+    """A page of the tenant's conversations."""
+    if limit <= 0:
+        return []
+    asked: Doc = {"tenant": tenant, "conversation": {"$gt": after}}
+    if project is not None:
+        asked["project"] = project
+    cursor = database["conversations"].find(asked, projection=_HEAVY)
+    docs = await database.read(
+        lambda: cursor.clone().sort("conversation", 1).limit(limit).to_list()
+    )
+    return [head_in(doc) for doc in docs]
+
+
+async def describe(
+    database: Database,
+    key: Key,
+    project: str | None,
+    metadata: dict[str, Json] | None,
+    strategy: dict[str, Json] | None,
+) -> Head:
+    """Set what is given; create the conversation if there is none. One write, on the server."""
+    new = {**fresh(key, database.now), "_id": ObjectId()}
+    kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
+    kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
+    given = {"project": project, "metadata": _json(metadata), "strategy": _json(strategy)}
+    wanted = {name: _literal(value) for name, value in given.items() if value is not None}
+
+    async def write() -> Doc | None:
+        while True:
+            try:
+                return await database["conversations"].find_one_and_update(
+                    key._asdict(),
+                    [{"$set": kept}, {"$set": wanted}] if wanted else [{"$set": kept}],
+                    projection=_HEAVY,
+                    upsert=True,
+                    return_document=ReturnDocument.AFTER,
+                )
+            except DuplicateKeyError:
+                continue  # somebody else has just created it
+
+    doc = await database.read(write)
+    return head_in(doc or {})
+
+
+def _literal(value: Any) -> Any:
+    return {"$literal": value}
+
+
+def _json(value: dict[str, Json] | None) -> str | None:
+    return None if value is None else encode_json(value)
+
+
+def loaded(text: str) -> Any:
+    """JSON that we wrote."""
+    return json.loads(text)

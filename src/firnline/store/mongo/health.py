@@ -1,0 +1,92 @@
+"""The store's health: what `firnline doctor` prints."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import pairwise
+
+from firnline.errors import StoreCorrupt
+from firnline.log import Key
+from firnline.protocols import Finding
+from firnline.store.mongo import cards, schema
+from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.heads import Span, state_of
+
+
+async def check(database: Database, *, thorough: bool) -> list[Finding]:
+    """Everything that can be told without changing anything."""
+    version = await schema.check(database)
+    findings = [
+        await _server(database),
+        Finding("writes", "ok", f"each one waits for the journal: {database.writes.document}"),
+        Finding("schema", "ok", f"version {version} of {schema.VERSION}"),
+    ]
+    content, flushed = await _content(database, thorough=thorough)
+    return [*findings, content, await _index(database, flushed), await _cards(database, thorough)]
+
+
+async def _server(database: Database) -> Finding:
+    about = await database.read(lambda: database.database.command("buildInfo"))
+    hello = await database.read(lambda: database.database.command("hello"))
+    version = about.get("version", "?")
+    if hello.get("setName"):
+        return Finding("MongoDB", "ok", f"{version}, replica set {hello['setName']}")
+    if hello.get("msg") == "isdbgrid":
+        return Finding("MongoDB", "ok", f"{version}, a sharded cluster")
+    return Finding("MongoDB", "warning", f"{version}, one server alone: its disk is the only copy")
+
+
+async def _content(database: Database, *, thorough: bool) -> tuple[Finding, int]:
+    """What there is; and how many entries have documents of their own or are archived."""
+    heads, entries, flushed, lives = 0, 0, 0, []
+    broken = ""
+    shown = {"tail.body": 0, "redo": 0, "pins": 0}
+    async for doc in database["conversations"].find({}, projection=shown):
+        heads += 1
+        entries += doc.get("next_seq", 0)
+        flushed += doc.get("flushed", 0)
+        lives.append(doc["_id"])
+        broken = broken or _flaw(doc)
+    if thorough and not broken:
+        stray = await _stray(database, lives)
+        broken = f"documents of {stray:,} conversations that are not there" if stray else ""
+    told = f"{heads:,} conversations, {entries:,} entries"
+    if broken:
+        return Finding("content", "broken", f"{told}; {broken}"), flushed
+    return Finding("content", "ok", told), flushed
+
+
+def _flaw(doc: Doc) -> str:
+    try:
+        state = state_of(Key(doc["tenant"], doc["conversation"]), doc)
+        spans = [Span(*span) for span in state.segments]
+    except (StoreCorrupt, KeyError, TypeError) as error:
+        return str(error)
+    overlapping = any(b.first <= a.last for a, b in pairwise(spans))
+    return "archived spans overlap" if overlapping else ""
+
+
+async def _stray(database: Database, lives: list[object]) -> int:
+    """Conversations that documents say they belong to, and that are not there."""
+    known, strays = set(lives), set()
+    for name in schema.OWNED:
+        found = await database.read(partial(database[name].distinct, "life"))
+        strays |= {life for life in found if life is not None and life not in known}
+    noted = await database.read(lambda: database["erasures"].distinct("life"))
+    return len(strays - set(noted))
+
+
+async def _index(database: Database, flushed: int) -> Finding:
+    indexed = await database.read(lambda: database["words"].count_documents({"part": 0}))
+    if indexed != flushed:
+        detail = f"{indexed:,} of {flushed:,}; use --rebuild-index"
+        return Finding("search index", "broken", detail)
+    return Finding("search index", "ok", f"{indexed:,} entries")
+
+
+async def _cards(database: Database, thorough: bool) -> Finding:
+    count = await database.read(lambda: database["cards"].count_documents({}))
+    damaged = await cards.damaged(database) if thorough else []
+    if damaged:
+        return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
+    return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")

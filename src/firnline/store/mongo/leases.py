@@ -1,0 +1,270 @@
+"""Leases and the version chain of digests: fenced, and committed by compare-and-set on the head.
+
+Time is the server's, so that the clocks of the machines that share it do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from pymongo import ReturnDocument
+
+from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
+from firnline.log import Digest, Key, Lease
+from firnline.message import from_microseconds, microseconds
+from firnline.store.digests import (
+    abandoned,
+    check_finish,
+    checksum_of,
+    decode_digest,
+    encode_digest,
+    next_version,
+    overtaken,
+    undone,
+    unreadable,
+)
+from firnline.store.mongo import record, redo
+from firnline.store.mongo.connection import Database, Doc, pause
+from firnline.store.mongo.heads import State, find, unknown
+from firnline.store.mongo.schema import NO_TOPIC
+from firnline.store.rows import SEQ_MAX
+
+_PER_MILLISECOND: Final = 1 << 20
+_TRIES: Final = 100
+# Above all fences of earlier conversations of this name: it grows with the server's time, too.
+_NEXT_FENCE: Final = {
+    "$max": [
+        {"$add": [{"$ifNull": ["$fence", 0]}, 1]},
+        {"$multiply": [{"$toLong": "$$NOW"}, _PER_MILLISECOND]},
+    ]
+}
+
+
+async def lease(database: Database, key: Key, owner: str, seconds: float) -> Lease | None:
+    """Take the lease if nobody holds it, or if its time is over."""
+    now = database.now
+    free = {"$lte": [{"$ifNull": ["$lease_until", 0]}, now]}
+    until = {"$add": [now, int(seconds * 1e6)]}
+    taken = {"fence": _NEXT_FENCE, "lease_owner": {"$literal": owner}, "lease_until": until}
+    doc = await database.write(
+        lambda: database["conversations"].find_one_and_update(
+            {**key._asdict(), "$expr": free},
+            [{"$set": taken}],
+            projection={"fence": 1, "lease_until": 1},
+            return_document=ReturnDocument.AFTER,
+        )
+    )
+    if doc is not None:
+        return Lease(key, owner, int(doc["fence"]), from_microseconds(int(doc["lease_until"])))
+    if await find(database, key) is None:
+        raise unknown(key)
+    return None
+
+
+def _of(lease: Lease) -> Doc:
+    return {**lease.key._asdict(), "fence": lease.fence, "lease_owner": lease.owner}
+
+
+async def renew(database: Database, lease: Lease, seconds: float) -> Lease:
+    """Extend the lease if it is still the newest one."""
+    until = {"$add": [database.now, int(seconds * 1e6)]}
+    doc = await database.read(  # it does no harm if it is done twice
+        lambda: database["conversations"].find_one_and_update(
+            _of(lease),
+            [{"$set": {"lease_until": until}}],
+            projection={"lease_until": 1},
+            return_document=ReturnDocument.AFTER,
+        )
+    )
+    if doc is None:
+        raise overtaken(lease)
+    return replace(lease, expires_at=from_microseconds(int(doc["lease_until"])))
+
+
+async def release(database: Database, lease: Lease) -> None:
+    """Let go of the lease; the fence stays, so that it only ever grows."""
+    gone = {"$unset": {"lease_owner": "", "lease_until": ""}}
+    await database.read(lambda: database["conversations"].update_one(_of(lease), gone))
+
+
+# -- digests ----------------------------------------------------------------------------------
+
+_Decided = tuple[Digest, Sequence[Digest], Mapping[str, Any]]
+
+
+async def _decide(
+    database: Database, lease: Lease, decide: Callable[[State], Awaitable[_Decided]]
+) -> Digest:
+    """Change digests under a lease that is still the newest, until nobody was in between."""
+    for tries in range(_TRIES):
+        state = await redo.current(database, lease.key)
+        if state is None or not _holds(state, lease):
+            raise overtaken(lease)
+        result, changed, sets = await decide(state)
+        puts = [await _put(database, state, digest, lease.fence) for digest in changed]
+        held = {"fence": lease.fence, "lease_owner": lease.owner}
+        if await redo.change(database, state, puts, sets, held):
+            return result
+        await pause(tries)
+    raise StoreUnavailable("others are in the way, nothing was written")
+
+
+def _holds(state: State, lease: Lease) -> bool:
+    held = state.doc.get("fence"), state.doc.get("lease_owner")
+    return held == (lease.fence, lease.owner)
+
+
+async def begin(database: Database, lease: Lease, digest: Digest) -> Digest:
+    """Record a digest in the making; what an earlier holder left in the making has failed."""
+    now = from_microseconds(await database.time())
+
+    async def decide(state: State) -> _Decided:
+        newest = await newest_of(database, state, digest.topic)
+        last = int(state.doc.get("last_version", 0))
+        begun = next_version(newest, last, digest, now)
+        left = await _docs(database, state, {"status": "processing"})
+        failed = [abandoned(_digest(state.found.key, doc)) for doc in left]
+        making = [{"version": begun.version, "at": microseconds(now)}]
+        return begun, [*failed, begun], {"last_version": begun.version, "making": making}
+
+    return await _decide(database, lease, decide)
+
+
+async def finish(database: Database, lease: Lease, digest: Digest) -> Digest:
+    """Complete or fail what this lease began."""
+
+    async def decide(state: State) -> _Decided:
+        asked = {"version": _sane(digest.version), "fence": lease.fence}
+        stored = await _docs(database, state, asked)
+        newest = await newest_of(database, state, digest.topic)
+        own = _digest(state.found.key, stored[0]) if stored else None
+        check_finish(own, digest, newest)
+        return digest, [digest], {"making": _without(state, {digest.version})}
+
+    return await _decide(database, lease, decide)
+
+
+async def undo(database: Database, lease: Lease, version: int) -> Digest:
+    """Take the newest completed digest out of force, in place."""
+
+    async def decide(state: State) -> _Decided:
+        asked = next(iter(await digests(database, state, [version])), None)
+        newest = await newest_of(database, state, asked.topic if asked else None)
+        digest = undone(newest, version)
+        return digest, [digest], {}
+
+    return await _decide(database, lease, decide)
+
+
+async def fail_damaged(database: Database, lease: Lease) -> int:
+    """Put a failed digest in the place of each that cannot be read; returns how many."""
+    damaged: list[int] = []
+
+    async def decide(state: State) -> _Decided:
+        found = await _docs(database, state, {})
+        damaged[:] = [doc["version"] for doc in found if not _whole(state.found.key, doc)]
+        failed = [unreadable(version) for version in damaged]
+        nothing = Digest(version=0, first_seq=0, last_seq=0)
+        return nothing, failed, {"making": _without(state, set(damaged))}
+
+    await _decide(database, lease, decide)
+    return len(damaged)
+
+
+async def put_all(database: Database, key: Key, items: Sequence[Digest]) -> None:
+    """Write digests as they are, into a conversation that has none."""
+    for tries in range(_TRIES):
+        state = await redo.current(database, key)
+        if state is None:
+            raise unknown(key)
+        if state.doc.get("last_version", 0) or await _docs(database, state, {}):
+            raise ConflictError(f"{key.conversation} has digests already")
+        puts = [await _put(database, state, item, 0) for item in items]
+        making = [
+            {"version": item.version, "at": item.created_at and microseconds(item.created_at)}
+            for item in items
+            if item.status == "processing"
+        ]
+        last = max((item.version for item in items), default=0)
+        sets = {"last_version": last, "making": making or None}
+        if await redo.change(database, state, puts, sets):
+            return
+        await pause(tries)
+    raise StoreUnavailable("others are in the way, nothing was written")
+
+
+async def digests(
+    database: Database, state: State, versions: Sequence[int] | None = None
+) -> list[Digest]:
+    """The digests by version, all or those asked for."""
+    asked: Doc = {}
+    if versions is not None:
+        asked = {"version": {"$in": [item for item in versions if 0 <= item <= SEQ_MAX]}}
+    return [_digest(state.found.key, doc) for doc in await _docs(database, state, asked)]
+
+
+async def newest_of(database: Database, state: State, topic: int | None) -> Digest | None:
+    """The newest completed digest: the first of an index."""
+    known = NO_TOPIC if topic is None else topic
+    asked = {**state.own, "topic": known, "status": "completed"}
+    doc = await database.read(lambda: database["digests"].find_one(asked, sort=[("version", -1)]))
+    digest = _digest(state.found.key, doc) if doc else None
+    if digest is not None and digest.topic != topic:
+        raise StoreCorrupt(f"{state.found.key.conversation}: a digest is not what it says")
+    return digest
+
+
+def _without(state: State, versions: set[int]) -> list[Doc] | None:
+    """What is in the making besides these."""
+    left = [item for item in state.doc.get("making", ()) if item["version"] not in versions]
+    return left or None
+
+
+async def _docs(database: Database, state: State, asked: Doc) -> list[Doc]:
+    cursor = database["digests"].find({**state.own, **asked})
+    return await database.read(lambda: cursor.clone().sort("version", 1).to_list())
+
+
+def _digest(key: Key, doc: Mapping[str, Any]) -> Digest:
+    """The digest of a document; it must be what the document says it is."""
+    try:
+        version, status, body, checksum = (
+            doc[name] for name in ("version", "status", "body", "checksum")
+        )
+    except KeyError as error:
+        raise StoreCorrupt(f"{key.conversation}: the document of a digest is damaged") from error
+    if type(body) is not bytes or type(checksum) is not bytes:
+        raise StoreCorrupt(f"{key.conversation}: the document of a digest is damaged")
+    digest = decode_digest(body, checksum)
+    if (version, status) != (digest.version, digest.status):
+        raise StoreCorrupt(f"{key.conversation}: a digest is not what its document says")
+    return digest
+
+
+def _whole(key: Key, doc: Mapping[str, Any]) -> bool:
+    try:
+        _digest(key, doc)
+    except StoreCorrupt:
+        return False
+    return True
+
+
+def _sane(version: int) -> int:
+    return version if 0 <= version <= SEQ_MAX else -1
+
+
+async def _put(database: Database, state: State, digest: Digest, fence: int) -> redo.Put:
+    body = encode_digest(digest)
+    doc: Doc = {
+        "topic": NO_TOPIC if digest.topic is None else digest.topic,
+        "status": digest.status,
+        "fence": fence,
+        "checksum": checksum_of(body),
+        "body": body,
+    }
+    if digest.status == "completed" and digest.topic is None:
+        beside = await digests(database, state, digest.beside) if digest.beside else []
+        doc["memory"] = record.of([*beside, digest])
+    return redo.Put("digests", {"version": digest.version}, doc)

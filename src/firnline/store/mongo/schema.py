@@ -1,0 +1,182 @@
+"""Collections, their indexes, and the view for people. All keys begin with the shard key.
+
+Of a conversation's documents that is (tenant, conversation); cards and projects are a tenant's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pymongo import ASCENDING, DESCENDING, IndexModel
+from pymongo.errors import CollectionInvalid, DuplicateKeyError
+
+from firnline.errors import StoreError
+from firnline.store.migrations import check_version
+from firnline.store.mongo.connection import Database, Doc
+
+VERSION: Final = 1
+_OWN: Final = ("tenant", "conversation", "life")
+
+OWNED: Final = (
+    *("entries", "segments", "words", "idempotency", "digests", "topics", "members", "vectors"),
+    *("staged", "cards"),
+)
+"""Collections with documents of conversations, besides their heads."""
+
+NO_TOPIC: Final = -1
+VIEW: Final = "chat_sessions"
+
+
+def _index(*fields: str, **options: Any) -> IndexModel:
+    """An index by fields, ascending unless there is a ``-`` before the name."""
+    order = [(f.lstrip("-"), DESCENDING if f.startswith("-") else ASCENDING) for f in fields]
+    return IndexModel(order, **options)
+
+
+def _only(field: str) -> dict[str, Any]:
+    """Of documents that have the field alone."""
+    return {"partialFilterExpression": {field: {"$exists": True}}}
+
+
+INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
+    "conversations": (
+        _index("tenant", "conversation", unique=True),
+        _index("owed_at", "_id", **_only("owed_at")),
+        _index("tenant", "owed_at", "_id", **_only("owed_at")),
+        _index("tenant", "making.version", **_only("making.version")),
+        _index("tenant", "unflushed", **_only("unflushed")),
+    ),
+    "entries": (_index(*_OWN, "seq", unique=True),),
+    "segments": (_index(*_OWN, "first_seq", "last_seq", unique=True),),
+    "words": (
+        _index(*_OWN, "seq", "part", unique=True),
+        _index(*_OWN, "at", "seq"),
+        _index("tenant", "terms", "conversation"),
+    ),
+    "idempotency": (_index(*_OWN, "key", unique=True),),
+    "digests": (
+        _index(*_OWN, "version", unique=True),
+        _index(*_OWN, "topic", "status", "-version"),
+    ),
+    "topics": (_index(*_OWN, "id", unique=True),),
+    "members": (_index(*_OWN, "seq", unique=True), _index(*_OWN, "topic", "seq")),
+    "vectors": (_index(*_OWN, "model", "seq", "part", unique=True),),
+    "staged": (_index(*_OWN, "token", "n", unique=True),),
+    "erasures": (_index(*_OWN, unique=True),),
+    "cards": (
+        _index("tenant", "kind", "name", unique=True),
+        _index("kind", "tenant", "name"),
+        _index(*_OWN, **_only("life")),
+    ),
+    "batches": (),
+    "projects": (_index("tenant", "name", unique=True),),
+}
+
+EMPTY_MEMORY: Final[Doc] = {
+    "important_data": {
+        "user_preferences": {},
+        "key_decisions": [],
+        "important_facts": [],
+        "source_urls": [],
+        "document_structure": {},
+        "entities": [],
+        "custom_fields": {},
+    },
+    "conversation_summary": "",
+    "summary_version": 0,
+    "last_summarized_at": None,
+    "messages_summarized_count": 0,
+    "last_keep_window_index": 0,
+}
+
+_SAME: Final = [{"$eq": [f"${name}", f"$$own_{name}"]} for name in _OWN]
+_SESSIONS: Final[list[Doc]] = [
+    {
+        "$lookup": {
+            "from": "digests",
+            "let": {
+                "own_tenant": "$tenant",
+                "own_conversation": "$conversation",
+                "own_life": "$_id",
+            },
+            "pipeline": [
+                {"$match": {"$expr": {"$and": _SAME}, "topic": NO_TOPIC, "status": "completed"}},
+                {"$sort": {"version": -1}},
+                {"$limit": 1},
+            ],
+            "as": "newest",
+        }
+    },
+    {
+        "$project": {
+            "tenant": 1,
+            "conversation": 1,
+            "project": 1,
+            "messages": "$next_seq",
+            "tokens": "$total",
+            "created_at": {"$toDate": {"$divide": ["$created_at", 1000]}},
+            "updated_at": {"$toDate": {"$divide": ["$updated_at", 1000]}},
+            "memory_compression": {
+                "$ifNull": [{"$first": "$newest.memory"}, {"$literal": EMPTY_MEMORY}]
+            },
+        }
+    },
+]
+
+
+async def prepare(database: Database) -> int:
+    """Make what is missing; returns the version. Nothing is written if there is nothing to do.
+
+    Any number of processes may do it at once: each step can be done twice.
+    """
+    version = await check(database)
+    if version < VERSION:
+        await asyncio.gather(
+            *(_prepare(database, name, indexes) for name, indexes in INDEXES.items())
+        )
+        await _make_view(database)
+        await database.read(lambda: _installed(database))
+    return VERSION
+
+
+async def check(database: Database) -> int:
+    """The version that is there; raises if it is newer than ours, or not Firnline's."""
+    found = await database.read(lambda: database["schema"].find_one({"_id": 1}))
+    version = int(found["version"]) if found else 0
+    check_version(version, VERSION)
+    strange = None
+    if not version:
+        foreign = {"genesis": {"$exists": False}}
+        strange = await database.read(lambda: database["conversations"].find_one(foreign))
+    if strange is not None:
+        raise StoreError(
+            f"the database {database.name} has conversations, but not Firnline's; "
+            "nothing was changed"
+        )
+    return version
+
+
+async def _prepare(database: Database, name: str, indexes: Sequence[IndexModel]) -> None:
+    if indexes:
+        await database.read(lambda: database[name].create_indexes(list(indexes)))
+
+
+async def _make_view(database: Database) -> None:
+    async def make() -> None:
+        try:
+            await database.database.create_collection(
+                VIEW, viewOn="conversations", pipeline=_SESSIONS
+            )
+        except CollectionInvalid:
+            return  # another process was faster
+
+    await database.read(make)
+
+
+async def _installed(database: Database) -> None:
+    try:
+        await database["schema"].update_one({"_id": 1}, {"$max": {"version": VERSION}}, upsert=True)
+    except DuplicateKeyError:
+        return  # another process was faster

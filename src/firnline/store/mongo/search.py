@@ -1,0 +1,228 @@
+"""The view of the log by word: candidates from the index, weighed by how rare their words are."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from bson import ObjectId
+
+from firnline import limits
+from firnline.errors import StoreCorrupt
+from firnline.log import Key, Match, Scope
+from firnline.message import microseconds
+from firnline.store.mongo import words
+from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.flush import flush
+from firnline.store.mongo.heads import state_of
+from firnline.store.terms import query_terms
+
+_USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
+_CONVERSATIONS_COUNTED: Final = 1000
+_WORK_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
+
+
+class _Asked(NamedTuple):
+    """The terms of a query as the index has them, and in how many entries each is."""
+
+    own: list[int]
+    facts: list[int]
+    counts: list[int]
+    entries: int
+
+    @property
+    def weights(self) -> list[float]:
+        entries = max(self.entries, *self.counts) + 1
+        return [math.log(1 + (entries - n + 0.5) / (n + 0.5)) for n in self.counts]
+
+
+async def matches(
+    database: Database, tenant: str, query: str, scope: Scope, limit: int
+) -> list[Match]:
+    """First what has the words itself, then who and when they name."""
+    terms = query_terms(query)
+    if not terms or limit <= 0 or scope.topics == ():
+        return []
+    await catch_up(database, tenant, scope.conversation)
+    within = await _within(database, tenant, scope)
+    if within is None:
+        return []
+    own = [words.of_query(tenant, term) for term in terms]
+    facts = [words.of_fact(tenant, "".join(term)) for term in terms]
+    asked = await _known(database, tenant, own, facts)
+    telling = _telling(asked)
+    done = await _ranked(database, asked, telling, within, limit)
+    if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
+        done = await _ranked(database, asked, own, within, limit)
+    if len(done) < limit:
+        known = {match[:2] for match in done}
+        about = await _ranked(database, asked, facts, within, limit)
+        done += [match for match in about if match[:2] not in known]
+    return done[:limit]
+
+
+async def catch_up(database: Database, tenant: str, conversation: str | None) -> None:
+    """Bring the view up to the end of the log."""
+    asked: Doc = {"tenant": tenant, "unflushed": True}
+    if conversation is not None:
+        asked["conversation"] = conversation
+    for doc in await database.read(lambda: database["conversations"].find(asked).to_list()):
+        await flush(database, state_of(Key(doc["tenant"], doc["conversation"]), doc))
+
+
+async def _all(database: Database, name: str, pipeline: Sequence[Doc]) -> list[Doc]:
+    async def find() -> list[Doc]:
+        return await (await database[name].aggregate(list(pipeline))).to_list()
+
+    return await database.read(find)
+
+
+async def _known(database: Database, tenant: str, own: list[int], facts: list[int]) -> _Asked:
+    """How common the terms are, by one question; and how many entries there are, about."""
+
+    def having(place: int) -> list[Doc]:
+        return [
+            {"$match": {"tenant": tenant, "terms": own[place]}},
+            {"$limit": limits.SEARCH_WEIGHED_MAX},
+            {"$count": "count"},
+            {"$set": {"place": place}},
+        ]
+
+    others = [{"$unionWith": {"coll": "words", "pipeline": having(i)}} for i in range(1, len(own))]
+    found = await _all(database, "words", [*having(0), *others])
+    counts = {doc["place"]: doc["count"] for doc in found}
+    (total,) = await _all(
+        database,
+        "conversations",
+        [
+            {"$match": {"tenant": tenant}},
+            {"$limit": _CONVERSATIONS_COUNTED},
+            {"$group": {"_id": None, "entries": {"$sum": "$next_seq"}}},
+        ],
+    ) or [{"entries": 0}]
+    return _Asked(own, facts, [counts.get(i, 0) for i in range(len(own))], total["entries"])
+
+
+def _telling(asked: _Asked) -> list[int]:
+    """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
+
+    What only the others lead to would rank last; where one of the rare ones is, they count.
+    """
+    chosen: list[int] = []
+    weighed = 0
+    for count, term in sorted(zip(asked.counts, asked.own, strict=True)):
+        if weighed and weighed + count > limits.SEARCH_WEIGHED_MAX:
+            break
+        chosen.append(term)
+        weighed += count
+    return chosen
+
+
+async def _ranked(
+    database: Database, asked: _Asked, leading: Sequence[int], within: Doc, limit: int
+) -> list[Match]:
+    """The best of the entries that have any of the terms that lead to them.
+
+    BM25 without counting how often an entry has a word: its own words count most, then those of the
+    entry before it, then who spoke and when.
+    """
+    every = [*asked.own, *asked.facts]
+    points = [
+        {"$cond": [{"$in": [term, f"${where}"]}, round(factor * weight, 9), 0.0]}
+        for where, terms, factor in (
+            ("hits", asked.own, 2.2),
+            ("near", asked.own, 0.44),
+            ("hits", asked.facts, 0.22),
+        )
+        for term, weight in zip(terms, asked.weights, strict=True)
+    ]
+    length = {"$multiply": [0.75 / _USUAL_WORDS, "$size"]}
+    norm = {"$add": [1, {"$multiply": [1.2, {"$add": [0.25, length]}]}]}
+    docs = await _all(
+        database,
+        "words",
+        [
+            {"$match": {**within, "terms": {"$in": list(leading)}}},
+            {"$limit": _WORK_MAX},
+            {
+                "$project": {
+                    "_id": 0,
+                    **dict.fromkeys(("conversation", "life", "seq", "size"), 1),
+                    "hits": {"$setIntersection": ["$terms", every]},
+                    "near": {"$setIntersection": ["$before", asked.own]},
+                }
+            },
+            {"$set": {"score": {"$divide": [{"$sum": points}, norm]}}},
+            {"$sort": {"score": -1, "conversation": 1, "seq": -1}},
+            {"$limit": limit},
+        ],
+    )
+    return await _sound(database, within["tenant"], docs)
+
+
+async def _sound(database: Database, tenant: str, docs: Sequence[Doc]) -> list[Match]:
+    """The documents as matches, an entry once; of conversations that are there."""
+    names = sorted({doc["conversation"] for doc in docs})
+    asked = {"tenant": tenant, "conversation": {"$in": names}}
+    shown = {"tail": 0, "redo": 0, "pins": 0}
+    heads = await database.read(
+        lambda: database["conversations"].find(asked, projection=shown).to_list()
+    )
+    known = {doc["_id"]: state_of(Key(tenant, doc["conversation"]), doc) for doc in heads}
+    best: dict[tuple[str, int], Match] = {}
+    for doc in docs:
+        state = known.get(doc["life"])
+        if state is None:
+            continue  # what an erased conversation has left for a moment
+        if doc["seq"] >= state.found.next_seq:
+            raise StoreCorrupt(f"{doc['conversation']}: words of an entry that is not there")
+        place = doc["conversation"], doc["seq"]
+        best.setdefault(place, Match(*place, doc["score"]))
+    return list(best.values())
+
+
+async def _within(database: Database, tenant: str, scope: Scope) -> Doc | None:
+    """The scope as a condition; None if there is nothing in it."""
+    both: list[Doc] = []
+    within: Doc = {"tenant": tenant}
+    if scope.conversation is not None:
+        within["conversation"] = scope.conversation
+    ends = {"$gte": scope.since, "$lt": scope.until}
+    if at := {name: microseconds(time) for name, time in ends.items() if time is not None}:
+        within["at"] = at
+    if scope.roles:
+        roles = [words.of_role(tenant, role) for role in sorted(scope.roles)]
+        both.append({"terms": {"$in": roles}})
+    if scope.project is not None:
+        both.append({"life": {"$in": await _of_project(database, tenant, scope.project)}})
+    if scope.topics is not None:
+        places = await _of_topics(database, tenant, scope.topics)
+        if not places:
+            return None
+        both.append({"$or": [{"life": life, "seq": {"$in": s}} for life, s in places.items()]})
+    return {**within, "$and": both} if both else within
+
+
+async def _of_project(database: Database, tenant: str, project: str) -> list[ObjectId]:
+    asked = {"tenant": tenant, "project": project}
+    docs = await database.read(
+        lambda: database["conversations"].find(asked, projection={"_id": 1}).to_list()
+    )
+    return [doc["_id"] for doc in docs]
+
+
+async def _of_topics(
+    database: Database, tenant: str, topics: Sequence[tuple[str, int]]
+) -> dict[ObjectId, list[int]]:
+    """The entries of topics, by conversation."""
+    places: dict[ObjectId, list[int]] = defaultdict(list)
+    sane = [(name, topic) for name, topic in topics if 0 <= topic < 1 << 62]
+    asked: list[dict[str, Any]] = [
+        {"tenant": tenant, "conversation": name, "topic": topic} for name, topic in sane
+    ]
+    if asked:
+        for doc in await database.read(lambda: database["members"].find({"$or": asked}).to_list()):
+            places[doc["life"]].append(doc["seq"])
+    return dict(places)

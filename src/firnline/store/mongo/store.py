@@ -1,0 +1,425 @@
+"""The MongoDB store: the protocol's methods over single-document writes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from firnline import limits
+from firnline.errors import InputError, StoreError
+from firnline.log import (
+    Appended,
+    Archived,
+    Card,
+    Digest,
+    Draft,
+    Entry,
+    Erased,
+    Head,
+    Idempotency,
+    Key,
+    Lease,
+    Match,
+    Project,
+    Record,
+    Scope,
+    Topic,
+)
+from firnline.message import utc_now
+from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
+from firnline.store.cards import asked, check_card, dropped
+from firnline.store.digests import check_seconds
+from firnline.store.mongo import (
+    archive,
+    assigned,
+    debt,
+    embedded,
+    erase,
+    heads,
+    health,
+    leases,
+    log,
+    pins,
+    projects,
+    redo,
+    schema,
+    search,
+    views,
+)
+from firnline.store.mongo import cards as cards_
+from firnline.store.mongo.connection import Database
+from firnline.store.mongo.heads import State
+from firnline.store.mongo.writer import Writer
+from firnline.store.rows import SEQ_MAX
+from firnline.store.topics import Remembered
+from firnline.text import Json
+
+T = TypeVar("T")
+
+
+class MongoStore:
+    """Keeps conversations in a MongoDB database that any number of processes share.
+
+    Leases go by the server's clock; a `clock` of one's own is for tests.
+    """
+
+    def __init__(
+        self, url: str, *, clock: Clock = utc_now, connections: int = limits.CONNECTIONS
+    ) -> None:
+        self._clock = None if clock is utc_now else clock
+        self._database = Database(
+            url, clock=lambda: self._clock and self._clock(), connections=connections
+        )
+        self._writer = Writer(self._database)
+        self._topics = Remembered()
+        self._process = 0
+
+    # -- opening and closing ------------------------------------------------------------------
+
+    async def open(self) -> None:
+        """Make connections, and what is missing in the database; finish what was begun."""
+        if self._process:
+            raise StoreError("the store is open already")
+        try:
+            await self._database.connect()
+            await schema.prepare(self._database)
+            await erase.finish(self._database)
+            await cards_.finish(self._database)
+        except BaseException:
+            await self._database.close()
+            raise
+        self._process = os.getpid()
+
+    async def close(self) -> None:
+        """Let go of all connections."""
+        here, self._process = self._process == os.getpid(), 0
+        if here:
+            await self._writer.close()
+            await self._database.close()
+
+    @property
+    def _checked(self) -> Database:
+        if self._process != os.getpid() and self._process:
+            raise StoreError(
+                "this store was opened before a fork, which connections must not cross; start the "
+                "child with spawn instead of fork, and open it there"
+            )
+        if not self._process:
+            raise StoreError("the store is not open")
+        return self._database
+
+    async def _read(self, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T) -> T:
+        """What `work` makes of a conversation's log."""
+        return await log.read(self._checked, key, work, otherwise)
+
+    async def _beside(self, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T) -> T:
+        """What `work` makes of what lies beside the log, with nothing left to be carried out."""
+        state = await redo.current(self._checked, key)
+        return otherwise if state is None else await work(state)
+
+    # -- the log ------------------------------------------------------------------------------
+
+    async def append(
+        self,
+        key: Key,
+        drafts: Sequence[Draft],
+        *,
+        expected_seq: int | None = None,
+        idempotency: Idempotency | None = None,
+    ) -> Appended:
+        """See `Store.append`. An outcome that is not known is looked up."""
+        if not drafts:
+            raise InputError("nothing to append")
+        _ = self._checked
+        return await self._writer.append(key, drafts, expected_seq, idempotency)
+
+    async def read(
+        self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
+    ) -> list[Entry]:
+        """See `Store.read`."""
+        last = SEQ_MAX if last_seq is None else last_seq
+        db = self._checked
+        return await self._read(key, lambda s: log.span(db, s, first_seq, last, limit), [])
+
+    async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
+        """See `Store.newest`."""
+        return await self._read(key, lambda s: log.newest(self._checked, s, tokens_max), [])
+
+    async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
+        """See `Store.at`."""
+        return await self._read(key, lambda s: log.at(self._checked, s, seqs), [])
+
+    async def dated(
+        self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
+    ) -> list[Entry]:
+        """See `Store.dated`."""
+        given = (since, until), limit, first_seq
+        return await self._read(key, lambda s: log.dated(self._checked, s, *given), [])
+
+    async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.tokens_between`."""
+        db = self._checked
+        return await self._read(key, lambda s: log.tokens_between(db, s, first_seq, last_seq), 0)
+
+    async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
+        """See `Store.records`."""
+        return await self._read(key, lambda s: log.records(self._checked, s, first_seq, limit), [])
+
+    async def head(self, key: Key) -> Head | None:
+        """See `Store.head`."""
+        return await heads.head(self._checked, key)
+
+    # -- conversations and projects -----------------------------------------------------------
+
+    async def conversations(
+        self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
+    ) -> list[Head]:
+        """See `Store.conversations`."""
+        return await heads.conversations(self._checked, tenant, project, after, limit)
+
+    async def describe(
+        self,
+        key: Key,
+        *,
+        project: str | None = None,
+        metadata: dict[str, Json] | None = None,
+        strategy: dict[str, Json] | None = None,
+    ) -> Head:
+        """See `Store.describe`."""
+        return await heads.describe(self._checked, key, project, metadata, strategy)
+
+    async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
+        """See `Store.pin`."""
+        await pins.pin(self._checked, key, seq, pinned=pinned)
+
+    async def pinned(self, key: Key) -> list[Entry]:
+        """See `Store.pinned`."""
+        return await self._read(key, lambda s: pins.pinned(self._checked, s), [])
+
+    async def projects(self, tenant: str) -> list[Project]:
+        """See `Store.projects`."""
+        return await projects.list_all(self._checked, tenant)
+
+    async def save_project(self, tenant: str, project: Project) -> None:
+        """See `Store.save_project`."""
+        await projects.save(self._checked, tenant, project)
+
+    async def tenants(self) -> list[str]:
+        """See `Store.tenants`."""
+        return await projects.tenants(self._checked)
+
+    # -- search -------------------------------------------------------------------------------
+
+    async def search(
+        self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
+    ) -> list[Match]:
+        """See `Store.search`."""
+        return await search.matches(self._checked, tenant, query, scope, limit)
+
+    async def rebuild_index(self, progress: Progress | None = None) -> None:
+        """See `Store.rebuild_index`; searches by word find everything meanwhile."""
+        known = await views.every_key(self._checked)
+        done, entries = 0, sum(count for _, count in known)
+        for key, count in known:
+            first = 0
+            while first < count:
+                end = await views.index_page(self._checked, key, first)
+                first = end if end > first else count
+                if progress is not None:
+                    progress(done + min(first, count), entries)
+            done += count
+
+    # -- vectors and topics -------------------------------------------------------------------
+
+    async def embedded(self, key: Key, model: str) -> int:
+        """See `Store.embedded`."""
+        state = await redo.current(self._checked, key)
+        return embedded.reach(state, model) if state else 0
+
+    async def put_vectors(
+        self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
+    ) -> bool:
+        """See `Store.put_vectors`."""
+        return await embedded.put(self._checked, key, model, vectors, (first_seq, next_seq))
+
+    async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
+        """See `Store.vectors`."""
+        given = model, first_seq, limit
+        return await self._beside(key, lambda s: embedded.page(self._checked, s, *given), [])
+
+    async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
+        """See `Store.vectors_at`."""
+        return await self._beside(key, lambda s: embedded.at(self._checked, s, model, seqs), [])
+
+    async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
+        """See `Store.unembedded`."""
+        return await embedded.unembedded(self._checked, tenant, model, limit)
+
+    async def topics(self, key: Key) -> Assigned:
+        """See `Store.topics`."""
+        db, none = self._checked, Assigned({}, 0, 0)
+        return await self._beside(key, lambda s: assigned.read(db, s, self._topics), none)
+
+    async def assign(
+        self,
+        key: Key,
+        topics: Sequence[Topic],
+        members: Mapping[int, int | None],
+        *,
+        revision: int,
+        next_seq: int | None = None,
+    ) -> int:
+        """See `Store.assign`."""
+        expected = revision, next_seq
+        id_, saved = await assigned.assign(self._checked, key, topics, members, expected)
+        self._topics.changed(id_, saved, topics)
+        return saved
+
+    async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
+        """See `Store.members`."""
+        db = self._checked
+        return await self._beside(key, lambda s: assigned.members(db, s, topic, first_seq), [])
+
+    async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
+        """See `Store.topics_of`."""
+        return await self._beside(key, lambda s: assigned.topics_of(self._checked, s, seqs), {})
+
+    # -- digests and leases -------------------------------------------------------------------
+
+    async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
+        """See `Store.lease`."""
+        check_seconds(seconds)
+        return await leases.lease(self._checked, key, owner, seconds)
+
+    async def renew(self, lease: Lease, seconds: float) -> Lease:
+        """See `Store.renew`."""
+        check_seconds(seconds)
+        return await leases.renew(self._checked, lease, seconds)
+
+    async def release(self, lease: Lease) -> None:
+        """See `Store.release`."""
+        await leases.release(self._checked, lease)
+
+    async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.begin_digest`."""
+        return await leases.begin(self._checked, lease, digest)
+
+    async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
+        """See `Store.finish_digest`."""
+        return await leases.finish(self._checked, lease, digest)
+
+    async def undo_digest(self, lease: Lease, version: int) -> Digest:
+        """See `Store.undo_digest`."""
+        return await leases.undo(self._checked, lease, version)
+
+    async def fail_damaged(self, lease: Lease) -> int:
+        """See `Store.fail_damaged`."""
+        return await leases.fail_damaged(self._checked, lease)
+
+    async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
+        """See `Store.digests`."""
+        return await self._beside(key, lambda s: leases.digests(self._checked, s, versions), [])
+
+    async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
+        """See `Store.newest_digest`."""
+        state = await redo.current(self._checked, key)
+        return await leases.newest_of(self._checked, state, topic) if state else None
+
+    async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
+        """See `Store.put_digests`."""
+        await leases.put_all(self._checked, key, digests)
+
+    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.owe`."""
+        await debt.owe(self._checked, key, due, postpone=postpone)
+
+    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """See `Store.owed`."""
+        return await debt.owed(self._checked, now, limit, tenant)
+
+    async def pending(
+        self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
+    ) -> Pending:
+        """See `Store.pending`."""
+        return await debt.pending(self._checked, now, stuck_before, cards, tenant)
+
+    async def settle(self, key: Key, last_seq: int) -> bool:
+        """See `Store.settle`."""
+        return await debt.settle(self._checked, key, last_seq)
+
+    # -- cards --------------------------------------------------------------------------------
+
+    async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
+        """See `Store.put_cards`."""
+        for card in cards:
+            check_card(card)
+        return await cards_.put(self._checked, cards, absent=absent)
+
+    async def cards(
+        self,
+        kind: str,
+        *,
+        tenant: str | None = None,
+        names: Sequence[str] | None = None,
+        prefix: str = "",
+        after: str = "",
+        limit: int = 100,
+    ) -> list[Card]:
+        """See `Store.cards`."""
+        wanted = asked(kind, tenant, names, prefix, after)
+        return await cards_.chosen(self._checked, wanted, limit)
+
+    async def kinds(self) -> list[str]:
+        """See `Store.kinds`."""
+        return await cards_.kinds(self._checked)
+
+    async def drop_cards(
+        self,
+        kind: str,
+        tenant: str,
+        *,
+        names: Sequence[str] | None = None,
+        prefix: str | None = None,
+    ) -> int:
+        """See `Store.drop_cards`."""
+        return await cards_.drop(self._checked, dropped(kind, tenant, names, prefix))
+
+    # -- keeping ------------------------------------------------------------------------------
+
+    async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
+        """See `Store.archive`."""
+        done = Archived()
+        while True:
+            state, runs = await archive.live(self._checked, key, first_seq, last_seq)
+            packed = await archive.pack(runs) if runs else []
+            if state is None or not packed:
+                return done
+            for segment in packed:
+                done += await archive.store(self._checked, state, segment)
+            first_seq = packed[-1].segment.last_seq + 1
+
+    async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
+        """See `Store.restore`."""
+        return await archive.restore(self._checked, key, first_seq, last_seq)
+
+    async def erase(self, key: Key) -> Erased:
+        """See `Store.erase`; docs/mongo.md says where bytes can outlive it."""
+        return await erase.erase(self._checked, key)
+
+    async def backup(self, path: Path, progress: Progress | None = None) -> None:
+        """See `Store.backup`."""
+        del progress
+        _ = self._checked
+        raise InputError(f"use mongodump instead of a copy to {path}")
+
+    def owns(self, path: Path) -> bool:
+        """See `Store.owns`; the server's files are its own affair."""
+        del path
+        return False
+
+    async def check(self, *, thorough: bool = False) -> list[Finding]:
+        """See `Store.check`."""
+        return await health.check(self._checked, thorough=thorough)

@@ -1,0 +1,465 @@
+"""What is MongoDB's alone: its documents, its limits, its errors, and steps that were cut short."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from pymongo.errors import AutoReconnect
+
+from firnline import Memory, Message, limits, strategies
+from firnline.errors import (
+    BadURL,
+    InputError,
+    MessageTooLarge,
+    StoreCorrupt,
+    StoreError,
+    StoreTimeout,
+    StoreTooNew,
+    StoreUnavailable,
+)
+from firnline.log import Card, Digest, Idempotency
+from firnline.protocols import Vector
+from firnline.store import open_store, shown
+from firnline.store.mongo import MongoStore, archive, cards, flush, redo, schema, writer
+from firnline.store.mongo.connection import Database, check_url
+from firnline.store.mongo.heads import find
+from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
+
+OWN = {"tenant": KEY.tenant, "conversation": KEY.conversation}
+
+
+@asynccontextmanager
+async def opened(url, **options):
+    store = MongoStore(url, **options)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
+
+
+@pytest.fixture
+async def store(mongo):
+    async with opened(mongo.url) as store:
+        yield store
+
+
+class CutError(Exception):
+    """The process ends here."""
+
+
+def cut(monkeypatch, where, name):
+    """Let the next call of a function be the last thing that happens."""
+
+    async def end(*_, **__):
+        monkeypatch.undo()
+        raise CutError
+
+    monkeypatch.setattr(where, name, end)
+
+
+# -- the URL ----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.parametrize(
+    "asked",
+    ["w=1", "w=0", "w=2", "w=anything", "journal=false", "j=false", "W=1", "wTimeoutMS=10",
+     "readPreference=secondary", "readConcernLevel=local", "readConcernLevel=available"],
+)  # fmt: skip
+def test_a_url_that_asks_for_less_is_refused(asked):
+    with pytest.raises(BadURL, match=asked.partition("=")[0]):
+        open_store(f"mongodb://host/db?{asked}")
+
+
+def test_what_a_url_may_say():
+    assert check_url("mongodb://a,b/chats?replicaSet=r&w=majority&journal=true") == "chats"
+    assert check_url("mongodb://a") == "firnline"
+    assert (
+        shown("mongodb://ann:secret@a/chats?w=majority") == "mongodb://ann:***@a/chats?w=majority"
+    )
+
+
+async def test_what_is_no_url_of_mongodb_is_refused(mongo):
+    for url in ("mongodb://", "mongodb://host:port/x", "mongodb://host/a.b", "mongodb://h/?tls=x"):
+        store = open_store(url)
+        with pytest.raises((BadURL, StoreError)):
+            await store.open()
+        await store.close()
+
+
+@pytest.mark.promise("durable")
+async def test_a_server_alone_is_asked_for_its_journal(store):
+    writes = store._database.writes.document
+    assert writes["j"] is True
+    assert writes["w"] in (1, "majority")
+    assert store._database["entries"].write_concern.document == writes
+
+
+# -- batches ----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("dense")
+async def test_a_batch_is_there_by_one_write(store, mongo, monkeypatch):
+    """Whatever is cut short behind it: what the write carried is all there, for everybody."""
+    name = Idempotency("k", "f")
+    cut(monkeypatch, flush, "put_new")
+    appended = await store.append(KEY, drafts(["a"] * (writer.TAIL_ENTRIES + 3)), idempotency=name)
+    with pytest.raises(CutError):
+        await asyncio.gather(*store._writer._pumps.values())
+    assert mongo.look.entries.count_documents({}) == 0, "nothing was moved"
+    async with opened(mongo.url) as other:
+        assert await other.read(KEY) == list(appended)
+        assert (await other.append(KEY, drafts(["b"]), idempotency=name)).replayed
+        assert len(await other.search("acme", "a", limit=100)) == len(appended)
+        assert mongo.look.entries.count_documents(OWN) == len(appended)
+        assert (await other.append(KEY, drafts(["b"]), idempotency=name)).replayed
+        assert await other.read(KEY) == list(appended)
+
+
+@pytest.mark.promise("dense")
+async def test_a_move_that_was_cut_short_is_done_again(store, mongo, monkeypatch):
+    appended = await store.append(KEY, drafts("abcdef"))
+    cut(monkeypatch, flush, "_cut")
+    with pytest.raises(CutError):
+        await store.search("acme", "a")
+    assert mongo.look.entries.count_documents(OWN) == 6
+    for _ in range(2):
+        assert [match.seq for match in await store.search("acme", "e")] == [4]
+        assert await store.read(KEY) == list(appended)
+    await store.append(KEY, drafts("g"))
+    assert [entry.seq for entry in await store.read(KEY)] == list(range(7))
+
+
+@pytest.mark.promise("byte-exact")
+async def test_batches_larger_than_a_document(store, mongo, monkeypatch):
+    texts = [f"{i} " + "snow " * 300_000 for i in range(12)]
+    appended = await store.append(KEY, drafts(texts), idempotency=Idempotency("k", "f"))
+    assert [entry.message.text for entry in await store.read(KEY)] == texts
+    await asyncio.gather(*store._writer._pumps.values())
+    assert mongo.look.staged.count_documents({}) == 0
+    cut(monkeypatch, flush, "put_new")  # before the commit: nobody ever sees it
+    with pytest.raises(StoreTimeout):
+        await store.append(KEY, drafts(texts))
+    assert (await store.head(KEY)).entries == 12
+    assert (await store.append(KEY, drafts(["x"]), idempotency=Idempotency("k", "f"))).replayed
+    assert (await store.append(KEY, drafts(["x"]))).seq == 12
+    assert appended.seq == 11
+
+
+@pytest.mark.promise("typed-failure")
+async def test_a_message_that_no_document_holds_is_refused(store):
+    message = draft("x")
+    for size, error in (
+        (writer.BODY_MAX + 1, MessageTooLarge),
+        (limits.MESSAGE_BYTES_MAX, MessageTooLarge),
+    ):
+        with pytest.raises(error):
+            await store.append(KEY, [message, replace_body(message, b"x" * size)])
+    assert await store.head(KEY) is None
+
+
+def replace_body(item, body):
+    return item._replace(body=body)
+
+
+@pytest.mark.promise("idempotent")
+@pytest.mark.parametrize("name", [None, Idempotency("k", "f")])
+async def test_an_answer_that_does_not_come_is_looked_up(store, monkeypatch, name):
+    """The write was done, or it was not; in both cases it is there once."""
+    await store.append(KEY, drafts("ab"))
+    write, fails = Database.write, []
+
+    async def lose(database, work):
+        if not fails:  # done, and the answer is lost
+            fails.append(await write(database, work))
+            raise StoreTimeout("lost") from AutoReconnect("lost")
+        if len(fails) == 1:  # lost on its way
+            fails.append(None)
+            raise StoreTimeout("lost") from AutoReconnect("lost")
+        return await write(database, work)
+
+    monkeypatch.setattr(Database, "write", lose)
+    first = await store.append(KEY, drafts(["once", "more"]), idempotency=name)
+    fails[:] = [None]
+    second = await store.append(OTHER, drafts(["elsewhere"]))
+    assert (first.replayed, second.replayed) == (False, False)
+    assert [entry.message.text for entry in await store.read(KEY)] == ["a", "b", "once", "more"]
+    assert [entry.message.text for entry in await store.read(OTHER)] == ["elsewhere"]
+
+
+@pytest.mark.promise("typed-failure")
+async def test_what_never_becomes_known_says_so(store, monkeypatch):
+    async def lose(*_):
+        raise StoreTimeout("lost") from AutoReconnect("lost")
+
+    monkeypatch.setattr(Database, "write", lose)
+    with pytest.raises(StoreTimeout):
+        await store.append(KEY, drafts("a"))
+
+
+@pytest.mark.promise("typed-failure")
+async def test_no_server_is_an_error_that_says_so():
+    store = MongoStore("mongodb://%2Fnowhere%2Fno.sock/x?serverSelectionTimeoutMS=100")
+    with pytest.raises(StoreUnavailable):
+        await store.open()
+    with pytest.raises(StoreError, match="not open"):
+        await store.head(KEY)
+    await store.close()
+
+
+# -- what lies beside the log -----------------------------------------------------------------
+
+
+@pytest.mark.promise("one-compactor")
+async def test_a_change_that_was_cut_short_is_carried_out_by_the_next(store, mongo, monkeypatch):
+    await store.append(KEY, drafts("abcdef"))
+    lease = await store.lease(KEY, "w", 60)
+    cut(monkeypatch, redo, "carry_out")
+    with pytest.raises(CutError):
+        await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=3))
+    assert mongo.look.digests.count_documents({}) == 0
+    async with opened(mongo.url) as other:
+        (begun,) = await other.digests(KEY)
+        assert (begun.version, begun.status) == (1, "processing")
+        cut(monkeypatch, redo, "carry_out")
+        with pytest.raises(CutError):
+            await other.put_vectors(KEY, "m", [Vector(0, 0, b"v")], first_seq=0, next_seq=1)
+        assert await other.embedded(KEY, "m") == 1
+        assert await other.vectors(KEY, "m", 0, 9) == [Vector(0, 0, b"v")]
+    done = await store.finish_digest(lease, replace(begun, status="completed", text="x"))
+    assert await store.newest_digest(KEY) == done
+
+
+@pytest.mark.promise("one-compactor")
+async def test_one_who_comes_late_puts_nothing_old_over_something_new(store, monkeypatch):
+    await store.append(KEY, drafts("abcdef"))
+    lease = await store.lease(KEY, "w", 60)
+    cut(monkeypatch, redo, "carry_out")
+    with pytest.raises(CutError):
+        await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=3))
+    late = await find(store._database, KEY)
+    (begun,) = await store.digests(KEY)
+    done = await store.finish_digest(lease, replace(begun, status="completed", text="x"))
+    await redo.carry_out(store._database, late)
+    assert await store.digests(KEY) == [done]
+
+
+async def test_digests_larger_than_a_head_are_written_together(store, mongo):
+    await store.append(KEY, drafts("ab"))
+    made = [
+        Digest(version=i, first_seq=0, last_seq=1, status="completed", text=f"{i}" * 900_000)
+        for i in range(1, 22)
+    ]
+    await store.put_digests(KEY, made)
+    assert await store.digests(KEY) == made
+    assert mongo.look.staged.count_documents({}) == 0
+
+
+@pytest.mark.promise("archive-transparent")
+async def test_archiving_that_was_cut_short_or_comes_late_loses_nothing(store, mongo, monkeypatch):
+    appended = await store.append(KEY, drafts([f"t{i}" for i in range(20)]))
+    cut(monkeypatch, archive, "_delete_entries")
+    with pytest.raises(CutError):
+        await store.archive(KEY, 0, 9)
+    assert mongo.look.entries.count_documents(OWN) == 20, "what is archived lies there, too"
+    now = await store.read(KEY)
+    assert [entry.archived for entry in now] == [True] * 10 + [False] * 10
+    assert [replace(entry, archived=False) for entry in now] == list(appended)
+    late = await find(store._database, KEY)
+    assert await store.restore(KEY, 0, 9) == 10
+    await archive._delete_entries(store._database, late, archive.Span(0, 9))
+    assert await store.read(KEY) == list(appended), "what was restored since is not deleted"
+
+
+@pytest.mark.promise("erase-total")
+async def test_an_erasure_that_was_cut_short_is_finished(store, mongo, monkeypatch):
+    for key in (KEY, OTHER):
+        await store.append(key, [draft(f"secret {i}", pinned=True) for i in range(60)])
+        await store.put_cards([Card(tenant=key.tenant, kind="k", name=key.conversation,
+                                    conversation=key.conversation)])  # fmt: skip
+    await store.search("acme", "secret")
+    await store.archive(KEY, 0, 9)
+    cut(monkeypatch, flush, "sweep")
+    monkeypatch.setattr("firnline.store.mongo.erase.sweep", flush.sweep)
+    with pytest.raises(CutError):
+        await store.erase(KEY)
+    assert await store.head(KEY) is None
+    assert await store.read(KEY) == []
+    assert {match.conversation for match in await store.search("acme", "secret")} == {"ticket-43"}
+    assert [card.name for card in await store.cards("k")] == [OTHER.conversation]
+    assert mongo.look.entries.count_documents(OWN)
+    async with opened(mongo.url):
+        left = {name: mongo.look[name].count_documents(OWN) for name in schema.OWNED}
+    assert not any(left.values()), left
+    assert len(await store.read(OTHER)) == 60
+
+
+@pytest.mark.promise("erase-total")
+async def test_one_who_comes_late_leaves_nothing_of_what_was_erased(store, mongo):
+    await store.append(KEY, drafts("abc"))
+    late = await find(store._database, KEY)
+    await store.erase(KEY)
+    await store.append(KEY, drafts("new"))
+    assert await flush.flush(store._database, late) is None
+    assert mongo.look.entries.count_documents({"life": late.life}) == 0
+    assert [entry.message.text for entry in await store.read(KEY)] == ["n", "e", "w"]
+
+
+async def test_several_cards_are_there_together(store, mongo, monkeypatch):
+    await store.append(KEY, drafts("a"))
+    both = [Card(tenant="acme", kind="k", name=n, body=n.encode()) for n in "ab"]
+    cut(monkeypatch, cards, "_apply")
+    with pytest.raises(CutError):
+        await store.put_cards(both)
+    assert [card.body for card in await store.cards("k", tenant="acme")] == [b"a", b"b"]
+    assert mongo.look.cards.count_documents({}) == 0
+    mongo.look.batches.update_many({}, {"$set": {"at": 0}})
+    async with opened(mongo.url) as other:
+        assert [card.body for card in await other.cards("k")] == [b"a", b"b"]
+    assert mongo.look.batches.count_documents({}) == 0
+    assert mongo.look.cards.count_documents({}) == 2
+    with pytest.raises(InputError):
+        large = b"x" * limits.CARD_BYTES_MAX
+        await store.put_cards([replace(both[0], name=f"{i}", body=large) for i in range(4)])
+
+
+# -- damage -----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("tamper-evident")
+@pytest.mark.parametrize(
+    ("where", "change"),
+    [
+        ("entries", {"$set": {"body": b"other"}}),
+        ("entries", {"$set": {"tokens": 99}}),
+        ("entries", {"$unset": {"hash": ""}}),
+        ("conversations", {"$set": {"tail.0.body": b"other"}}),
+        ("conversations", {"$set": {"next_seq": 2}}),
+        ("conversations", {"$unset": {"total": ""}}),
+        ("conversations", {"$set": {"tenant": "evil", "conversation": "x"}}),
+    ],
+)
+async def test_what_was_changed_is_not_served(store, mongo, where, change):
+    await store.append(KEY, drafts([f"t{i}" for i in range(30)]))
+    await store.search("acme", "t1")
+    await store.append(KEY, drafts(["in the tail"]))
+    mongo.look[where].update_one({**OWN, **({"seq": 3} if where == "entries" else {})}, change)
+    if "tenant" in change.get("$set", {}):
+        with pytest.raises(StoreCorrupt):
+            await store.conversations("evil")
+        return
+    with pytest.raises(StoreCorrupt):
+        await store.read(KEY)
+
+
+@pytest.mark.promise("tamper-evident")
+async def test_verify_finds_what_is_missing_and_what_is_too_much(mongo):
+    async with Memory.open(mongo.url) as memory:
+        await memory.append("c", [Message.user(f"t{i}") for i in range(60)])
+        await memory.recall("c", "t1")
+        assert (await memory.verify("c")).ok
+        last = mongo.look.entries.find_one({"seq": 59})
+        del last["_id"]
+        mongo.look.entries.insert_one({**last, "seq": 60})
+        assert not (await memory.verify("c")).ok
+        mongo.look.entries.delete_one({"seq": 60})
+        mongo.look.entries.delete_one({"seq": 7})
+        assert "missing" in str(await memory.verify("c"))
+
+
+async def test_a_newer_or_a_strange_database_is_left_alone(mongo):
+    mongo.meddle()
+    mongo.look.drop_collection("schema")
+    mongo.look.conversations.insert_one({"tenant": "x", "conversation": "y", "title": "not ours"})
+    with pytest.raises(StoreError, match="not Firnline's"):
+        await MongoStore(mongo.url).open()
+    mongo.look.conversations.delete_many({})
+    mongo.look.schema.insert_one({"_id": 1, "version": schema.VERSION + 1})
+    with pytest.raises(StoreTooNew):
+        await MongoStore(mongo.url).open()
+
+
+async def test_many_may_open_a_new_database_at_once(mongo):
+    mongo.meddle()
+    mongo.look.client.drop_database(mongo.name)
+    stores = [MongoStore(mongo.url) for _ in range(4)]
+    await asyncio.gather(*(store.open() for store in stores))
+    await asyncio.gather(*(store.append(KEY, drafts("a")) for store in stores))
+    assert len(await stores[0].read(KEY)) == 4
+    await asyncio.gather(*(store.close() for store in stores))
+    unique = {
+        name: [key for key, about in mongo.look[name].index_information().items()
+               if about.get("unique")]
+        for name in ("conversations", "entries", "idempotency")
+    }  # fmt: skip
+    assert all(unique.values()), "sequence, lease and idempotency are each made unique"
+
+
+def test_every_unique_index_begins_with_the_shard_key():
+    tenants = {"cards", "projects"}  # they are a tenant's, and sharded by that
+    for name, indexes in schema.INDEXES.items():
+        for index in indexes:
+            fields = list(index.document["key"])
+            if index.document.get("unique"):
+                assert fields[0] == "tenant"
+                assert name in tenants or fields[1] == "conversation", name
+
+
+# -- what people read -------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("A2")
+async def test_the_memory_of_a_chat_session_is_a_document(mongo):
+    session = {"conversation": "c"}
+    async with Memory.open(mongo.url, strategy=strategies.progressive()) as memory:
+        await memory.append("c", [Message.user("Hello, I am Ann and I love green tea.")])
+        empty = mongo.look.chat_sessions.find_one(session)
+        assert empty["memory_compression"] == schema.EMPTY_MEMORY
+        assert empty["messages"] == 1
+        for i in range(40):
+            text = f"{i}: we decided to use MongoDB, see https://example.org/{i}. " + "word " * 100
+            await memory.append("c", [Message.user(text), Message.assistant("Noted.")])
+        await memory.context("c", 3_000)
+        state = await memory.state("c")
+        record = mongo.look.chat_sessions.find_one(session)["memory_compression"]
+        assert set(record) == set(schema.EMPTY_MEMORY)
+        assert set(record["important_data"]) == set(schema.EMPTY_MEMORY["important_data"])
+        for name in (
+            "important_data", "conversation_summary", "summary_version",
+            "messages_summarized_count", "last_keep_window_index",
+        ):  # fmt: skip
+            assert record[name] == getattr(state, name), name
+        assert record["conversation_summary"]
+        await memory.erase("c")
+        assert mongo.look.chat_sessions.find_one(session) is None
+
+
+# -- leases -----------------------------------------------------------------------------------
+
+
+@pytest.mark.promise("one-compactor")
+async def test_leases_go_by_the_servers_clock(mongo):
+    async with opened(mongo.url) as store:
+        await store.append(KEY, drafts("a"))
+        lease = await store.lease(KEY, "w", 60)
+        now = mongo.look.command("serverStatus")["localTime"]
+        left = lease.expires_at.replace(tzinfo=None) - now
+        assert timedelta(seconds=50) < left <= timedelta(seconds=61)
+        await store.erase(KEY)
+        await store.append(KEY, drafts("a"))
+        again = await store.lease(KEY, "w", 60)
+        assert again.fence > lease.fence, "also of a conversation that was made anew"
+
+
+async def test_what_tenants_say_is_not_readable_in_the_index(store, mongo):
+    await store.append(KEY, drafts(["rope"]))
+    await store.append(FOREIGN, drafts(["rope"]))
+    await store.search("acme", "rope")
+    await store.search("evil", "rope")
+    terms = [set(doc["terms"]) for doc in mongo.look.words.find()]
+    assert len(terms) == 2
+    assert not terms[0] & terms[1], "another number for each tenant"
+    assert START

@@ -1,0 +1,116 @@
+"""Each example runs as it is, in a process of its own, with the release that its extra installs."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+ADK = ROOT / "build" / "adapters" / "adk" / "bin" / "python"
+needs_adk = pytest.mark.skipif(not ADK.exists(), reason="make build/adapters/adk/.ready")
+
+FRAMEWORKS = [
+    "agent_framework",
+    "agents",
+    "google.adk",
+    "langchain",
+    "langchain_core",
+    "langgraph",
+    "llama_index",
+    "pydantic_ai",
+]
+
+EXPECTED = {
+    "langchain_agent": ["60 messages", "60 entries in the log", "whole", "2 digests"],
+    "langgraph_store": ["boat - Ana keeps a boat in Bergen.", "in Oslo", "3 versions"],
+    "openai_agents_session": ["64 entries in the log", "items for the next run"],
+    "pydantic_ai_agent": ["60 messages in the history", "60 entries in the log"],
+    "llamaindex_memory": ["True - the code", "entries in the log"],
+    "agent_framework_history": ["The model saw", "80 entries in the log"],
+}
+
+
+def run(name, folder, python=sys.executable, *options):
+    done = subprocess.run(
+        [python, *options, EXAMPLES / f"{name}.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_every_example_is_run():
+    others = {"rag_agent", "adk_memory"}
+    assert {path.stem for path in EXAMPLES.glob("*.py")} >= {*EXPECTED, *others}
+
+
+def test_the_page_about_frameworks_shows_the_examples_as_they_are():
+    page = (ROOT / "docs" / "frameworks.md").read_text()
+    for name in [*EXPECTED, "adk_memory"]:
+        assert f"```python\n{(EXAMPLES / f'{name}.py').read_text()}```" in page, name
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_the_example_runs(name, tmp_path):
+    said = run(name, tmp_path, sys.executable, "-W", "error").stdout
+    for text in EXPECTED[name]:
+        assert text in said
+
+
+@needs_adk
+def test_the_example_for_adk_runs_in_its_own_environment(tmp_path):
+    said = run("adk_memory", tmp_path, ADK).stdout
+    assert "s2 7319" in said
+    assert "2 entries of s1" in said
+
+
+@pytest.mark.requirement("D3")
+@pytest.mark.requirement("D4")
+def test_the_rag_agent_answers_from_its_documents_within_the_window(tmp_path):
+    done = run("rag_agent", tmp_path, sys.executable, "-W", "error")
+    for answer in ("210 crowns", "9 to 15", "green light", "Solveig", "force 9", "Mondays"):
+        assert answer in done.stdout
+    assert "24 messages" in done.stdout
+    assert "whole: 24 entries" in done.stdout
+    accounts = re.findall(r"window 2,000 .* digests (\d+), .* free ([\d,]+)", done.stderr)
+    assert len(accounts) == 12
+    free = [int(room.replace(",", "")) for _, room in accounts]
+    assert all(int(digests) == 0 for digests, _ in accounts[:4])
+    assert free[0] > free[1] > free[2] > free[3], "the history grows"
+    assert max(free[4:]) > free[3], "and the documents' share is restored"
+    assert any(int(digests) > 0 for digests, _ in accounts)
+
+
+def test_importing_firnline_imports_no_framework():
+    """In a fresh process; `firnline.adapters` itself imports none either."""
+    code = (
+        "import sys, firnline, firnline.sync, firnline.adapters\n"
+        f"print([name for name in {FRAMEWORKS!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@needs_adk
+def test_the_adapter_for_adk_keeps_its_promises(tmp_path):
+    script = Path(__file__).parent / "scripts" / "adk_check.py"
+    done = subprocess.run(
+        [ADK, script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "4 checks" in done.stdout

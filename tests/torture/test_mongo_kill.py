@@ -1,0 +1,79 @@
+"""MongoDB killed and restarted under load: nothing acknowledged is lost, nothing is there twice.
+
+Each write of an append carries the whole batch and a token of its own, so a writer whose connection
+is lost looks whether it was done, with an idempotency key or without.
+"""
+
+import asyncio
+import contextlib
+
+import pytest
+from server_storm import WRITERS, until_more, write_under
+from torture_kit import TORTURE
+
+import mongo_kit
+from firnline import Memory
+from firnline.errors import StoreUnavailable
+
+KILLS = 40 if TORTURE else 5
+RESTARTS = 10 if TORTURE else 2
+
+
+@pytest.fixture(scope="module")
+def server():
+    if mongo_kit.script() is None:
+        pytest.skip(mongo_kit.NOT_AVAILABLE)
+    server = mongo_kit.Server(durable=True)
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def databases(server):
+    databases = mongo_kit.Databases(server.url, "torture")
+    yield databases
+    databases.close()
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.requirement("E1")
+async def test_a_killed_server_loses_nothing_and_doubles_nothing(server, databases, rng):
+    with databases.one() as database:
+
+        async def blows(writers):
+            for _ in range(KILLS):
+                await until_more(writers)
+                await asyncio.sleep(rng.uniform(0, 0.3))
+                await asyncio.to_thread(server.kill)
+                await asyncio.to_thread(server.start)
+            await until_more(writers)
+
+        writers = await write_under(database.url, rng, blows)
+    assert sum(writer.acked for writer in writers) > KILLS * WRITERS
+
+
+@pytest.mark.promise("typed-failure")
+async def test_a_server_restarted_under_load_is_a_pause(server, databases, rng):
+    with databases.one() as database:
+        stopping, seen = False, []
+
+        async def read():
+            async with Memory.open(database.url) as memory:
+                while not stopping:
+                    with contextlib.suppress(StoreUnavailable):
+                        await memory.read("chat-0", limit=20)
+                        await memory.store.search("default", "w1 0", limit=5)
+                        seen.append(len(await memory.conversations()))
+
+        async def blows(writers):
+            nonlocal stopping
+            readers = [asyncio.create_task(read()) for _ in range(2)]
+            for _ in range(RESTARTS):
+                await until_more(writers)
+                await asyncio.to_thread(server.restart)
+            await until_more(writers)
+            stopping = True
+            await asyncio.gather(*readers)
+
+        await write_under(database.url, rng, blows)
+        assert seen, "nothing could be read"

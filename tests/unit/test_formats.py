@@ -1,0 +1,451 @@
+"""Readers of other programs' files: what is taken, what is noted, and that nothing breaks them."""
+
+import io
+import json
+import os
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import foreign
+from firnline.formats import HTML, OWN, READERS, recognise
+from firnline.formats.found import Line, Node, Notes, Source, Tree, ways
+from strategies import clean, json_values
+
+EXAMPLES = 1_000 if os.environ.get("FIRNLINE_TORTURE") else 15
+
+
+def found(name, data, *, file="x.json", notes=None, **more):
+    """Everything a reader gives for these bytes: lines and trees as lists of messages."""
+    notes = Notes() if notes is None else notes
+    conversations = {}
+    for item in READERS[name](Source(file, io.BytesIO(data), **more), notes):
+        said = item.said if isinstance(item, Line) else _main(item)
+        conversations[item.id] = [one.message for one in said]
+    return conversations, notes
+
+
+def _main(tree):
+    return [said for name in ways(tree)[0].nodes for said in tree.nodes[name].said]
+
+
+def spoken(messages):
+    return [(message.role, message.text) for message in messages]
+
+
+# -- recognition ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", foreign.SAMPLES)
+def test_a_format_is_recognised_by_what_is_in_the_file(name):
+    assert recognise(io.BytesIO(foreign.SAMPLES[name])) == name
+    assert recognise(io.BytesIO(b"\xef\xbb\xbf" + foreign.SAMPLES[name])) == name, "with a mark"
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (foreign.dumped(foreign.TELEGRAM_CHAT), "telegram"),
+        (foreign.dumped(foreign.branched()), "chatgpt"),
+        (foreign.dumped(foreign.LANGCHAIN_DUMPED), "langchain"),
+        (foreign.dumped({"messages": foreign.LANGCHAIN}), "langchain"),
+        (foreign.dumped(foreign.FINETUNE), "finetune"),
+        (json.dumps(foreign.FINETUNE[0], indent=2).encode(), "finetune"),
+        (foreign.lines(foreign.SHAREGPT), "sharegpt"),
+        (foreign.lines(foreign.CODEX_OLD), "codex"),
+        (foreign.dumped(foreign.MEM0["results"]), "mem0"),
+        (foreign.WHATSAPP_ANDROID.encode(), "whatsapp"),
+        (foreign.WHATSAPP_GERMAN.encode(), "whatsapp"),
+        (foreign.WHATSAPP_FINNISH.encode(), "whatsapp"),
+        (foreign.WHATSAPP_ISO.encode(), "whatsapp"),
+        (b'{"firnline":1,"tenant":"default"}\n', OWN),
+        (b"<!doctype html><html>", HTML),
+    ],
+)
+def test_other_spellings_are_recognised_too(data, name):
+    assert recognise(io.BytesIO(data)) == name
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        *(
+            b"",
+            b"[]",
+            b"{}",
+            b"[1]",
+            b"[[]]",
+            b"{",
+            b'{"a":',
+            b"\xff\xfe",
+            b"hello",
+            b"[" * 100_000,
+        ),
+        *(b'{"messages":[]}', b'[{"mapping":1}]', b"null", b'{"memory":"x"}'),
+    ],
+)
+def test_what_is_none_of_them_is_not_recognised(data):
+    assert recognise(io.BytesIO(data)) is None
+
+
+# -- what readers take ------------------------------------------------------------------------
+
+
+def test_chatgpt_keeps_the_way_to_the_current_node_and_the_others():
+    notes = Notes()
+    source = Source("x", io.BytesIO(foreign.dumped([foreign.branched()])))
+    (tree,) = READERS["chatgpt"](source, notes)
+    main, edited, old = ways(tree)
+    assert (main.first, main.nodes) == (None, ("root", "q1", "a1", "q2", "a2-new"))
+    assert (edited.parent, edited.nodes) == ("root", ("q1-edited", "a1-edited"))
+    assert (old.parent, old.nodes) == ("q2", ("a2-old",))
+    assert not notes.not_understood
+
+
+def test_chatgpt_calls_of_tools_have_their_results():
+    conversations, notes = found("chatgpt", foreign.dumped([foreign.with_tool()]))
+    user, thought, call, result, more, unknown, answer = conversations["conv-2"]
+    assert user.text == "What is six times seven, as in the picture?"
+    assert user.content[0].fields["file"]["file_id"] == "file-service://file-1"
+    assert thought.content[0].kind == "reasoning"
+    assert [(one.name, one.arguments) for one in call.tool_calls] == [("python", "print(6 * 7)")]
+    assert (result.role, result.tool_call_id, result.text) == ("tool", call.tool_calls[0].id, "42")
+    assert (more.role, more.name) == ("assistant", "python"), "a second result has no call"
+    assert unknown.content[0].fields["thing"] == 1, "what is not known is kept as it is"
+    assert answer.text == "42."
+    assert answer.created_at == datetime(2025, 3, 1, 9, 0, 1, tzinfo=UTC)
+    assert {what: noted.count for what, noted in notes.left_out.items()} == {
+        "an empty message": 1,
+        "a hidden message": 1,
+    }
+    assert notes.not_understood["content of type 'brand_new', kept as it is"].examples == [
+        "x.json, item 0, conv-2, w"
+    ]
+
+
+def test_claude_takes_apart_what_one_message_holds():
+    conversations, notes = found("claude", foreign.dumped(foreign.CLAUDE))
+    question, call, result, answer, last = conversations["cl-1"]
+    assert question.text == "How long is the ladder?"
+    assert call.content[0].kind == "reasoning"
+    assert result.tool_call_id == call.tool_calls[0].id
+    assert (result.text, answer.text) == ("ladder: 4 m", "Four metres.")
+    assert "red ladder: 2 m" in last.text
+    assert last.content[-1].fields["file"]["filename"] == "ladder.png"
+    assert spoken(conversations["cl-2"]) == [("user", "Hello")]
+    assert not notes.not_understood
+
+
+def test_claude_without_parents_is_a_line():
+    messages = [
+        foreign.claude_message(str(n), "human" if n % 2 else "assistant", f"m{n}", minutes=n)
+        for n in range(5)
+    ]
+    conversations, _ = found("claude", foreign.dumped([foreign.claude(messages)]))
+    assert [text for _, text in spoken(conversations["cl-1"])] == ["m0", "m1", "m2", "m3", "m4"]
+
+
+def test_gemini_makes_a_conversation_of_each_day():
+    conversations, notes = found("gemini", foreign.dumped(foreign.GEMINI))
+    assert spoken(conversations["2025-03-01"]) == [
+        ("user", "Is there a ferry?"),
+        ("assistant", "Yes."),
+        ("user", "And back?"),
+        ("assistant", "At five."),
+    ]
+    assert conversations["2025-03-02"][1].text == "The noon ferry.\n- 12:00 & 14:00"
+    assert set(notes.left_out) == {
+        "an activity of another product",
+        "an activity that is no question",
+    }
+
+
+def test_claude_code_keeps_calls_with_results_and_where_the_user_went_back():
+    notes = Notes()
+    source = Source("x", io.BytesIO(foreign.lines(foreign.CLAUDE_CODE)))
+    tree, side = READERS["claude_code"](source, notes)
+    assert (tree.id, tree.title, side.id) == ("s-1", "Painting the window", "s-1/side-side")
+    main, dropped = ways(tree)
+    said = [one.message for name in main.nodes for one in tree.nodes[name].said]
+    assert [message.role for message in said] == [
+        *("user", "assistant", "assistant", "tool", "tool", "assistant", "user", "assistant")
+    ]
+    assert [said[3].tool_call_id, said[4].tool_call_id] == ["t1", "t2"]
+    assert tree.nodes[dropped.nodes[0]].said[0].message.text == "No, stop."
+    assert spoken(one.message for one in side.said) == [
+        ("user", "look in the shed"),
+        ("assistant", "empty"),
+    ]
+
+
+@pytest.mark.parametrize("sample", [foreign.CODEX, foreign.CODEX_OLD])
+def test_codex_in_its_new_and_its_old_form(sample):
+    conversations, notes = found("codex", foreign.lines(sample))
+    assert not notes.not_understood
+    if sample is foreign.CODEX_OLD:
+        assert spoken(conversations["cx-0"]) == [("user", "Old?"), ("assistant", "Yes.")]
+        return
+    user, call, result, thought, answer = conversations["cx-1"]
+    assert (user.text, answer.text) == ("List the shed.", "A ladder and paint.")
+    assert (call.tool_calls[0].name, result.tool_call_id) == ("shell", "call_1")
+    assert thought.content[0].fields["thinking"] == "Two things."
+
+
+def test_fine_tuning_lines_are_messages_as_they_are():
+    conversations, notes = found("finetune", foreign.lines(foreign.FINETUNE))
+    given = [one["messages"] for one in foreign.FINETUNE]
+    assert [[m.to_openai() for m in said] for said in conversations.values()] == given
+    assert list(notes.left_out) == ["the field 'tools' of a line"]
+
+
+def test_sharegpt_with_ids_that_are_not_its_own():
+    conversations, _ = found("sharegpt", foreign.dumped(foreign.SHAREGPT))
+    assert len(conversations) == 2
+    first, second = conversations.values()
+    assert [role for role, _ in spoken(first)] == ["system", "user", "assistant", "assistant"]
+    assert spoken(second) == [("user", "Another with that id")]
+
+
+def test_langchain_in_each_way_it_is_dumped():
+    conversations, _ = found("langchain", foreign.dumped(foreign.LANGCHAIN))
+    (said,) = conversations.values()
+    assert [message.role for message in said] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
+    assert said[2].tool_calls[0].arguments == '{"place": "here"}'
+    assert said[3].tool_call_id == "c1"
+    (dumped,) = found("langchain", foreign.dumped(foreign.LANGCHAIN_DUMPED))[0].values()
+    assert spoken(dumped) == [("user", "Rain?"), ("assistant", "Soon.")]
+    two = foreign.lines([{"messages": foreign.LANGCHAIN}, {"messages": foreign.LANGCHAIN_DUMPED}])
+    assert len(found("langchain", two)[0]) == 2
+
+
+def test_langchain_as_langchain_itself_dumps_it():
+    messages = pytest.importorskip("langchain_core.messages")
+    load = pytest.importorskip("langchain_core.load")
+    said = [
+        messages.HumanMessage("Rain?", id="h"),
+        messages.AIMessage("", tool_calls=[{"name": "sky", "args": {}, "id": "c"}], id="a"),
+        messages.ToolMessage("grey", tool_call_id="c"),
+    ]
+    for dump in (messages.messages_to_dict(said), [load.dumpd(one) for one in said]):
+        data = foreign.dumped(dump)
+        assert recognise(io.BytesIO(data)) == "langchain"
+        ((human, call, result),) = found("langchain", data)[0].values()
+        assert (human.text, call.tool_calls[0].name) == ("Rain?", "sky")
+        assert (result.role, result.tool_call_id) == ("tool", "c")
+
+
+@pytest.mark.parametrize("value", [foreign.TELEGRAM, foreign.TELEGRAM_CHAT])
+def test_telegram_one_chat_or_all(value):
+    conversations, notes = found("telegram", foreign.dumped(value))
+    said = conversations["4711"]
+    assert [(m.name, m.text) for m in said] == [
+        ("Ana", "Did you see the ferry?"),
+        ("Bob", "Yes, https://ferry.example"),
+        ("Bob", ""),
+        ("Ana", "Nice."),
+    ]
+    assert said[2].content[0].fields["file"]["file_id"] == "photos/1.jpg"
+    assert said[3].metadata["reply_to"] == 4
+    assert said[0].created_at == foreign.START
+    assert "a message of type 'wonder'" in notes.not_understood
+    assert len(conversations) == (1 if value is foreign.TELEGRAM_CHAT else 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (foreign.WHATSAPP_IOS, ("Ana Maria", "hello\nsecond line", (2025, 1, 13, 10, 1, 2))),
+        (foreign.WHATSAPP_ANDROID, ("Ana", "late", (2025, 1, 13, 21, 6, 0))),
+        (foreign.WHATSAPP_GERMAN, ("Änne", "spät", (2025, 1, 13, 21, 5, 0))),
+        (foreign.WHATSAPP_FINNISH, ("Matti", "hei", (2025, 1, 13, 14, 8, 18))),
+        (foreign.WHATSAPP_ISO, ("Ana", "iso", (2025, 1, 13, 14, 8, 0))),
+        ("2025/1/13 下午2:08 - 安娜: 好\n", ("安娜", "好", (2025, 1, 13, 14, 8, 0))),
+    ],
+)
+def test_whatsapp_in_the_spellings_of_its_languages(text, expected):
+    conversations, _ = found("whatsapp", text.encode(), file="WhatsApp Chat with Ana.txt")
+    message = conversations["Ana"][0]
+    who, what, when = expected
+    assert (message.name, message.text) == (who, what)
+    assert message.created_at == datetime(*when, tzinfo=UTC)
+
+
+def test_whatsapp_finds_out_which_number_is_the_day():
+    early = "03/04/25, 10:00 - Ana: x\n"
+    for late, month in (("25/04/25, 10:00 - Ana: y\n", 4), ("04/25/25, 10:00 - Ana: y\n", 3)):
+        conversations, _ = found("whatsapp", (early + late).encode(), file="Ana.txt")
+        assert conversations["Ana"][0].created_at.month == month
+
+
+def test_whatsapp_times_are_in_the_zone_that_is_named():
+    data = foreign.WHATSAPP_GERMAN.encode()
+    zone = ZoneInfo("Europe/Berlin")
+    conversations, notes = found("whatsapp", data, file="_chat.txt", zone=zone, owner="B.zip")
+    assert conversations["B"][0].created_at == datetime(2025, 1, 13, 20, 5, tzinfo=UTC)
+    assert not notes.left_out
+
+
+def test_mem0_memories_are_those_of_their_user_oldest_first():
+    conversations, _ = found("mem0", foreign.dumped(foreign.MEM0))
+    assert [m.text for m in conversations["sam"]] == ["Is called Sam", "Prefers the noon ferry"]
+    assert conversations["sam"][0].metadata["categories"] == ["personal_details"]
+    assert [m.text for m in conversations["ana/guide"]] == ["Speaks Finnish"]
+
+
+# -- what is wrong with a file ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", foreign.SAMPLES)
+def test_a_file_that_is_cut_off_gives_what_it_has_and_a_note(name):
+    whole, _ = found(name, foreign.SAMPLES[name])
+    data = foreign.SAMPLES[name].rstrip()
+    for part in (3, 5, 7, 9):
+        conversations, notes = found(name, data[: len(data) * part // 10])
+        assert sum(map(len, conversations.values())) <= sum(map(len, whole.values()))
+        if name != "whatsapp":  # a text may end anywhere
+            assert any("not JSON" in what for what in notes.not_understood), part
+            assert sum(noted.count for noted in notes.not_understood.values()) <= 3
+
+
+def test_a_line_that_is_not_json_is_noted_and_the_rest_is_read():
+    data = foreign.lines(foreign.FINETUNE[:1]) + b'{"messages": [oops\n' + b"\xff\n"
+    conversations, notes = found("finetune", data + foreign.lines(foreign.FINETUNE[1:]))
+    assert len(conversations) == 2
+    noted = notes.not_understood["a line that is not JSON"]
+    assert noted.count == 2
+    assert noted.examples[0].startswith("x.json, item 1: not JSON at byte ")
+
+
+def test_an_array_that_is_not_json_is_read_up_to_there():
+    data = foreign.dumped([foreign.branched()])[:-1] + b", {oops}]"
+    conversations, notes = found("chatgpt", data)
+    assert list(conversations) == ["conv-1"]
+    assert "not JSON at byte" in str(notes.not_understood["the rest of a file, which is not JSON"])
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(max_examples=EXAMPLES)
+@given(data=st.recursive(json_values, lambda v: st.lists(v, max_size=3)))
+def test_no_json_breaks_a_reader(name, data):
+    found(name, foreign.dumped([data]))
+    found(name, foreign.lines([data, data]))
+
+
+@pytest.mark.parametrize("name", [*foreign.SAMPLES])
+@settings(max_examples=2 * EXAMPLES)
+@given(st.data())
+def test_no_odd_value_in_a_file_breaks_its_reader(name, data):
+    """A value anywhere in a good file is another one, of any type."""
+    text = foreign.SAMPLES[name]
+    if name == "whatsapp":
+        at = data.draw(st.integers(0, len(text)))
+        found(name, text[:at] + data.draw(st.binary(max_size=5)) + text[at:])
+        return
+    many = name in ("claude_code", "codex", "finetune")
+    value = [json.loads(line) for line in text.splitlines()] if many else json.loads(text)
+    _replace(value, data)
+    odd = foreign.lines(value) if many else foreign.dumped(value)
+    recognise(io.BytesIO(odd))
+    found(name, odd)
+
+
+def _replace(value, data):
+    while True:
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        key = data.draw(st.sampled_from(list(keys)))
+        inner = value[key]
+        if isinstance(inner, dict | list) and inner and data.draw(st.integers(0, 4)):
+            value = inner
+        else:
+            value[key] = data.draw(json_values)
+            return
+
+
+@pytest.mark.parametrize("name", READERS)
+@settings(max_examples=EXAMPLES)
+@given(data=st.binary(max_size=200))
+def test_no_bytes_break_a_reader(name, data):
+    recognise(io.BytesIO(data))
+    found(name, data)
+
+
+# -- round trips ------------------------------------------------------------------------------
+
+texts = clean.filter(lambda text: text.strip() and "\r" not in text)
+talk = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), texts), min_size=1, max_size=6)
+
+
+@given(talk)
+def test_every_word_of_a_chatgpt_export_arrives(said):
+    nodes, before = [], None
+    for number, (role, text) in enumerate(said):
+        nodes.append(foreign.node(f"n{number}", before, role, text))
+        before = f"n{number}"
+    conversations, notes = found("chatgpt", foreign.dumped([foreign.chatgpt(nodes, before)]))
+    assert spoken(conversations["conv-1"]) == said
+    assert not notes.not_understood
+
+
+@given(talk)
+def test_every_word_of_a_claude_export_arrives(said):
+    senders = {"user": "human", "assistant": "assistant"}
+    messages = [
+        foreign.claude_message(f"m{n}", senders[role], text, f"m{n - 1}" if n else foreign.ROOT, n)
+        for n, (role, text) in enumerate(said)
+    ]
+    conversations, _ = found("claude", foreign.dumped([foreign.claude(messages)]))
+    assert spoken(conversations["cl-1"]) == said
+
+
+@given(talk)
+def test_every_word_of_a_telegram_export_arrives(said):
+    messages = [foreign.telegram_message(n, text) for n, (_, text) in enumerate(said)]
+    data = foreign.dumped({**foreign.TELEGRAM_CHAT, "messages": messages})
+    conversations, _ = found("telegram", data)
+    assert [m.text for m in conversations["4711"]] == [text for _, text in said]
+
+
+# -- ways through a tree ----------------------------------------------------------------------
+
+trees = st.lists(st.integers(-1, 30), min_size=1, max_size=30).map(
+    lambda parents: {
+        str(n): Node(str(parent % n) if n and parent >= 0 else None, ())
+        for n, parent in enumerate(parents)
+    }
+)
+
+
+@given(trees, st.data())
+def test_every_node_is_in_one_way_and_a_newer_file_makes_them_longer(nodes, data):
+    current = data.draw(st.sampled_from(sorted(nodes)))
+    before = ways(Tree("t", "", nodes, current))
+    assert sorted(name for way in before for name in way.nodes) == sorted(nodes)
+    assert before[0].nodes[-1] == current
+    grown = dict(nodes)
+    for n in range(data.draw(st.integers(0, 5))):
+        grown[f"new{n}"] = Node(data.draw(st.sampled_from(sorted(grown))), ())
+    newest = data.draw(st.sampled_from(sorted(grown)))
+    after = {way.first: way for way in ways(Tree("t", "", grown, newest), before[0].nodes)}
+    for way in before:
+        if way.first in after:
+            assert after[way.first].nodes[: len(way.nodes)] == way.nodes
+    assert after[None].nodes[: len(before[0].nodes)] == before[0].nodes
+    seen = {None}
+    for way in after.values():
+        assert way.parent in seen, "a way comes after the one it leaves"
+        seen |= set(way.nodes)
+
+
+def test_a_ring_of_nodes_ends():
+    nodes = {"a": Node("b", ()), "b": Node("a", ())}
+    (main, *_) = ways(Tree("t", "", nodes, "a"))
+    assert set(main.nodes) == {"a", "b"}
