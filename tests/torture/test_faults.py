@@ -19,7 +19,7 @@ EVERYWHERE = [
     ("truncate", "main"),
     ("truncate", "wal"),
 ]
-STRIDE = 1 if TORTURE else 3
+STRIDE = 1 if TORTURE else 5
 BUSY_SECONDS = 5.0
 PATIENCE = 15.0
 WRONG_MAX = 3
@@ -172,7 +172,7 @@ async def test_an_operation_fails_once(tmp_path, disk, operation, file):
 @pytest.mark.promise("durable")
 @pytest.mark.parametrize("file", WRITTEN)
 async def test_the_disk_is_full_once(tmp_path, disk, file):
-    await fail_disk(tmp_path, disk, "write", file, DISK_FULL)
+    await fail_disk(tmp_path, disk, "write", file, DISK_FULL, step=STRIDE)
 
 
 @pytest.mark.promise("durable")
