@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+SERVES := $(VENV)/.serves
 ARGS ?=
 
 .DEFAULT_GOAL := help
@@ -11,19 +12,24 @@ ARGS ?=
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
 
-run: $(READY) ## Serve the page, the API and a sample conversation; ARGS=--port=8090 for another port
+run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port=8090 for another port
 	$(BIN)/firnline serve --sample $(ARGS)
 
-demo: $(READY) ## The library in a terminal: append, a context, a receipt, damage that verify finds
+demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.demo
 
 # In two processes per core; ARGS="-n 0" keeps to one, for -s or a debugger.
-test: $(READY) build/chromium/.ready build/adapters/adk/.ready ## Run all tests
+test: $(READY) build/chromium/.ready build/adapters/adk/.ready build/typescript/.ready ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 # The page is tested in a real Chromium: the one that is there, or one from Debian's packages.
 build/chromium/.ready: | $(READY)
 	@$(BIN)/python tests/chromium.py
+	@mkdir -p $(@D) && touch $@
+
+# The TypeScript client's packages, if there is npm; tools/typescript/build.py makes its types anew.
+build/typescript/.ready: clients/typescript/package-lock.json | $(READY)
+	@$(BIN)/python tools/typescript/build.py --install
 	@mkdir -p $(@D) && touch $@
 
 # Google's ADK holds back packages that others need newer, so its adapter is tested beside them.
@@ -62,19 +68,31 @@ lock: $(READY) ## Pin every package anew
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
-		--extra multilingual --extra server --extra mcp --extra otel --extra postgres --extra mongo --extra langchain --extra openai-agents \
-		--extra pydantic-ai --extra llamaindex --extra agent-framework pyproject.toml -o requirements.lock
+		--extra multilingual --extra server --extra mcp --extra otel --extra postgres --extra mongo \
+		--extra langchain --extra openai-agents --extra pydantic-ai --extra llamaindex \
+		--extra agent-framework pyproject.toml -o requirements.lock
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --extra adk pyproject.toml -o requirements-adk.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
+		--no-annotate --constraint requirements.lock --group editable --extra server --extra mcp \
+		--extra recall pyproject.toml -o requirements-run.lock
 
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 
-$(READY): pyproject.toml requirements.lock
+# Two steps: what the server needs is there in a fraction of the time that all the rest takes.
+PIP := $(BIN)/python -m pip install -qq --disable-pip-version-check
+
+$(SERVES): pyproject.toml requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Firnline needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(PIP) --require-hashes -r requirements-run.lock
+	@$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(READY): requirements.lock | $(SERVES)
+	@echo "Setting up what tests and tools need (once) ..."
+	@$(PIP) --require-hashes -r requirements.lock
 	@touch $@
