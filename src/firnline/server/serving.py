@@ -20,7 +20,7 @@ from firnline.message import utc_now
 from firnline.server import logs
 from firnline.server.app import create_app
 from firnline.server.parts import Parts
-from firnline.server.sample import add_sample
+from firnline.server.sample import CONVERSATION, add_sample
 from firnline.server.settings import Settings
 from firnline.store import open_store, shown
 
@@ -70,14 +70,16 @@ async def _begun(
     if sample:
         await add_sample(await parts.tenants.memory(DEFAULT_TENANT))
     if tell is not None:
-        tell("\n".join(lines_for(parts.settings, address(listener))))
+        tell("\n".join(lines_for(parts.settings, address(listener), sample=sample)))
 
 
-def lines_for(settings: Settings, url: str) -> list[str]:
+def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str]:
     """Where to find what."""
+    place = f"#/c/{CONVERSATION}" if sample else ""
     answers = settings.upstream or settings.model or "nobody: quotes from memory, no model is set"
     return [
         f"Firnline serves {shown(settings.store)}",
+        f"  Page       {url}/{place}",
         f"  API        {url}/api/v1      (OpenAPI: {url}/openapi.json)",
         f"  OpenAI     {url}/v1          (base_url of any OpenAI client; answers: {answers})",
         f"  Anthropic  {url}             (base_url of any Anthropic client)",

@@ -1,0 +1,74 @@
+"""The command that a newcomer runs: what it prints leads somewhere, and it remembers."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import httpx2
+import pytest
+
+from firnline.server.sample import CONVERSATION
+from firnline.server.serving import lines_for
+from firnline.server.settings import load
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start the command; returns the process and what it says before it waits."""
+    started = []
+
+    def serve():
+        command = [sys.executable, "-m", "firnline.cli", "serve", "--sample", "--port", "0"]
+        store = ["--store", f"sqlite:///{tmp_path}/f.db", "--log-level", "error"]
+        process = subprocess.Popen([*command, *store], stdout=subprocess.PIPE, text=True)
+        started.append(process)
+        lines = []
+        for line in process.stdout:
+            lines.append(line)
+            if line.startswith("Ctrl-C"):
+                break
+        return process, "".join(lines)
+
+    yield serve
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def place(said, name):
+    return re.search(rf"^  {name} +(\S+)", said, re.MULTILINE)[1]
+
+
+@pytest.mark.requirement("X1")
+def test_what_is_printed_leads_to_a_first_remembered_answer(serve):
+    process, said = serve()
+    page = httpx2.get(place(said, "Page"))
+    assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html")
+    assert place(said, "Page").endswith(f"/#/c/{CONVERSATION}")
+    listed = httpx2.get(f"{place(said, 'API')}/conversations").json()
+    assert CONVERSATION in [one["conversation"] for one in listed["data"]]
+    assert httpx2.get(place(said, "Metrics")).status_code == 200
+    base = place(said, "OpenAI").replace("/v1", f"/c/{CONVERSATION}/v1")
+    asked = {"messages": [{"role": "user", "content": "Which order never arrived?"}]}
+    answer = httpx2.post(f"{base}/chat/completions", json=asked).json()
+    assert "1138" in answer["choices"][0]["message"]["content"]
+    process.send_signal(signal.SIGINT)
+    assert process.wait(30) == 130, "as the shell knows it"
+
+
+def test_the_sample_is_there_once(serve):
+    seen = []
+    for _ in range(2):
+        process, said = serve()
+        head = httpx2.get(f"{place(said, 'API')}/conversations/{CONVERSATION}").json()
+        seen.append(head["entries"])
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+    assert seen[0] == seen[1] > 10
+
+
+def test_without_a_sample_the_page_begins_at_its_start():
+    (page,) = [line for line in lines_for(load(), "http://h:1") if "Page" in line]
+    assert page.split() == ["Page", "http://h:1/"]
