@@ -6,7 +6,7 @@ WORKDIR /build
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src src
 RUN python -m venv /opt/firnline \
-    && /opt/firnline/bin/pip install --no-cache-dir ".[server,mcp,recall,otel,postgres]"
+    && /opt/firnline/bin/pip install --no-cache-dir ".[server,mcp,recall,otel,postgres,mongo]"
 
 FROM python:3.13-slim
 RUN useradd --system --uid 10001 --home-dir /data --create-home firnline

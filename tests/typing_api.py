@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from openai.types.chat import ChatCompletionMessage
 
 from firnline import Entry, Memory, Message, Part, ToolCall, Verification, count_tokens, sync
+from firnline.client import Client, Turn
+from firnline.client import sync as client_sync
 from firnline.protocols import Store
 from firnline.store import RamStore, SqliteStore
 
@@ -31,3 +33,18 @@ def synchronous() -> int:
 
 def stores() -> list[Store]:
     return [RamStore(), SqliteStore("x.db", full_sync=False)]
+
+
+async def over_http() -> list[Entry]:
+    async with Client("http://localhost:8080", key="fl_x") as client:
+        pieces: list[str | Turn] = [piece async for piece in client.stream("c", "hi", recall=False)]
+        hits = await client.recall(None, "hi", roles=["user"])
+        return [hit.entry for hit in hits][: len(pieces)]
+
+
+def over_http_without_await() -> int:
+    with client_sync.Client("http://localhost:8080") as client:
+        seq: int = client.append("c", Message.user("hi"), expected_seq=0).seq
+        client.append("c", "hi")  # type: ignore[arg-type]  # the verb's own types hold here, too
+        entries: list[Entry] = list(client.read("c", limit=1))
+        return seq + len(entries) + client.context("c", 8_000, fold=False).tokens

@@ -9,9 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -23,7 +31,7 @@ from firnline.errors import ConflictError, InputError, MessageTooLarge
 from firnline.formats import OWN, READERS
 from firnline.formats.choosing import Bar, chosen, format_of, no_format
 from firnline.formats.found import FORMAT as SOURCE
-from firnline.formats.found import ID, Found, Line, Notes, Said, Source, Tree, Way, brief
+from firnline.formats.found import ID, Found, Line, Noted, Notes, Said, Source, Tree, Way, brief
 from firnline.formats.found import ways as ways_of
 from firnline.formats.sources import File, Unreadable, files
 from firnline.log import Appended, Entry, Head
@@ -51,8 +59,8 @@ class Report:
     messages: int = 0
     added: int = 0
     known: int = 0
-    left_out: Mapping[str, Any] = field(default_factory=dict)
-    not_understood: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Mapping[str, Noted] = field(default_factory=dict)
+    not_understood: Mapping[str, Noted] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether everything was understood."""
@@ -121,8 +129,8 @@ async def import_file(
         readable = [(file, name) for file, name in named if name in READERS]
         if not readable:
             raise InputError(no_format(path, [name for _, name in named]))
-        taking = _Taking(memory, notes)
         bar = Bar(progress, sum(file.size for file, _ in readable))
+        taking = _Taking(memory, notes, bar.show)
         for file, name in readable:
             await _take_file(taking, file, name, times, bar, path.name)
         bar.finish()
@@ -157,7 +165,6 @@ async def _take_file(
             async with _several() as several:
                 while (item := await asyncio.to_thread(_next, found)) is not None:
                     await several.begin(taking.take(name, item), alone=_is_long(item))
-                    bar.show()
         finally:
             stream.close()
     except Unreadable as error:
@@ -228,9 +235,9 @@ def name_of(*parts: str) -> str:
 class _Taking:
     """Takes conversations into a memory, and counts."""
 
-    def __init__(self, memory: Memory, notes: Notes) -> None:
+    def __init__(self, memory: Memory, notes: Notes, show: Callable[[], None]) -> None:
         self.notes = notes
-        self._memory = memory
+        self._memory, self._show = memory, show
         self._counts = dict.fromkeys(("conversations", "branches", "messages", "added", "known"), 0)
 
     def report(self, formats: Iterable[str]) -> Report:
@@ -238,10 +245,8 @@ class _Taking:
         return Report(
             tuple(formats),
             **self._counts,
-            left_out={what: asdict(noted) for what, noted in self.notes.left_out.items()},
-            not_understood={
-                what: asdict(noted) for what, noted in self.notes.not_understood.items()
-            },
+            left_out=dict(self.notes.left_out),
+            not_understood=dict(self.notes.not_understood),
         )
 
     async def take(self, source: str, found: Found) -> None:
@@ -272,6 +277,7 @@ class _Taking:
                 await here.describe(about)
                 about = None
             taken += len(batch)
+            self._show()
         return taken
 
     async def _tree(self, tree: Tree, main: _Log, about: Mapping[str, Json]) -> int:
@@ -285,7 +291,8 @@ class _Taking:
             source = logs.get(way.parent or "", main)
             here = main if way.first is None else source
             if way.first is not None and own:
-                name = f"{main.name[: limits.NAME_CHARS_MAX - 10]}--{brief(way.first)[:8]}"
+                mark = brief(main.name, way.first)[:8]
+                name = f"{main.name[: limits.NAME_CHARS_MAX - 10]}--{mark}"
                 fork = _Fork(source, _last_seq(tree, way, source), name, about)
                 here, copied = await self._fork(fork, own, room)
                 room -= copied

@@ -57,7 +57,9 @@ async def test_a_second_import_adds_nothing(memory, samples):
     assert await everything(memory) == before
     for head in await memory.conversations():
         assert await memory.verify(head.conversation)
+    (samples / "link.json").symlink_to(samples / "claude.json")
     whole = await memory.import_file(samples)
+    assert whole.left_out["a link, which is not followed"].examples == ["link.json"]
     assert (whole.added, set(whole.formats)) == (0, set(foreign.SAMPLES))
 
 
@@ -134,6 +136,20 @@ async def test_two_imports_at_once_add_everything_once(url, tmp_path):
         assert len(await texts(memory, "chatgpt/conv-1")) == 4
 
 
+async def test_an_older_and_a_newer_file_at_once_add_everything_once(url, tmp_path):
+    counts = (300, 900, 600)
+    for count in counts:
+        messages = [foreign.telegram_message(n, f"m{n}") for n in range(count)]
+        chat = {**foreign.TELEGRAM_CHAT, "messages": messages}
+        (tmp_path / f"{count}.json").write_bytes(foreign.dumped(chat))
+    async with Memory.open(url) as memory:
+        reports = await asyncio.gather(
+            *(memory.import_file(tmp_path / f"{count}.json") for count in counts)
+        )
+        assert sum(report.added for report in reports) == 900
+        assert sorted(await texts(memory, "telegram/4711")) == sorted(f"m{n}" for n in range(900))
+
+
 async def test_an_export_in_shards_and_what_lies_beside_it(memory, tmp_path):
     members = {
         "conversations-000.json": foreign.dumped([foreign.branched("a")]),
@@ -147,8 +163,8 @@ async def test_an_export_in_shards_and_what_lies_beside_it(memory, tmp_path):
     report = await memory.import_file(path, progress=lambda *told: progress.append(told))
     assert (report.conversations, report.branches) == (2, 4)
     assert report, "nothing was there that is not understood"
-    assert report.left_out["a file of another kind: .png"]["count"] == 1
-    assert report.left_out["a file without conversations that we know of"]["examples"] == [
+    assert report.left_out["a file of another kind: .png"].count == 1
+    assert report.left_out["a file without conversations that we know of"].examples == [
         "chat.html",
         "user.json",
     ]
@@ -237,6 +253,18 @@ async def test_a_damaged_member_is_noted_and_the_others_are_read(tmp_path):
         assert "chatgpt/conv-1" in await everything(memory)
 
 
+async def test_a_member_with_a_password_is_noted(tmp_path):
+    members = {"a.json": foreign.SAMPLES["claude"], "b.json": foreign.SAMPLES["chatgpt"]}
+    path = foreign.zipped(tmp_path / "x.zip", members)
+    data = bytearray(path.read_bytes())
+    data[data.index(b"PK\1\2") + 8] |= 1
+    path.write_bytes(data)
+    async with Memory.open("memory:") as memory:
+        report = await memory.import_file(path)
+        assert "password" in report.not_understood["a file that cannot be read"].examples[0]
+        assert report.formats == ("chatgpt",)
+
+
 async def test_what_cannot_be_imported_says_why(tmp_path):
     for name, data, match in (
         ("a.json", b"{}", "none of the formats"),
@@ -266,7 +294,7 @@ async def test_a_message_that_is_too_large_is_in_the_report(tmp_path):
     path.write_bytes(foreign.dumped([foreign.chatgpt(nodes, "small")]))
     async with Memory.open("memory:") as memory:
         report = await memory.import_file(path)
-        assert report.not_understood["a message that is too large"]["count"] == 1
+        assert report.not_understood["a message that is too large"].count == 1
         assert await texts(memory, "chatgpt/conv-1") == ["ok"]
 
 
@@ -305,6 +333,16 @@ def test_ids_of_any_characters_are_told_apart(tmp_path, pairs):
         assert len(memory.conversations()) == len(wanted)
         assert memory.import_file(path).added == 0
     assert len({name_of("x", key) for key in wanted}) == len(wanted)
+
+
+async def test_branches_of_long_names_are_told_apart(tmp_path):
+    chats = [foreign.branched("x" * 300 + last) for last in "ab"]
+    path = tmp_path / "conversations.json"
+    path.write_bytes(foreign.dumped(chats))
+    async with Memory.open("memory:") as memory:
+        report = await memory.import_file(path)
+        assert (report.conversations, report.branches, report.added) == (2, 4, 14)
+        assert len(await memory.conversations()) == 6
 
 
 # -- the command ------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from strategies import clean, json_objects, messages
 
 pytestmark = pytest.mark.promise("round-trip")
 
-EXAMPLES = 2_000 if os.environ.get("FIRNLINE_TORTURE") else 40
+EXAMPLES = 10_000 if os.environ.get("FIRNLINE_TORTURE") else 200
 
 names = st.sampled_from(["c1", "c2", "東京 chat", "a/b", "Ünïcode"])
 stores = st.fixed_dictionaries(

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,17 @@ def test_the_rag_agent_answers_from_its_documents_within_the_window(tmp_path):
     assert free[0] > free[1] > free[2] > free[3], "the history grows"
     assert max(free[4:]) > free[3], "and the documents' share is restored"
     assert any(int(digests) > 0 for digests, _ in accounts)
+
+
+def test_every_adapter_has_its_extra_and_every_extra_its_quickstart():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    page = (ROOT / "docs" / "frameworks.md").read_text()
+    extras = re.findall(r'pip install "firnline\[(.+)\]"', page)
+    assert len(extras) == len(set(extras)) == 6
+    assert set(extras) <= set(project["optional-dependencies"])
+    for path in (ROOT / "src" / "firnline" / "adapters").rglob("*.py"):
+        for named in re.findall(r"firnline\[([\w-]+)\]", path.read_text()):
+            assert named in extras
 
 
 def test_importing_firnline_imports_no_framework():

@@ -5,7 +5,8 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firnline import Memory, Message
+from firnline import Memory, Message, Part
+from firnline.adapters import keeping
 from firnline.adapters.keeping import Keeper
 from firnline.store import RamStore
 
@@ -82,3 +83,23 @@ async def test_after_erasing_a_conversation_begins_anew(tmp_path):
         await memory.erase("c")
         await keeper.keep("c", ["d"], lambda _: Message.user("new"))
         assert [e.message.text for e in await memory.read("c")] == ["new"]
+
+
+async def test_pictures_in_the_same_place_are_told_apart_and_thoughts_may_be_left_out(tmp_path):
+    async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        for url in ("a.png", "b.png", "a.png"):
+            await Keeper(memory).keep("c", [""], lambda _, url=url: Message.user([Part.image(url)]))
+        assert len(await memory.read("c")) == 2
+        thought = Message.assistant([Part.reasoning("hm"), Part.of_text("so")])
+        for answer in (thought, Message.assistant("so")):
+            await Keeper(memory).keep("d", [""], lambda _, answer=answer: answer)
+        assert len(await memory.read("d")) == 1
+
+
+async def test_a_long_history_is_taken_over_in_batches(tmp_path, monkeypatch):
+    async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        monkeypatch.setattr(keeping, "_BATCH", 7)
+        said = [Message.user(f"m{number}") for number in range(30)]
+        places = await Keeper(memory).keep("c", [""] * 30, said.__getitem__)
+        assert dict(places) == {at: at for at in range(30)}
+        assert [e.message.text for e in await memory.read("c")] == [m.text for m in said]

@@ -67,7 +67,7 @@ async def test_the_request_fits_and_the_runs_history_stays_whole(memory):
         return f"{number} is a number. " + "word " * 20
 
     history = []
-    for number in range(40):
+    for number in range(24):
         result = await agent.run(f"m{number} " + "word " * 30, message_history=history)
         before, history = len(history), result.all_messages()
         assert len(history) > before
@@ -82,7 +82,7 @@ async def test_the_request_fits_and_the_runs_history_stays_whole(memory):
     log = await memory.read("c")
     assert len(log) == len(places_of(history))
     asked = [entry.message.text.split()[0] for entry in log if entry.message.role == "user"]
-    assert asked == [f"m{n}" for n in range(40)]
+    assert asked == [f"m{n}" for n in range(24)]
     assert await memory.digests("c")
     whole = [message for message in seen[-1][0] if isinstance(message, ModelResponse)]
     assert any(isinstance(part, ThinkingPart) for m in whole for part in m.parts)

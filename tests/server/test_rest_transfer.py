@@ -196,14 +196,14 @@ def test_an_erasure_drops_the_exports(talks):
 
 
 def test_a_broken_export_has_no_manifest(talks, monkeypatch):
-    real = transfer._checked_page
+    real = transfer.checked_page
 
     async def breaks(store, key, first, end):
         if key.conversation != "a":
             raise ConflictError("it was erased")
         return await real(store, key, first, end)
 
-    monkeypatch.setattr(transfer, "_checked_page", breaks)
+    monkeypatch.setattr(transfer, "checked_page", breaks)
     with pytest.raises(httpx2.RemoteProtocolError):
         talks.http.get("/api/v1/export")
     job = finished(talks, talks.post("/exports"))

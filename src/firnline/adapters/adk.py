@@ -64,11 +64,8 @@ class FirnlineMemoryService(BaseMemoryService):
         """Keep what the application knows of the user, word for word."""
         del custom_metadata
         conversation = await self._conversation(app_name, user_id, _STATED)
-        said = [
-            message
-            for entry in memories
-            for message in from_content(entry.content, entry.author or "user")
-        ]
+        pairs = [(entry.content, entry.author or "user") for entry in memories]
+        said = [message for pair in pairs for message in from_content(*pair)]
         if said:
             await self._memory.append(conversation, said)
 

@@ -11,7 +11,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from firnline.errors import ConflictError
 from firnline.log import Entry
@@ -24,6 +24,7 @@ NOTE: Final = "adapter"
 """In an entry's metadata: by which id and hash a framework's history knows it."""
 _CONVERSATIONS: Final = 256
 _BEYOND: Final = 200  # entries that others may have added behind a history's end
+_BATCH: Final = 500  # messages stored at once, where a long history is taken over
 _TRIES: Final = 5
 
 
@@ -88,9 +89,11 @@ class Keeper:
             elif ids[at]:
                 known.ids[ids[at]] = seq
             places[seq] = at
-        if new:
-            stored = await self._memory.append(conversation, new, expected_seq=known.next_seq)
-            for entry in stored:
+        for first in range(0, len(new), _BATCH):
+            batch = new[first : first + _BATCH]
+            for entry in await self._memory.append(
+                conversation, batch, expected_seq=known.next_seq
+            ):
                 known.learn(entry)
         return places
 
@@ -120,5 +123,8 @@ def _start(known: _Known, ids: Sequence[str]) -> tuple[int, str]:
 
 
 def _chained(chain: str, message: Message) -> str:
-    said = [message.role, message.text, *call_ids(message), message.tool_call_id or ""]
-    return hashlib.sha256(f"{chain}{encode_json(list(said))}".encode()).hexdigest()[:32]
+    """The hash of all before and of this; who sends it again may leave out what was thought."""
+    parts = () if isinstance(message.content, str) else message.content or ()
+    beside = [part.fields for part in parts if part.kind not in ("text", "reasoning")]
+    said: Any = [message.role, message.text, call_ids(message), message.tool_call_id, beside]
+    return hashlib.sha256(f"{chain}{encode_json(said)}".encode()).hexdigest()[:32]

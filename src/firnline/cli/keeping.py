@@ -7,14 +7,15 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from firnline.cli.grammar import Command
-from firnline.cli.opening import known, open_memory
+from firnline.cli.opening import known, open_memory, with_memory
 from firnline.cli.printing import print_json, progress_on, report
 from firnline.errors import InputError
 from firnline.exporting import FORMATS as WRITTEN
 from firnline.formats import OWN
+from firnline.formats.found import Noted
 from firnline.importing import FORMATS as READ
 from firnline.importing import format_of
 from firnline.log import Head
@@ -44,9 +45,13 @@ def _import(options: argparse.Namespace) -> int:
         shown = ("conversations", "entries", "added")
         report(options, f"{options.file}: ", asdict(manifest), shown)
         return 0
-    with open_memory(options, create=True) as memory, progress_on("importing") as progress:
-        found = memory.import_file(
-            path, as_format=options.format, zone=options.zone, progress=progress
+    with progress_on("importing") as progress:
+        found = with_memory(
+            options,
+            lambda memory: memory.import_file(
+                path, as_format=options.format, zone=options.zone, progress=progress
+            ),
+            create=True,
         )
     what = f"{options.file} ({', '.join(found.formats)}): "
     report(options, what, asdict(found), ("conversations", "branches", "messages", "added"))
@@ -56,12 +61,12 @@ def _import(options: argparse.Namespace) -> int:
     return 0 if found else 1
 
 
-def _print_notes(title: str, notes: Mapping[str, Any]) -> None:
+def _print_notes(title: str, notes: Mapping[str, Noted]) -> None:
     if notes:
         print(title)
     for what, noted in notes.items():
-        print(plain(f"  {noted['count']:,} times {what}"))
-        for example in noted["examples"][:_EXAMPLES_SHOWN]:
+        print(plain(f"  {noted.count:,} times {what}"))
+        for example in noted.examples[:_EXAMPLES_SHOWN]:
             print(plain(f"      {cut(example, 160)}"))
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hi
 from firnline.client.problems import error_of
 from firnline.client.values import Conversation
 from firnline.errors import FirnlineError
-from firnline.log import Entry
+from firnline.log import Entry, Head
 from firnline.message import Message, parse_time
 from firnline.proof import Problem
 
@@ -84,6 +84,11 @@ def _entry(value: Any) -> Entry:
     return Entry(message=message, **{name: value[name] for name in names})
 
 
+def _head(value: Any) -> Head:
+    """Its strategy is told with some heads only, so with none here: `conversation` has it."""
+    return Head(**{**_given(Head, value), "strategy": None})
+
+
 def _conversation(value: Any) -> Conversation:
     """Its head is told together with the rest."""
     return Conversation(**_given(Conversation, {**_checked(dict, value), "head": value}))
@@ -93,6 +98,7 @@ _PLAIN: Final = frozenset({int, str, bool, float})
 _OWN: Final[Mapping[Any, Callable[[Any], Any]]] = {
     datetime: parse_time,
     Entry: _entry,
+    Head: _head,
     Message: Message.from_openai,
     Conversation: _conversation,
     FirnlineError: error_of,

@@ -23,7 +23,7 @@ from firnline.client.giving import (
     plain,
 )
 from firnline.client.reading import read
-from firnline.errors import FirnlineError, UnknownConversation
+from firnline.errors import FirnlineError, StoreTimeout, UnknownConversation
 from firnline.lineage import Difference, State
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
 from firnline.paths import escaped
@@ -224,6 +224,8 @@ class Client:
                     yield str(data["text"])
                 elif name == "turn":
                     yield read(values.Turn, data)
+                    return
+        raise StoreTimeout("the answer broke off; the same idempotency key asks for it again")
 
     async def stop(self, conversation: str) -> int:
         """End the answers that the server streams into the conversation; returns how many."""

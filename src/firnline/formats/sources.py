@@ -68,6 +68,9 @@ def _in_folder(path: Path, notes: Notes) -> list[File]:
         for name in sorted(names):
             file = Path(folder, name)
             shown = str(file.relative_to(path))
+            if file.is_symlink():
+                notes.leave("a link, which is not followed", shown)
+                continue
             if file.suffix.lower() not in _SUFFIXES or not file.is_file():
                 notes.leave(f"a file of another kind: {file.suffix[:20] or 'no suffix'}", shown)
                 continue

@@ -74,7 +74,7 @@ def opening(head: Head) -> str:
         f"<title>{shown}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f'<main class="all">\n<h1>{shown}</h1>\n<p class="facts">'
         f"{escape(head.conversation)} · {head.entries:,} messages · {head.tokens:,} tokens · "
-        f"stored {since} to {until}<br><code>{escape(head.hash)}</code></p>\n"
+        f"{since} to {until}<br><code>{escape(head.hash)}</code></p>\n"
     )
 
 
@@ -145,6 +145,10 @@ def _span(digest: Digest) -> str:
     )
 
 
+def _label(item: items.Item) -> str:
+    return f"{item.field.replace('_', ' ')} {item.name}".strip()
+
+
 def _plain(value: Json) -> str:
     return value if isinstance(value, str) else encode_json(value)
 
@@ -152,7 +156,7 @@ def _plain(value: Json) -> str:
 def _card(digest: Digest, label: str) -> str:
     layer = min(digest.layer + 1, _LAYERS)
     known = "".join(
-        f"<li><span>{escape(f'{item.field} {item.name}')}</span>{escape(_plain(item.value))}</li>"
+        f"<li><span>{escape(_label(item))}</span>{escape(_plain(item.value))}</li>"
         for item in items.from_json(digest.data)
     )
     data = f'<ul class="known">{known}</ul>' if known else ""

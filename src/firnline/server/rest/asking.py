@@ -101,6 +101,7 @@ MESSAGE: Final[dict[str, Any]] = {
         "tool_call_id": _TEXT_OR_NONE,
         "tool_calls": {"anyOf": [{"type": "array", "items": {"type": "object"}}, {"type": "null"}]},
     },
+    "additionalProperties": True,
     "examples": [{"role": "user", "content": "We land in Lisbon on 3 March."}],
 }
 MessageBody = Annotated[dict[str, Any], WithJsonSchema(MESSAGE)]

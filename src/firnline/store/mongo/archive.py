@@ -25,7 +25,7 @@ from firnline.store.rows import Packed
 _TRIES: Final = 100
 
 
-async def _flushed(database: Database, key: Key) -> State | None:
+async def whole(database: Database, key: Key) -> State | None:
     """The conversation, without a tail and with nothing left to be carried out."""
     state = await redo.current(database, key)
     while state is not None and state.tail:
@@ -38,7 +38,7 @@ async def live(
     database: Database, key: Key, first: int, last: int
 ) -> tuple[State | None, list[tuple[list[Record], str]]]:
     """The first live entries of a span, in runs of neighbours with the hashes before them."""
-    state = await _flushed(database, key)
+    state = await whole(database, key)
     if state is None:
         return None, []
     first, last = max(first, 0), min(last, state.found.next_seq - 1)

@@ -1,15 +1,18 @@
 """The client, the collections, and what is done when a connection is lost.
 
 Every write waits until most members of the replica set have it in their journals; a URL that asks
-for less is refused. A server alone is asked for its own journal: by "majority" it would not wait for
-that (a server killed with -9 lost acknowledged writes, and with this it loses none). Every decision is made by one write to one document that names the state it was
-made on, so reads may be a moment old: what was decided on them is refused then, and decided anew.
+for less is refused. A server alone is asked for its own journal: for "majority" it does not wait
+for that, and killed with -9 it loses what it has acknowledged.
+
+Every decision is made by one write to one document that names the state it was made on, so reads
+may be a moment old: what was decided on them is refused then, and decided anew.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, TypeVar
@@ -19,7 +22,7 @@ from bson.codec_options import CodecOptions
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
-from pymongo.errors import ConfigurationError, InvalidName, InvalidURI
+from pymongo.errors import ConfigurationError, InvalidURI
 from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
@@ -27,6 +30,7 @@ from pymongo.write_concern import WriteConcern
 from firnline import limits
 from firnline.errors import BadURL, FirnlineError, StoreError, StoreTimeout, StoreUnavailable
 from firnline.message import microseconds
+from firnline.store.cancelling import unlost_cancellation
 from firnline.store.mongo.failures import FAILURES, is_lost, translated
 
 T = TypeVar("T")
@@ -51,6 +55,7 @@ _ONLY: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "readconcernlevel": (("majority", "linearizable"), "what is read is there for good"),
     "readpreference": (("primary",), "reads see what was just written"),
 }
+_NAME: Final = re.compile(r'[^/\\. "$*<>:|?\0]{1,63}')
 _CODEC: Final[CodecOptions[Doc]] = CodecOptions(unicode_decode_error_handler="strict")
 
 
@@ -66,7 +71,10 @@ def check_url(url: str) -> str:
             )
         if name.lower() in ("wtimeout", "wtimeoutms", "fsync", "slaveok"):
             raise BadURL(f"mongodb: {name} is not taken: a write is acknowledged when it is safe")
-    return unquote(parts.path.lstrip("/")) or DATABASE
+    name = unquote(parts.path.lstrip("/")) or DATABASE
+    if not _NAME.fullmatch(name):
+        raise BadURL(f"mongodb: {name!r} cannot name a database")
+    return name
 
 
 class Database:
@@ -94,7 +102,7 @@ class Database:
             client: AsyncMongoClient[Doc] = AsyncMongoClient(
                 self._url, maxPoolSize=self._connections, **self._settings()
             )
-        except (ConfigurationError, InvalidURI, InvalidName, ValueError) as error:
+        except (ConfigurationError, InvalidURI, ValueError) as error:
             raise BadURL(f"the store's URL is not understood: {error}") from error
         except FAILURES as error:
             raise translated(error, self.place) from error
@@ -119,16 +127,13 @@ class Database:
         """The database, with safe writes and reads."""
         if self._client is None:
             raise StoreError("the store is not open")
-        try:
-            return self._client.get_database(
-                self.name,
-                codec_options=_CODEC,
-                read_preference=ReadPreference.PRIMARY,
-                write_concern=self.writes,
-                read_concern=ReadConcern("majority"),
-            )
-        except InvalidName as error:
-            raise BadURL(f"mongodb: {self.name!r} cannot name a database") from error
+        return self._client.get_database(
+            self.name,
+            codec_options=_CODEC,
+            read_preference=ReadPreference.PRIMARY,
+            write_concern=self.writes,
+            read_concern=ReadConcern("majority"),
+        )
 
     def __getitem__(self, name: str) -> Collection:
         found = self._collections.get(name)
@@ -141,7 +146,8 @@ class Database:
         tries = 0
         while True:
             try:
-                return await work()
+                with unlost_cancellation():
+                    return await work()
             except FAILURES as error:
                 tries += 1
                 if tries >= limits.STORE_TRIES_MAX or not is_lost(error):
@@ -151,7 +157,8 @@ class Database:
     async def write(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run what writes, once. `StoreTimeout` if it is not known whether it was written."""
         try:
-            return await work()
+            with unlost_cancellation():
+                return await work()
         except FAILURES as error:
             raise translated(error, self.place, writing=True) from error
 

@@ -8,9 +8,10 @@ late never puts an old one over a new one.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from typing import Any, Final, NamedTuple
 
 import bson
@@ -106,26 +107,46 @@ async def carry_out(database: Database, state: State) -> State | None:
     docs = redo["docs"] if "docs" in redo else await _waiting(database, state, redo)
     if docs is None:
         return None
-    per_collection: dict[str, list[ReplaceOne[Doc]]] = defaultdict(list)
-    for item in docs:
-        known = {**state.own, **item["by"]}
-        new = {**known, **item["doc"], "op": redo["op"]}
-        older = {**known, "op": {"$lt": redo["op"]}}
-        per_collection[item["into"]].append(ReplaceOne(older, new, upsert=True))
-    for name, requests in per_collection.items():
-        await database.read(partial(_put, database, name, requests))
-    own = {**state.found.key._asdict(), "_id": state.life}
-    done = {"redo.op": redo["op"]}
-    await database.read(
-        lambda: database["conversations"].update_one({**own, **done}, {"$unset": {"redo": ""}})
+    await asyncio.gather(
+        *(
+            database.read(partial(_put, database, name, requests))
+            for name, requests in _requests(state, docs, redo["op"])
+        )
+    )
+    own = {**state.found.key._asdict(), "_id": state.life, "redo.op": redo["op"]}
+    doc = await database.read(
+        lambda: database["conversations"].find_one_and_update(
+            own, {"$unset": {"redo": ""}}, return_document=ReturnDocument.AFTER
+        )
     )
     if "staged" in redo:
         await drop_staged(database, state.own, [redo["staged"]])
-    now = await find(database, state.found.key)
+    if doc is not None:
+        return state_of(state.found.key, doc)
+    now = await find(database, state.found.key)  # somebody else was faster, or it was erased
     if now is None or now.life != state.life:
         await sweep(database, state.own)
         return None
     return now
+
+
+def _requests(
+    state: State, docs: Sequence[Mapping[str, Any]], op: int
+) -> Iterator[tuple[str, list[ReplaceOne[Doc]]]]:
+    """The writes, by collection, some at once."""
+    for name, items in groupby(docs, key=lambda item: str(item["into"])):
+        page: list[ReplaceOne[Doc]] = []
+        size = 0
+        for item in items:
+            known = {**state.own, **item["by"]}
+            new = {**known, **item["doc"], "op": op}
+            page.append(ReplaceOne({**known, "op": {"$lt": op}}, new, upsert=True))
+            size += len(bson.encode(new))
+            if size > MESSAGE_BYTES:
+                yield name, page
+                page, size = [], 0
+        if page:
+            yield name, page
 
 
 async def _waiting(database: Database, state: State, redo: Mapping[str, Any]) -> list[Doc] | None:

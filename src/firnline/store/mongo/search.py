@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from bson import ObjectId
@@ -21,6 +22,8 @@ from firnline.store.terms import query_terms
 
 _USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
 _CONVERSATIONS_COUNTED: Final = 1000
+_FEW: Final = 500  # documents that are weighed here rather than on the server
+_OWN, _NEAR, _SAID = 2.2, 0.44, 0.22  # what a word counts: of the entry, of that before, about it
 _WORK_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
 
 
@@ -31,6 +34,7 @@ class _Asked(NamedTuple):
     facts: list[int]
     counts: list[int]
     entries: int
+    said: bool  # whether anybody or any day that is named is there
 
     @property
     def weights(self) -> list[float]:
@@ -51,16 +55,77 @@ async def matches(
         return []
     own = [words.of_query(tenant, term) for term in terms]
     facts = [words.of_fact(tenant, "".join(term)) for term in terms]
+    few = await _few(database, own, facts, within)
+    if few is not None:
+        return few[:limit]
     asked = await _known(database, tenant, own, facts)
     telling = _telling(asked)
     done = await _ranked(database, asked, telling, within, limit)
     if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
         done = await _ranked(database, asked, own, within, limit)
-    if len(done) < limit:
+    if len(done) < limit and asked.said:
         known = {match[:2] for match in done}
         about = await _ranked(database, asked, facts, within, limit)
         done += [match for match in about if match[:2] not in known]
     return done[:limit]
+
+
+async def _few(
+    database: Database, own: list[int], facts: list[int], within: Doc
+) -> list[Match] | None:
+    """All that has any of the terms, best first, by one question; None if there is too much."""
+    any_of = {"terms": {"$in": [*own, *facts]}}
+    docs, entries = await asyncio.gather(
+        _all(
+            database,
+            "words",
+            [
+                {"$match": {"$and": [within, any_of]}},
+                {"$limit": _FEW + 1},
+                {"$project": _shown(own, facts)},
+            ],
+        ),
+        _entries(database, within["tenant"]),
+    )
+    if len(docs) > _FEW:
+        return None
+    counts = Counter(term for doc in docs for term in doc["hits"])
+    asked = _Asked(own, facts, [counts[term] for term in own], entries, said=True)
+    of_own, of_facts = (dict(zip(t, asked.weights, strict=True)) for t in (own, facts))
+    for doc in docs:
+        doc["score"] = _score(doc, of_own, of_facts)
+        doc["itself"] = not of_own.keys().isdisjoint(doc["hits"])
+    docs.sort(key=lambda d: (not d["itself"], -d["score"], d["conversation"], -d["seq"]))
+    found, _ = await _sound(database, within["tenant"], docs)
+    return found
+
+
+def _score(doc: Doc, own: Mapping[int, float], facts: Mapping[int, float]) -> float:
+    """BM25 as `_ranked` has the server reckon it."""
+    points = sum(_OWN * own.get(term, 0) + _SAID * facts.get(term, 0) for term in doc["hits"])
+    points += sum(_NEAR * own.get(term, 0) for term in doc["near"])
+    return float(points / (1 + 1.2 * (0.25 + 0.75 * doc["size"] / _USUAL_WORDS)))
+
+
+def _shown(own: list[int], facts: list[int]) -> Doc:
+    """Of a document: where it is, and which of the terms it has."""
+    return {
+        "_id": 0,
+        **dict.fromkeys(("conversation", "life", "seq", "size"), 1),
+        "hits": {"$setIntersection": ["$terms", [*own, *facts]]},
+        "near": {"$setIntersection": ["$before", own]},
+    }
+
+
+async def _entries(database: Database, tenant: str) -> int:
+    """How many entries the tenant has, about."""
+    counted: list[Doc] = [
+        {"$match": {"tenant": tenant}},
+        {"$limit": _CONVERSATIONS_COUNTED},
+        {"$group": {"_id": None, "entries": {"$sum": "$next_seq"}}},
+    ]
+    total = await _all(database, "conversations", counted)
+    return int(total[0]["entries"]) if total else 0
 
 
 async def catch_up(database: Database, tenant: str, conversation: str | None) -> None:
@@ -90,19 +155,19 @@ async def _known(database: Database, tenant: str, own: list[int], facts: list[in
             {"$set": {"place": place}},
         ]
 
-    others = [{"$unionWith": {"coll": "words", "pipeline": having(i)}} for i in range(1, len(own))]
-    found = await _all(database, "words", [*having(0), *others])
+    some: list[Doc] = [
+        {"$match": {"tenant": tenant, "terms": {"$in": facts}}},
+        {"$limit": 1},
+        {"$project": {"_id": 0, "place": {"$literal": -1}, "count": {"$literal": 1}}},
+    ]
+    others = [having(i) for i in range(1, len(own))]
+    united = [{"$unionWith": {"coll": "words", "pipeline": p}} for p in [*others, some]]
+    found, entries = await asyncio.gather(
+        _all(database, "words", [*having(0), *united]), _entries(database, tenant)
+    )
     counts = {doc["place"]: doc["count"] for doc in found}
-    (total,) = await _all(
-        database,
-        "conversations",
-        [
-            {"$match": {"tenant": tenant}},
-            {"$limit": _CONVERSATIONS_COUNTED},
-            {"$group": {"_id": None, "entries": {"$sum": "$next_seq"}}},
-        ],
-    ) or [{"entries": 0}]
-    return _Asked(own, facts, [counts.get(i, 0) for i in range(len(own))], total["entries"])
+    each = [counts.get(i, 0) for i in range(len(own))]
+    return _Asked(own, facts, each, entries, -1 in counts)
 
 
 def _telling(asked: _Asked) -> list[int]:
@@ -128,42 +193,42 @@ async def _ranked(
     BM25 without counting how often an entry has a word: its own words count most, then those of the
     entry before it, then who spoke and when.
     """
-    every = [*asked.own, *asked.facts]
     points = [
         {"$cond": [{"$in": [term, f"${where}"]}, round(factor * weight, 9), 0.0]}
         for where, terms, factor in (
-            ("hits", asked.own, 2.2),
-            ("near", asked.own, 0.44),
-            ("hits", asked.facts, 0.22),
+            ("hits", asked.own, _OWN),
+            ("near", asked.own, _NEAR),
+            ("hits", asked.facts, _SAID),
         )
         for term, weight in zip(terms, asked.weights, strict=True)
     ]
     length = {"$multiply": [0.75 / _USUAL_WORDS, "$size"]}
     norm = {"$add": [1, {"$multiply": [1.2, {"$add": [0.25, length]}]}]}
-    docs = await _all(
-        database,
-        "words",
-        [
-            {"$match": {**within, "terms": {"$in": list(leading)}}},
+    gone: list[ObjectId] = []
+    while True:
+        pipeline: list[Doc] = [
+            {"$match": {"$and": [within, {"terms": {"$in": list(leading)}}]}},
+            *([{"$match": {"life": {"$nin": gone}}}] if gone else []),
             {"$limit": _WORK_MAX},
-            {
-                "$project": {
-                    "_id": 0,
-                    **dict.fromkeys(("conversation", "life", "seq", "size"), 1),
-                    "hits": {"$setIntersection": ["$terms", every]},
-                    "near": {"$setIntersection": ["$before", asked.own]},
-                }
-            },
+            {"$project": _shown(asked.own, asked.facts)},
             {"$set": {"score": {"$divide": [{"$sum": points}, norm]}}},
             {"$sort": {"score": -1, "conversation": 1, "seq": -1}},
             {"$limit": limit},
-        ],
-    )
-    return await _sound(database, within["tenant"], docs)
+        ]
+        found, strange = await _sound(
+            database, within["tenant"], await _all(database, "words", pipeline)
+        )
+        if not strange:
+            return found
+        gone += strange  # what an erased conversation has left for a moment takes no room
 
 
-async def _sound(database: Database, tenant: str, docs: Sequence[Doc]) -> list[Match]:
-    """The documents as matches, an entry once; of conversations that are there."""
+async def _sound(
+    database: Database, tenant: str, docs: Sequence[Doc]
+) -> tuple[list[Match], list[ObjectId]]:
+    """The documents as matches, an entry once; and the conversations that are not there."""
+    if not docs:
+        return [], []
     names = sorted({doc["conversation"] for doc in docs})
     asked = {"tenant": tenant, "conversation": {"$in": names}}
     shown = {"tail": 0, "redo": 0, "pins": 0}
@@ -175,12 +240,12 @@ async def _sound(database: Database, tenant: str, docs: Sequence[Doc]) -> list[M
     for doc in docs:
         state = known.get(doc["life"])
         if state is None:
-            continue  # what an erased conversation has left for a moment
+            continue
         if doc["seq"] >= state.found.next_seq:
             raise StoreCorrupt(f"{doc['conversation']}: words of an entry that is not there")
         place = doc["conversation"], doc["seq"]
         best.setdefault(place, Match(*place, doc["score"]))
-    return list(best.values())
+    return list(best.values()), list({doc["life"] for doc in docs} - set(known))
 
 
 async def _within(database: Database, tenant: str, scope: Scope) -> Doc | None:

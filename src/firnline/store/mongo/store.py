@@ -35,6 +35,7 @@ from firnline.store.digests import check_seconds
 from firnline.store.mongo import (
     archive,
     assigned,
+    backup,
     debt,
     embedded,
     erase,
@@ -410,10 +411,12 @@ class MongoStore:
         return await erase.erase(self._checked, key)
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """See `Store.backup`."""
-        del progress
-        _ = self._checked
-        raise InputError(f"use mongodump instead of a copy to {path}")
+        """See `Store.backup`; `load` reads it into an empty database."""
+        await backup.copy_to(self._checked, path, progress)
+
+    async def load(self, path: Path) -> int:
+        """Read what `backup` wrote; returns how many conversations there are then."""
+        return await backup.load(self._checked, path)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`; the server's files are its own affair."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
@@ -23,6 +23,7 @@ from psycopg_pool import AsyncConnectionPool
 from firnline import limits
 from firnline.errors import BadURL, FirnlineError, InputError, StoreError, StoreTimeout
 from firnline.message import microseconds
+from firnline.store.cancelling import unlost_cancellation
 from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
 
 T = TypeVar("T")
@@ -280,20 +281,6 @@ class Database:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
             await self._opened().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
-
-
-@contextmanager
-def unlost_cancellation() -> Iterator[None]:
-    """Be cancelled if we were: the driver waits by `wait_for`.
-
-    Before Python 3.12 that forgets a cancellation which comes at the moment when the wait is over,
-    and whoever has cancelled us would wait for us for ever.
-    """
-    task = asyncio.current_task()
-    before = task.cancelling() if task else 0
-    yield
-    if task is not None and task.cancelling() > before:
-        raise asyncio.CancelledError
 
 
 def _repeatable(error: FirnlineError) -> bool:

@@ -1,0 +1,133 @@
+"""A copy of everything as one file of BSON documents, and the way back into an empty database.
+
+Each conversation is copied as it is at one moment: its documents are read between two looks at its
+head, and once more if something was moved meanwhile. The file appears only when it is complete.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import bson
+
+from firnline.errors import InputError, StoreCorrupt, StoreUnavailable
+from firnline.log import Key
+from firnline.protocols import Progress
+from firnline.store.mongo import archive, schema, views
+from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.flush import put_new
+from firnline.store.mongo.heads import State
+
+_FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
+_TRIES: Final = 20
+_CHUNK: Final = 1024 * 1024
+_PAGE: Final = 100
+
+
+async def copy_to(database: Database, path: Path, progress: Progress | None) -> None:
+    """Write a copy to a new file."""
+    half_done = path.with_name(path.name + ".partial")
+    if await asyncio.to_thread(path.exists):
+        raise InputError(f"{path} exists already; a backup goes to a new file")
+    try:
+        with await asyncio.to_thread(half_done.open, "wb") as file:
+            await _copy(database, file, progress)
+        await asyncio.to_thread(half_done.replace, path)
+    except OSError as error:
+        raise InputError(f"{half_done} cannot be written: {error.strerror}") from error
+    finally:
+        await asyncio.to_thread(half_done.unlink, missing_ok=True)
+
+
+async def _copy(database: Database, file: BinaryIO, progress: Progress | None) -> None:
+    file.write(bson.encode(_FORMAT))
+    known = await views.every_key(database)
+    for done, (key, _) in enumerate(known, 1):
+        await _copy_one(database, file, key)
+        if progress is not None:
+            progress(done, len(known))
+    for name in ("cards", "projects"):
+        await _write(database, file, name, {"life": {"$exists": False}})
+    file.write(bson.encode({"in": "", "doc": {}}))
+
+
+async def _copy_one(database: Database, file: BinaryIO, key: Key) -> None:
+    """A conversation as it is at one moment; nothing if it is erased meanwhile."""
+    start = file.tell()
+    for _ in range(_TRIES):
+        file.seek(start)
+        file.truncate()
+        state = await archive.whole(database, key)
+        if state is None:
+            return
+        file.write(bson.encode({"in": "conversations", "doc": dict(state.doc)}))
+        for name in schema.OWNED:
+            await _write(database, file, name, _counted(state, name))
+        now = await archive.whole(database, key)
+        if now is not None and (now.life, now.op) == (state.life, state.op):
+            return
+    raise StoreUnavailable(f"{key.conversation} changes too fast to be copied")
+
+
+def _counted(state: State, name: str) -> Doc:
+    """The documents that the head counts: others came since."""
+    end = {"$lt": state.found.next_seq}
+    if name in ("entries", "words"):
+        return {**state.own, "seq": end}
+    return {**state.own, "last_seq": end} if name == "idempotency" else state.own
+
+
+async def _write(database: Database, file: BinaryIO, name: str, asked: Doc) -> None:
+    waiting = bytearray()
+    async for doc in database[name].find(asked, batch_size=_PAGE):
+        waiting += bson.encode({"in": name, "doc": doc})
+        if len(waiting) >= _CHUNK:
+            await asyncio.to_thread(file.write, bytes(waiting))
+            waiting.clear()
+    await asyncio.to_thread(file.write, bytes(waiting))
+
+
+async def load(database: Database, path: Path) -> int:
+    """Read a copy into a database without conversations; returns how many there are then."""
+    if await database.read(partial(database["conversations"].count_documents, {}, limit=1)):
+        raise InputError("a copy is read into an empty database")
+    documents = iter(_documents(path))
+    count = 0
+    while page := await asyncio.to_thread(_some, documents):
+        for name in dict.fromkeys(item["in"] for item in page):
+            docs = [item["doc"] for item in page if item["in"] == name]
+            await put_new(database, name, docs)
+            count += len(docs) if name == "conversations" else 0
+    return count
+
+
+def _some(documents: Iterator[Any]) -> list[Any]:
+    page, size = [], 0
+    for item in documents:
+        page.append(item)
+        size += len(bson.encode(item))
+        if size > _CHUNK:
+            break
+    return page
+
+
+def _documents(path: Path) -> Iterator[Any]:
+    """The documents of a copy; it must be whole."""
+    try:
+        with path.open("rb") as file:
+            items = bson.decode_file_iter(file)
+            if next(items, None) != _FORMAT:
+                raise InputError(f"{path} is no copy of a MongoDB store")
+            for item in items:
+                if not item["in"]:
+                    return
+                yield item
+    except (bson.errors.InvalidBSON, KeyError) as error:
+        raise StoreCorrupt(f"{path} is damaged") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    raise StoreCorrupt(f"{path} has no end: it is not the whole copy")
