@@ -6,6 +6,7 @@ They read snapshots of the database, so they never wait for the writer, nor it f
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -18,6 +19,8 @@ from firnline.store.sqlite.connection import Place, connect, errors, release_cur
 from firnline.store.sqlite.writer import Work
 
 T = TypeVar("T")
+
+logger = logging.getLogger("firnline")
 
 
 class Readers:
@@ -41,20 +44,22 @@ class Readers:
 
         It waits for nobody there either: whatever would make it wait, a thread waits for.
         """
-        if not self._at_hand.acquire(blocking=False):
-            return await self.run(work)
-        try:
-            with errors(self._place.path):
-                if self._nearby is None:
-                    self._nearby = connect(self._place, writer=False)
-                    self._nearby.set_busy_handler(None)
-                    self._connections.append(self._nearby)
-                return _in_snapshot(self._nearby, work)
-        except StoreUnavailable:
-            pass
-        finally:
-            self._at_hand.release()
+        if self._at_hand.acquire(blocking=False):
+            try:
+                return self._at_once(work)
+            except StoreUnavailable as error:
+                logger.debug("a thread waits instead: %s", error)
+            finally:
+                self._at_hand.release()
         return await self.run(work)
+
+    def _at_once(self, work: Work[T]) -> T:
+        with errors(self._place.path):
+            if self._nearby is None:
+                self._nearby = connect(self._place, writer=False)
+                self._nearby.set_busy_handler(None)
+                self._connections.append(self._nearby)
+            return _in_snapshot(self._nearby, work)
 
     def close(self) -> None:
         """Finish what is being read and close the connections. Blocks."""

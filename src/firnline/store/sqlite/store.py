@@ -171,18 +171,12 @@ class SqliteStore:
 
         return await self._write(after_appends)
 
-    async def _read(self, work: Work[T]) -> T:
+    async def _read(self, work: Work[T], *, glance: bool = False) -> T:
+        """What `work` reads; `glance`: a row or two that an index finds."""
         self._check_process()
         if self._readers is None:
             raise StoreError("the store is not open")
-        return await self._readers.run(work)
-
-    async def _glance(self, work: Work[T]) -> T:
-        """Like `_read`, for a row or two that an index finds."""
-        self._check_process()
-        if self._readers is None:
-            raise StoreError("the store is not open")
-        return await self._readers.glance(work)
+        return await (self._readers.glance(work) if glance else self._readers.run(work))
 
     def _check_process(self) -> None:
         if self._process != os.getpid() and self._process:
@@ -272,7 +266,7 @@ class SqliteStore:
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""
-        return await self._glance(lambda con: log.head(con, key))
+        return await self._read(lambda con: log.head(con, key), glance=True)
 
     # -- conversations and projects -----------------------------------------------------------
 
@@ -447,7 +441,7 @@ class SqliteStore:
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
         work = _with_found(key, partial(leases.newest_digest, topic=topic), None)
-        return await self._glance(work)
+        return await self._read(work, glance=True)
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
