@@ -1,6 +1,7 @@
 """What all tests share, and the list of requirements that a run ends with."""
 
 import os
+import sys
 from collections import defaultdict
 from itertools import chain
 from pathlib import Path
@@ -60,7 +61,11 @@ def _postgres_server() -> str:
 
 
 def _mongo_server() -> str:
-    return _server("mongo", mongo_kit, mongo_kit.script())
+    try:
+        return _server("mongo", mongo_kit, mongo_kit.script())
+    except mongo_kit.DidNotStartError as error:
+        sys.stderr.write(f"{error}\n")
+        return ""
 
 
 @pytest.hookimpl(optionalhook=True)

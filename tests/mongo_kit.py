@@ -20,12 +20,17 @@ NOT_AVAILABLE = "server not available"
 
 _SCRIPT = Path(__file__).parents[2] / "shared" / "tools" / "mongo" / "mongo-server"
 _TRIES = 10
+_BROKEN_PIPE = 141  # now and then the script ends so: a part of it does not read all of another
 _KEPT = ("schema", "chat_sessions")
 
 
 def script():
     """What starts a server, or None if it is not there."""
     return _SCRIPT if _SCRIPT.is_file() and shutil.which("node") and shutil.which("npm") else None
+
+
+class DidNotStartError(Exception):
+    """There is a script, but no server came of it."""
 
 
 class Server:
@@ -49,17 +54,21 @@ class Server:
         return f"mongodb://{quote(str(self._socket), safe='')}/?directConnection=true"
 
     def start(self):
-        uri = next(filter(None, (self._start() for _ in range(_TRIES))), "")
+        uri = self._start()
+        for _ in range(_TRIES):
+            if uri or self._process.returncode != _BROKEN_PIPE:
+                break
+            uri = self._start()
         if not uri:
             log = (self.folder / "log").read_text(errors="replace")
-            raise AssertionError(f"the server did not start: {log}")
+            raise DidNotStartError(f"the server did not start: {log}")
         # It listens elsewhere each time; the name that we know it by stays.
         self._place = Path(unquote(urlsplit(uri).netloc))
         self._socket.unlink(missing_ok=True)
         self._socket.symlink_to(self._place)
 
     def _start(self):
-        """Where it listens; empty if the script ended, which now and then it does by itself."""
+        """Where it listens; empty if the script ended."""
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [_SCRIPT, self.folder / "data"],

@@ -1,6 +1,8 @@
 """What is MongoDB's alone: its documents, its limits, its errors, and steps that were cut short."""
 
 import asyncio
+import contextlib
+import random
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +13,7 @@ from pymongo.errors import AutoReconnect
 from firnline import Memory, Message, limits, strategies
 from firnline.errors import (
     BadURL,
+    ConflictError,
     InputError,
     MessageTooLarge,
     StoreCorrupt,
@@ -20,6 +23,7 @@ from firnline.errors import (
     StoreUnavailable,
 )
 from firnline.log import Card, Digest, Idempotency
+from firnline.proof import Audit
 from firnline.protocols import Vector
 from firnline.store import open_store, shown
 from firnline.store.mongo import MongoStore, archive, cards, flush, redo, schema, writer
@@ -44,6 +48,11 @@ async def opened(url, **options):
 async def store(mongo):
     async with opened(mongo.url) as store:
         yield store
+
+
+@pytest.fixture
+def rng():
+    return random.Random(1138)
 
 
 class CutError(Exception):
@@ -145,6 +154,17 @@ async def test_batches_larger_than_a_document(store, mongo, monkeypatch):
     assert (await store.append(KEY, drafts(["x"]), idempotency=Idempotency("k", "f"))).replayed
     assert (await store.append(KEY, drafts(["x"]))).seq == 12
     assert appended.seq == 11
+
+
+@pytest.mark.promise("exact-tokens")
+async def test_numbers_of_more_than_32_bits_are_numbers(store):
+    await store.append(KEY, [draft(str(i), tokens=(1 << 39) + i) for i in range(60)])
+    await store.archive(KEY, 0, 9)
+    assert len(await store.read(KEY)) == 60
+    assert len(await store.newest(KEY, 3 << 39)) == 2
+    assert await store.tokens_between(KEY, 5, 6) == (1 << 40) + 11
+    assert (await store.head(KEY)).tokens == 60 * (1 << 39) + 1770
+    assert [match.seq for match in await store.search("acme", "33")] == [33]
 
 
 @pytest.mark.promise("typed-failure")
@@ -263,6 +283,54 @@ async def test_archiving_that_was_cut_short_or_comes_late_loses_nothing(store, m
     assert await store.restore(KEY, 0, 9) == 10
     await archive._delete_entries(store._database, late, archive.Span(0, 9))
     assert await store.read(KEY) == list(appended), "what was restored since is not deleted"
+
+
+@pytest.mark.promise("archive-transparent")
+async def test_entries_are_archived_and_restored_while_others_write_and_read(store, mongo, rng):
+    done = asyncio.Event()
+
+    async def write(own, name):
+        for i in range(15):
+            await own.append(KEY, drafts([f"{name}.{i} {j}/3" for j in range(3)]))
+
+    async def move(own):
+        while not done.is_set():
+            head = await own.head(KEY)
+            first = rng.randrange(head.entries if head else 1)
+            with contextlib.suppress(ConflictError):  # somebody else has moved them
+                await own.archive(KEY, first, first + rng.randrange(30))
+                await own.restore(KEY, first + 2, first + 5)
+
+    async def read(own):
+        while not done.is_set():
+            entries = await own.read(KEY)
+            assert [entry.seq for entry in entries] == list(range(len(entries)))
+            assert len(await own.newest(KEY, 10**6)) >= len(entries)
+
+    async with opened(mongo.url) as other, opened(mongo.url) as third:
+        others = [asyncio.create_task(task) for task in (move(store), move(other), read(third))]
+        await asyncio.gather(*(write(own, i) for i, own in enumerate((store, other, third))))
+        done.set()
+        await asyncio.gather(*others)
+        texts = [entry.message.text for entry in await third.read(KEY)]
+        assert len(set(texts)) == 135
+        audit = Audit(KEY)
+        audit.take(await store.records(KEY, 0, 1_000))
+        assert audit.close(await store.head(KEY)).problems == ()
+
+
+@pytest.mark.promise("archive-transparent")
+async def test_a_segment_that_is_on_its_way_is_read(store, mongo, monkeypatch):
+    appended = await store.append(KEY, drafts([f"t{i}" for i in range(20)]))
+    cut(monkeypatch, redo, "carry_out")
+    with pytest.raises(CutError):
+        await store.archive(KEY, 0, 9)
+    assert mongo.look.segments.count_documents({}) == 0
+    assert len([r for r in await store.records(KEY, 0, 100) if not r.problem]) == 20
+    assert [replace(entry, archived=False) for entry in await store.read(KEY)] == list(appended)
+    assert mongo.look.segments.count_documents({}) == 1
+    assert await store.restore(KEY, 0, 9) == 10
+    assert await store.read(KEY) == list(appended)
 
 
 @pytest.mark.promise("erase-total")
@@ -411,7 +479,8 @@ async def test_a_copy_is_whole_while_others_write(mongo, mongo_databases, tmp_pa
         while not done.is_set():
             number += 1
             await memory.append("b", [Message.user(f"{number} {i}/2") for i in range(2)])
-            await memory.archive("b", keep=5)
+            if number % 10 == 0:
+                await memory.archive("b", keep=5)
 
     async with Memory.open(mongo.url, strategy=strategies.progressive()) as memory:
         await memory.append("a", [Message.user(f"rope {i} " * 50) for i in range(80)])

@@ -23,7 +23,7 @@ from firnline.store.mongo.flush import put_new
 from firnline.store.mongo.heads import State
 
 _FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
-_TRIES: Final = 20
+_TRIES: Final = 50
 _CHUNK: Final = 1024 * 1024
 _PAGE: Final = 100
 

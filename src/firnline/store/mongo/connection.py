@@ -18,7 +18,8 @@ from datetime import datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from bson.codec_options import CodecOptions
+from bson import Int64
+from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
 from pymongo import AsyncMongoClient
 from pymongo.asynchronous.collection import AsyncCollection
 from pymongo.asynchronous.database import AsyncDatabase
@@ -56,7 +57,19 @@ _ONLY: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "readpreference": (("primary",), "reads see what was just written"),
 }
 _NAME: Final = re.compile(r'[^/\\. "$*<>:|?\0]{1,63}')
-_CODEC: Final[CodecOptions[Doc]] = CodecOptions(unicode_decode_error_handler="strict")
+
+
+class _PlainInteger(TypeDecoder):
+    """Numbers of 64 bits as those of 32: the rules for rows look at types."""
+
+    bson_type = Int64
+
+    def transform_bson(self, value: Any) -> int:
+        """The same number."""
+        return int(value)
+
+
+_CODEC: Final[CodecOptions[Doc]] = CodecOptions(type_registry=TypeRegistry([_PlainInteger()]))
 
 
 def check_url(url: str) -> str:

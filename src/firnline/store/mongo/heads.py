@@ -8,7 +8,7 @@ knows which of the other documents count; whatever else lies there does not.
 
 from __future__ import annotations
 
-import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,7 +22,7 @@ from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log import Head, Key, Record, genesis
 from firnline.message import encode_json
 from firnline.store.mongo.connection import Database, Doc
-from firnline.store.rows import Found, are, head_of
+from firnline.store.rows import SEQ_MAX, Found, are, head_of
 from firnline.text import Json
 
 _HEAVY: Final = {"tail": 0, "redo": 0, "pins": 0}
@@ -81,7 +81,8 @@ class State:
 
     def archived(self, seq: int) -> bool:
         """Whether an entry lies in a segment."""
-        return any(span.first <= seq <= span.last for span in self.segments)
+        place = bisect_right(self.segments, (seq, SEQ_MAX)) - 1
+        return place >= 0 and seq <= self.segments[place].last
 
     def newest_records(self) -> list[Record]:
         """The tail's entries."""
@@ -220,8 +221,3 @@ def _literal(value: Any) -> Any:
 
 def _json(value: dict[str, Json] | None) -> str | None:
     return None if value is None else encode_json(value)
-
-
-def loaded(text: str) -> Any:
-    """JSON that we wrote."""
-    return json.loads(text)

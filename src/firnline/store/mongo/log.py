@@ -14,6 +14,7 @@ from firnline.store import rows
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import settled
 from firnline.store.mongo.heads import Span, State, record_of
+from firnline.store.mongo.redo import carry_out
 from firnline.store.rows import SEQ_MAX, Segment
 
 T = TypeVar("T")
@@ -42,18 +43,27 @@ async def read(
     anew if the head says that something was moved.
     """
     tries = 0
-    state = await settled(database, key)
+    state = await _ready(database, key)
     while state is not None:
         try:
             return await work(state)
         except StoreCorrupt:
             tries += 1
-            now = await settled(database, key)
+            now = await _ready(database, key)
             same = now is not None and (now.life, now.op) == (state.life, state.op)
             if same or tries >= _TRIES_MAX:
                 raise
             state = now
     return otherwise
+
+
+async def _ready(database: Database, key: Key) -> State | None:
+    """The conversation with nothing that waits elsewhere or is still to be carried out."""
+    state = await settled(database, key)
+    while state is not None and "redo" in state.doc:  # a segment may be what is carried out
+        await carry_out(database, state)
+        state = await settled(database, key)
+    return state
 
 
 async def known_key(
