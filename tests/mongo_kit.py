@@ -19,6 +19,7 @@ EXISTING = os.environ.get("FIRNLINE_TEST_MONGO", "")
 NOT_AVAILABLE = "server not available"
 
 _SCRIPT = Path(__file__).parents[2] / "shared" / "tools" / "mongo" / "mongo-server"
+_ROOM = 4 * 1024**3
 _TRIES = 10
 _BROKEN_PIPE = 141  # now and then the script ends so: a part of it does not read all of another
 _KEPT = ("schema", "chat_sessions")
@@ -39,7 +40,8 @@ class Server:
     def __init__(self, *, durable=False):
         # Every write waits for the journal, so the journal is in memory unless that is the point.
         wanted = "/var/tmp" if durable else "/dev/shm"
-        place = wanted if os.access(wanted, os.W_OK) else None
+        usable = os.access(wanted, os.W_OK) and shutil.disk_usage(wanted).free > _ROOM
+        place = wanted if usable else None
         self.folder = Path(tempfile.mkdtemp(prefix="firnline-mongo-", dir=place))
         self._socket = self.folder / "mongo.sock"
         self._process = self._place = None

@@ -509,13 +509,21 @@ async def test_a_copy_is_whole_while_others_write(mongo, mongo_databases, tmp_pa
             assert [card.body for card in await copy.store.cards("k")] == [b"kept"]
             assert await copy.recall("a", "rope 3")
             assert all(finding.state != "broken" for finding in await copy.check(thorough=True))
-            cut_short = tmp_path / "cut.bson"
-            cut_short.write_bytes(path.read_bytes()[:-100])
-            await copy.erase("a")
-            await copy.erase("b")
-            with pytest.raises(StoreCorrupt):
-                await copy.store.load(cut_short)
     assert not list(tmp_path.glob("*.partial"))
+
+
+async def test_half_a_copy_is_no_copy(store, tmp_path):
+    whole, half = tmp_path / "copy.bson", tmp_path / "half.bson"
+    await store.append(KEY, drafts("abc"))
+    await store.backup(whole)
+    await store.erase(KEY)
+    for size in (30, 200):
+        half.write_bytes(whole.read_bytes()[:-size])
+        with pytest.raises(StoreCorrupt):
+            await store.load(half)
+    for wrong in (tmp_path / "missing", tmp_path):
+        with pytest.raises(InputError):
+            await store.load(wrong)
 
 
 # -- what people read -------------------------------------------------------------------------

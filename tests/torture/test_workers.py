@@ -88,7 +88,7 @@ async def check_the_storm(memory, happened):
     sys.stdout.write(f"{happened}, digests: {completed} completed, {abandoned} abandoned\n")
     assert happened["killed"] > SECONDS
     assert happened["paused"] > SECONDS
-    assert completed > SECONDS, "hardly anything was digested"
+    assert completed > SECONDS // 2, "hardly anything was digested"
     assert abandoned, "nobody was hit in the middle of a digest"
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from pymongo import ReplaceOne
 
-from firnline.errors import ConflictError, StoreUnavailable
+from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
 from firnline.log import Archived, Key, Record
 from firnline.store import rows
 from firnline.store.mongo import log, redo
@@ -26,9 +26,9 @@ _TRIES: Final = 100
 
 
 async def whole(database: Database, key: Key) -> State | None:
-    """The conversation, without a tail and with nothing left to be carried out."""
+    """The conversation, all that it had in its tail moved, and nothing left to be carried out."""
     state = await redo.current(database, key)
-    while state is not None and state.tail:
+    if state is not None and state.tail:
         await flush(database, state)
         state = await redo.current(database, key)
     return state
@@ -38,16 +38,18 @@ async def live(
     database: Database, key: Key, first: int, last: int
 ) -> tuple[State | None, list[tuple[list[Record], str]]]:
     """The first live entries of a span, in runs of neighbours with the hashes before them."""
-    state = await whole(database, key)
-    if state is None:
-        return None, []
-    first, last = max(first, 0), min(last, state.found.next_seq - 1)
-    some: list[Record] = []
-    while first <= last and len(some) < rows.ARCHIVED_AT_ONCE:
-        stored, first = await log.page(database, state, first, last)
-        some += [item for item in stored if not item.archived]
-    runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
-    return state, [(run, await log.hash_at(database, state, run[0].seq - 1)) for run in runs]
+
+    async def find(state: State) -> tuple[State | None, list[tuple[list[Record], str]]]:
+        at, end = max(first, 0), min(last, state.flushed - 1)  # nothing that is in the tail again
+        some: list[Record] = []
+        while at <= end and len(some) < rows.ARCHIVED_AT_ONCE:
+            stored, at = await log.page(database, state, at, end)
+            some += [item for item in stored if not item.archived]
+        runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
+        return state, [(run, await log.hash_at(database, state, run[0].seq - 1)) for run in runs]
+
+    await whole(database, key)
+    return await log.read(database, key, find, (None, []))
 
 
 async def pack(runs: list[tuple[list[Record], str]]) -> list[Packed]:
@@ -113,8 +115,13 @@ async def _restore_one(database: Database, key: Key, span: Span) -> int:
         state = await redo.current(database, key)
         if state is None or span not in state.segments:
             return 0  # somebody else has done so
-        (segment,) = await log.segments(database, state, [span])
-        records = rows.unpacked(segment)
+        found = await log.segments(database, state, [span])
+        if not found:  # somebody else has done so, or it is missing
+            now = await redo.current(database, key)
+            if now is not None and (now.life, now.op) == (state.life, state.op):
+                raise StoreCorrupt(f"{key.conversation}: an archived segment is missing")
+            continue
+        records = rows.unpacked(found[0])
         await _write_entries(database, state, records)
         left = [list(item) for item in state.segments if item != span]
         if await redo.change(database, state, [], {"segments": left}):

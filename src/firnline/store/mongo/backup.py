@@ -75,7 +75,7 @@ async def _copy_one(database: Database, file: BinaryIO, key: Key) -> None:
 
 def _counted(state: State, name: str) -> Doc:
     """The documents that the head counts: others came since."""
-    end = {"$lt": state.found.next_seq}
+    end = {"$lt": state.flushed}  # what is in the tail is in the head
     if name in ("entries", "words"):
         return {**state.own, "seq": end}
     return {**state.own, "last_seq": end} if name == "idempotency" else state.own
@@ -95,6 +95,7 @@ async def load(database: Database, path: Path) -> int:
     """Read a copy into a database without conversations; returns how many there are then."""
     if await database.read(partial(database["conversations"].count_documents, {}, limit=1)):
         raise InputError("a copy is read into an empty database")
+    await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is all of it there?
     documents = iter(_documents(path))
     count = 0
     while page := await asyncio.to_thread(_some, documents):

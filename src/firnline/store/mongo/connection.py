@@ -13,10 +13,12 @@ from __future__ import annotations
 import asyncio
 import random
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any, Final, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
+from weakref import WeakValueDictionary
 
 from bson import Int64
 from bson.codec_options import CodecOptions, TypeDecoder, TypeRegistry
@@ -102,12 +104,22 @@ class Database:
         self._connections = connections
         self._client: AsyncMongoClient[Doc] | None = None
         self._collections: dict[str, Collection] = {}
+        self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     @property
     def now(self) -> Any:
         """The present time as an expression, in microseconds: the server's, which all share."""
         now = self._clock()
         return _SERVER_TIME if now is None else microseconds(now)
+
+    @asynccontextmanager
+    async def turn(self, what: Hashable) -> AsyncIterator[None]:
+        """One at a time in this process: several who compare and set would only be in the way."""
+        lock = self._turns.get(what)
+        if lock is None:
+            lock = self._turns[what] = asyncio.Lock()
+        async with lock:
+            yield
 
     async def connect(self) -> None:
         """Make connections from now on."""

@@ -5,6 +5,7 @@ Time is the server's, so that the clocks of the machines that share it do not ma
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -124,10 +125,11 @@ async def begin(database: Database, lease: Lease, digest: Digest) -> Digest:
         newest = await newest_of(database, state, digest.topic)
         last = int(state.doc.get("last_version", 0))
         begun = next_version(newest, last, digest, now)
-        left = await _docs(database, state, {"status": "processing"})
+        making = "making" in state.doc
+        left = await _docs(database, state, {"status": "processing"}) if making else []
         failed = [abandoned(_digest(state.found.key, doc)) for doc in left]
-        making = [{"version": begun.version, "at": microseconds(now)}]
-        return begun, [*failed, begun], {"last_version": begun.version, "making": making}
+        new = [{"version": begun.version, "at": microseconds(now)}]
+        return begun, [*failed, begun], {"last_version": begun.version, "making": new}
 
     return await _decide(database, lease, decide)
 
@@ -137,8 +139,9 @@ async def finish(database: Database, lease: Lease, digest: Digest) -> Digest:
 
     async def decide(state: State) -> _Decided:
         asked = {"version": _sane(digest.version), "fence": lease.fence}
-        stored = await _docs(database, state, asked)
-        newest = await newest_of(database, state, digest.topic)
+        stored, newest = await asyncio.gather(
+            _docs(database, state, asked), newest_of(database, state, digest.topic)
+        )
         own = _digest(state.found.key, stored[0]) if stored else None
         check_finish(own, digest, newest)
         return digest, [digest], {"making": _without(state, {digest.version})}

@@ -14,7 +14,7 @@ from firnline.store import rows
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import settled
 from firnline.store.mongo.heads import Span, State, record_of
-from firnline.store.mongo.redo import carry_out
+from firnline.store.mongo.redo import current
 from firnline.store.rows import SEQ_MAX, Segment
 
 T = TypeVar("T")
@@ -61,7 +61,7 @@ async def _ready(database: Database, key: Key) -> State | None:
     """The conversation with nothing that waits elsewhere or is still to be carried out."""
     state = await settled(database, key)
     while state is not None and "redo" in state.doc:  # a segment may be what is carried out
-        await carry_out(database, state)
+        await current(database, key)
         state = await settled(database, key)
     return state
 

@@ -27,6 +27,8 @@ from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, put_new, swee
 from firnline.store.mongo.heads import State, find, state_of
 
 _INLINE: Final = 1024 * 1024
+_WAITS: Final = 4
+_WAIT_SECONDS: Final = 0.002
 _DOCUMENT_MAX: Final = 15 * 1024 * 1024
 
 
@@ -39,10 +41,19 @@ class Put(NamedTuple):
 
 
 async def current(database: Database, key: Key) -> State | None:
-    """The conversation with nothing left to be carried out; or None."""
+    """The conversation with nothing left to be carried out; or None.
+
+    Whoever made a change is most likely just carrying it out; only if not, we do.
+    """
     state = await find(database, key)
+    waited = 0
     while state is not None and "redo" in state.doc:
-        state = await carry_out(database, state) or await find(database, key)
+        waited += 1
+        if waited <= _WAITS:
+            await asyncio.sleep(_WAIT_SECONDS * waited)
+        else:
+            await carry_out(database, state)
+        state = await find(database, key)
     return state
 
 

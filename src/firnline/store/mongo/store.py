@@ -244,7 +244,9 @@ class MongoStore:
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
         """See `Store.put_vectors`."""
-        return await embedded.put(self._checked, key, model, vectors, (first_seq, next_seq))
+        span = first_seq, next_seq
+        async with self._checked.turn(key):
+            return await embedded.put(self._checked, key, model, vectors, span)
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
@@ -275,7 +277,8 @@ class MongoStore:
     ) -> int:
         """See `Store.assign`."""
         expected = revision, next_seq
-        id_, saved = await assigned.assign(self._checked, key, topics, members, expected)
+        async with self._checked.turn(key):
+            id_, saved = await assigned.assign(self._checked, key, topics, members, expected)
         self._topics.changed(id_, saved, topics)
         return saved
 
@@ -306,19 +309,23 @@ class MongoStore:
 
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.begin_digest`."""
-        return await leases.begin(self._checked, lease, digest)
+        async with self._checked.turn(lease.key):
+            return await leases.begin(self._checked, lease, digest)
 
     async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.finish_digest`."""
-        return await leases.finish(self._checked, lease, digest)
+        async with self._checked.turn(lease.key):
+            return await leases.finish(self._checked, lease, digest)
 
     async def undo_digest(self, lease: Lease, version: int) -> Digest:
         """See `Store.undo_digest`."""
-        return await leases.undo(self._checked, lease, version)
+        async with self._checked.turn(lease.key):
+            return await leases.undo(self._checked, lease, version)
 
     async def fail_damaged(self, lease: Lease) -> int:
         """See `Store.fail_damaged`."""
-        return await leases.fail_damaged(self._checked, lease)
+        async with self._checked.turn(lease.key):
+            return await leases.fail_damaged(self._checked, lease)
 
     async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
         """See `Store.digests`."""
@@ -331,7 +338,8 @@ class MongoStore:
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
-        await leases.put_all(self._checked, key, digests)
+        async with self._checked.turn(key):
+            await leases.put_all(self._checked, key, digests)
 
     async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
         """See `Store.owe`."""
@@ -399,12 +407,14 @@ class MongoStore:
             if state is None or not packed:
                 return done
             for segment in packed:
-                done += await archive.store(self._checked, state, segment)
+                async with self._checked.turn(key):
+                    done += await archive.store(self._checked, state, segment)
             first_seq = packed[-1].segment.last_seq + 1
 
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.restore`."""
-        return await archive.restore(self._checked, key, first_seq, last_seq)
+        async with self._checked.turn(key):
+            return await archive.restore(self._checked, key, first_seq, last_seq)
 
     async def erase(self, key: Key) -> Erased:
         """See `Store.erase`; docs/mongo.md says where bytes can outlive it."""

@@ -213,8 +213,8 @@ class Writer:
                     plan.refuses = True
                     fingerprint, first, last = known[name.key]
                     rows.check_repeat(name, fingerprint)
-                    entries = await log.span(self._database, state, first, last)
-                    plan.results.append((job, Appended(tuple(entries), replayed=True)))
+                    entries = await self._span(key, first, last)
+                    plan.results.append((job, Appended(entries, replayed=True)))
                 else:
                     added = _add(plan, key, job, state)
                     plan.results.append((job, added))
@@ -224,6 +224,16 @@ class Writer:
                 plan.refuses = True
                 plan.results.append((job, error))
         return plan
+
+    async def _span(self, key: Key, first: int, last: int) -> tuple[Entry, ...]:
+        """Entries that were stored before, wherever they have been moved."""
+        none: list[Entry] = []
+        entries = await log.read(
+            self._database, key, lambda s: log.span(self._database, s, first, last), none
+        )
+        if not entries:
+            raise StoreUnavailable(f"{key.conversation} was erased meanwhile; nothing was written")
+        return tuple(entries)
 
     async def _write(self, key: Key, state: State | None, plan: _Plan) -> bool:
         """The commit; False if somebody else was faster."""
