@@ -89,10 +89,10 @@ async def filled(source_url):
     return source_url
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres", "mongo"])
 def target_url(request, tmp_path):
-    if request.param == "postgres":
-        return request.getfixturevalue("postgres").url
+    if request.param != "sqlite":
+        return request.getfixturevalue(request.param).url
     return f"sqlite:///{tmp_path}/target.db"
 
 

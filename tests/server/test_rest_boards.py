@@ -1,6 +1,5 @@
 """What the page's boards ask for: costs over time, words for a time, a look, a stop, the server."""
 
-import asyncio
 import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -199,7 +198,7 @@ def test_an_answer_is_stopped_where_it_is(api, house, model):
     assert "stopped" in events[-1][1]["detail"]
     assert house.parts.streams.live == 0
     assert house.parts.drafts.live == 0
-    assert asyncio.run(house.parts.tenants.store.cards("draft")) == []
+    assert house.run(house.parts.tenants.store.cards("draft")) == []
 
 
 # -- words and who ----------------------------------------------------------------------------

@@ -110,11 +110,12 @@ def test_search_in_no_conversation_is_a_404(api):
 @pytest.mark.requirement("B5")
 def test_what_was_said_on_a_day_is_found_by_words_for_it(api):
     berlin = ZoneInfo("Europe/Berlin")
-    noon = datetime.now(berlin).replace(hour=12, minute=0, second=0, microsecond=0)
+    now = datetime.now(berlin)
+    noon = now.replace(hour=12, minute=0, second=0, microsecond=0)
     # Half an hour before midnight in Berlin is the day before, whatever it is in UTC.
     late = (noon - timedelta(days=1)).replace(hour=23, minute=30)
     early = (noon - timedelta(days=1)).replace(hour=0, minute=30)
-    said = [("early", early), ("late", late), ("today", noon), ("old", noon - timedelta(days=9))]
+    said = [("early", early), ("late", late), ("today", now), ("old", noon - timedelta(days=9))]
     stamped(api, "c", *(("user", text, at.astimezone(UTC).isoformat()) for text, at in said))
     page = api.get(f"{PATH}/dates", when="yesterday", zone="Europe/Berlin")
     assert [entry["message"]["content"] for entry in page["data"]] == ["early", "late"]

@@ -1,6 +1,5 @@
 """Past turns over HTTP: the exact prompt of every answer, proved by its hash."""
 
-import asyncio
 import hashlib
 from dataclasses import replace
 
@@ -151,7 +150,7 @@ def test_what_is_not_there_is_a_404_and_what_is_known_a_304(api, house, model):
 def test_no_prompt_outlives_its_conversation(api, house):
     api.post(f"{PATH}/turns", {"message": "A secret."})
     api.delete(PATH)
-    cards = asyncio.run(house.parts.tenants.store.cards(prompts.KIND, tenant="default"))
+    cards = house.run(house.parts.tenants.store.cards(prompts.KIND, tenant="default"))
     assert cards == []
     api.say("c", "Nothing.")
     assert api.get(f"{PATH}/turns")["data"] == []
@@ -168,7 +167,7 @@ def test_a_prompt_that_was_tampered_with_is_not_shown(api, house):
         body = zstandard.ZstdCompressor().compress(encode_json(kept).encode())
         await store.put_cards([replace(card, body=body)])
 
-    asyncio.run(forge())
+    house.run(forge())
     assert api.refused("GET", f"{PATH}/turns/1")["status"] == 500
 
 

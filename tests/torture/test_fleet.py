@@ -22,7 +22,7 @@ PAUSE_SECONDS = 60 if TORTURE else 4
 AFTER_SECONDS = 10 if TORTURE else 2
 
 
-@pytest.fixture(params=["postgres"])
+@pytest.fixture(params=["postgres", "mongo"])
 def url(request):
     """A database that many machines could share."""
     return request.getfixturevalue(request.param).url

@@ -11,6 +11,7 @@ may be a moment old: what was decided on them is refused then, and decided anew.
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
@@ -123,6 +124,8 @@ class Database:
 
     async def connect(self) -> None:
         """Make connections from now on."""
+        # At DEBUG the driver tells whole commands, and with them what people said.
+        logging.getLogger("pymongo.command").setLevel(logging.WARNING)
         try:
             client: AsyncMongoClient[Doc] = AsyncMongoClient(
                 self._url, maxPoolSize=self._connections, **self._settings()
