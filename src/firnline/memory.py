@@ -264,15 +264,15 @@ class Memory:
 
     async def _after_round(self, key: Key) -> None:
         """If the conversation is digested in the background, note that there is something to do."""
-        known = self._by_rounds.get(key)
+        known, planned = self._by_rounds.get(key), None
         if known is None:
             head = await self._store.head(key)
-            strategy = self._builder.strategy_of(head)
-            known = self._remember_strategy(key, strategy)
-            if known:
-                await self._builder.note(key, head, strategy)
+            planned = head, self._builder.strategy_of(head)
+            known = self._remember_strategy(key, planned[1])
         if known:
-            await self._store.owe(key, self._clock())
+            notes = [self._builder.note(key, *planned)] if planned else []
+            # Together, so that they share a commit.
+            await asyncio.gather(*notes, self._store.owe(key, self._clock()))
             self._poke()
 
     def _remember_strategy(self, key: Key, strategy: Strategy) -> bool:

@@ -43,7 +43,7 @@ def read_complaint(data: object, otherwise: str = "") -> Complaint:
     return Complaint(code, message[:MESSAGE_CHARS_MAX])
 
 
-def load_body(body: bytes) -> object:
+def load_body(body: bytes | str) -> object:
     """The JSON of a body, or None."""
     try:
         return json.loads(body)
@@ -148,7 +148,11 @@ class Pieces:
         if data.strip() == "[DONE]":
             self.done = True
             return ""
-        body = _answer(load_body(data.encode()))
+        return self.add(load_body(data))
+
+    def add(self, event: object) -> str:
+        """The same for what an event holds, read already."""
+        body = _answer(event)
         self._model = str(body.get("model") or self._model)
         self._usage = body.get("usage") or self._usage
         choices = body.get("choices")

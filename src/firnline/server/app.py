@@ -63,7 +63,8 @@ def create_app(settings: Settings) -> FastAPI:
     )
     app.state.parts = parts
     problems.install(app)
-    for each in (health, rest, chat, messages, relay, page):
+    # In the order of how often they are asked: routes are tried one after the other.
+    for each in (chat, messages, rest, health, relay, page):
         app.include_router(each.router)
     app.include_router(
         webhook.router(

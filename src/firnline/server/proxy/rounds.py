@@ -199,12 +199,13 @@ class _Sieve:
 
     def take(self, data: str) -> tuple[str, str | None]:
         """Take an event; its text, and what the client gets now."""
-        chunk = None if data.strip() == _DONE else load_body(data.encode())
+        done = data.strip() == _DONE
+        chunk = None if done else load_body(data)
         choices = chunk.get("choices") if isinstance(chunk, dict) else None
         first = choices[0] if isinstance(choices, list) and choices else {}
         if not isinstance(first, dict) or first.get("index", 0) != 0:
             return "", data  # another of several answers; the first one is stored
-        text = self.pieces.take(data)
+        text = self.pieces.take(data) if done else self.pieces.add(chunk)
         if isinstance(chunk, dict):
             self._asking.model = str(chunk.get("model") or self._asking.model)
             if choices == [] and chunk.get("usage") and not self._with_usage:
@@ -219,7 +220,7 @@ class _Sieve:
         """The end of the answer, with what all rounds cost."""
         shown = []
         for data in filter(None, self._held):
-            chunk = load_body(data.encode()) if self._asking.tools else None
+            chunk = load_body(data) if self._asking.tools else None
             if isinstance(chunk, dict):
                 chunk = self._ended(chunk)
                 shown.append(json.dumps(chunk, ensure_ascii=False))
