@@ -9,7 +9,7 @@ from firnline.testing import StrategyConformance
 
 pytestmark = [pytest.mark.promise("within-budget"), pytest.mark.promise("pairs-whole")]
 
-EXAMPLES = 2_900 if os.environ.get("FIRNLINE_TORTURE") else 290  # for each of eight
+EXAMPLES = 2_900 if os.environ.get("FIRNLINE_TORTURE") else 250  # for each of eight
 
 
 class TestLayered(StrategyConformance):

@@ -204,7 +204,7 @@ async def test_a_commit_fails(tmp_path, code):
 @pytest.mark.parametrize("code", [apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_FULL])
 async def test_a_statement_fails(tmp_path, code):
     """Any statement of the writer, so that what an append does is undone as a whole."""
-    await fail_everywhere(tmp_path, (Failure(code, nth) for nth in itertools.count(1)))
+    await fail_everywhere(tmp_path, (Failure(code, nth) for nth in itertools.count(1, STRIDE)))
 
 
 class Nth:
