@@ -13,7 +13,7 @@ NOW = datetime.now(UTC)
 
 
 def said(text, days, role="user"):
-    when = format_time(NOW - timedelta(days=days))
+    when = format_time(datetime.now(UTC) - timedelta(days=days))
     return {"message": {"role": role, "content": text}, "created_at": when}
 
 

@@ -680,7 +680,8 @@ async def test_no_argument_is_an_internal_error(mode, calls):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@given(st.lists(st.text(st.characters(categories=None), max_size=40), min_size=10, max_size=10))
+# No lone surrogates: the SDK's client cannot write them into a header, so they reach nobody.
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40), min_size=10, max_size=10))
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_no_address_or_name_is_an_internal_error(mode, names):
     async with Memory.open("memory:") as memory:

@@ -86,9 +86,9 @@ async def check_the_storm(memory, happened):
     completed = sum(digest.status == "completed" for digest in digests)
     abandoned = sum("did not come back" in digest.error for digest in digests)
     sys.stdout.write(f"{happened}, digests: {completed} completed, {abandoned} abandoned\n")
-    assert happened["killed"] > SECONDS
-    assert happened["paused"] > SECONDS
-    assert completed > SECONDS // 2, "hardly anything was digested"
+    assert happened["killed"] > SECONDS // 3
+    assert happened["paused"] > SECONDS // 3
+    assert completed > SECONDS // 3, "hardly anything was digested"
     assert abandoned, "nobody was hit in the middle of a digest"
 
 
