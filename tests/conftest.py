@@ -168,7 +168,9 @@ def _requirements(stats):
     """Of each requirement: where its tests ran, and whether they passed."""
     results = defaultdict(set)
     for report in chain.from_iterable(stats.values()):
-        if isinstance(report, pytest.TestReport) and (report.when == "call" or not report.passed):
+        if not isinstance(report, pytest.TestReport) or report.skipped:
+            continue
+        if report.when == "call" or not report.passed:
             for kind, value in report.user_properties:
                 if kind == "requirement":
                     results[value[0]].add((value[1], report.passed))
