@@ -156,6 +156,9 @@ class Database:
         self._names = ()
         self._dropped = False
 
+    def reconnect(self):
+        """The driver does it by itself, also after the server was killed."""
+
     def clean(self):
         """As new, but with collections and indexes, unless somebody has meddled with them."""
         if self._dropped:

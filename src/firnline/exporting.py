@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from firnline import limits
-from firnline.errors import InputError, UnknownConversation
+from firnline.errors import InputError
 from firnline.formats import markdown, webpage
 from firnline.formats.finetune import message_line
 from firnline.formats.found import brief
@@ -24,6 +24,7 @@ from firnline.protocols import Progress, Store
 from firnline.transfer import Manifest
 from firnline.transfer import export as export_own
 from firnline.view import in_force
+from firnline.walking import heads
 
 ExportFormat: TypeAlias = Literal["jsonl", "openai", "markdown", "html"]
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
@@ -46,16 +47,16 @@ async def export(
         return await export_own(store, tenant, path, keys, progress)
     if store.owns(path):
         raise InputError(f"{path} is the store itself, not an export of it")
-    heads = _heads(store, tenant, keys)
+    found = heads(store, tenant, keys)
     counting = _Counting(progress)
     if as_format == "openai":
-        await _write(path, _openai(store, tenant, heads, counting))
+        await _write(path, _openai(store, tenant, found, counting))
     elif keys is not None and len(keys) == 1:
-        async for head in heads:
+        async for head in found:
             await _write(path, _shown(store, tenant, head, as_format, counting))
     else:
         _folder(path)
-        async for head in heads:
+        async for head in found:
             file = path / file_name(head.conversation, _ENDINGS[as_format])
             await _write(file, _shown(store, tenant, head, as_format, counting))
     return counting.counts
@@ -89,22 +90,6 @@ class _Counting:
         )
         if self._progress is not None:
             self._progress(self.counts.entries, 0)
-
-
-async def _heads(store: Store, tenant: str, keys: Sequence[Key] | None) -> AsyncIterator[Head]:
-    for key in keys or ():
-        head = await store.head(key)
-        if head is None:
-            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-        yield head
-    after = ""
-    while keys is None:
-        page = await store.conversations(tenant, after=after, limit=limits.PAGE_MAX)
-        for head in page:
-            yield head
-        if not page:
-            return
-        after = page[-1].conversation
 
 
 def _folder(path: Path) -> None:
@@ -142,9 +127,9 @@ async def _pages(
 
 
 async def _openai(
-    store: Store, tenant: str, heads: AsyncIterator[Head], counting: _Counting
+    store: Store, tenant: str, found: AsyncIterator[Head], counting: _Counting
 ) -> AsyncIterator[str]:
-    async for head in heads:
+    async for head in found:
         counting.conversation()
         if not head.entries:
             continue

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import Card, Draft, Head, Key, Record
 from firnline.message import decode
 from firnline.protocols import Progress, Store
 from firnline.transfer import checked_page
+from firnline.walking import heads
 
 _CARDS: Final = 200
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -54,12 +54,12 @@ async def move(
     chosen = await source.tenants() if tenants is None else list(tenants)
     whole = 0
     for tenant in chosen:
-        async for head in _heads(source, tenant):
+        async for head in heads(source, tenant):
             whole += head.entries
     moved = Moved(tenants=len(list(filter(None, chosen))))
     for tenant in chosen:
         await _projects(source, target, tenant)
-        async for head in _heads(source, tenant):
+        async for head in heads(source, tenant):
             conversation = _Conversation(source, target, Key(tenant, head.conversation), head)
             async for reached in conversation.entries():
                 if progress is not None:
@@ -73,16 +73,6 @@ async def move(
             )
         moved = replace(moved, cards=moved.cards + await _cards(source, target, tenant))
     return moved
-
-
-async def _heads(store: Store, tenant: str) -> AsyncIterator[Head]:
-    after = ""
-    while tenant and (
-        page := await store.conversations(tenant, after=after, limit=limits.PAGE_MAX)
-    ):
-        for head in page:
-            yield head
-        after = page[-1].conversation
 
 
 async def _projects(source: Store, target: Store, tenant: str) -> None:

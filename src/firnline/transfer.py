@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, get_args
 
 from firnline import limits
-from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
+from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log import (
     Digest,
     DigestStatus,
@@ -36,6 +36,7 @@ from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
 from firnline.store.topics import decode_topic, encode_topic
 from firnline.text import clean_fields, clean_name
+from firnline.walking import heads
 
 FORMAT: Final = 1
 _STATUSES: Final = get_args(DigestStatus)
@@ -102,7 +103,8 @@ async def _lines(
     yield _line({"firnline": FORMAT, "tenant": tenant}), Manifest()
     for project in await store.projects(tenant):
         yield _line({"project": asdict(project)}), Manifest()
-    async for key, head in _heads(store, tenant, keys):
+    async for head in heads(store, tenant, keys):
+        key = Key(tenant, head.conversation)
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
         about = {"project": head.project, "metadata": head.metadata, "strategy": head.strategy}
         # What was appended since the head was read is not in the file, nor are its pins.
@@ -129,24 +131,6 @@ async def _topic_lines(store: Store, key: Key, head: Head) -> bytes:
         about = {"members": members, "assigned": known.next_seq}
         lines.append(b'{"topic":' + encode_topic(topic) + b"," + _line(about)[1:])
     return b"".join(lines)
-
-
-async def _heads(
-    store: Store, tenant: str, keys: Sequence[Key] | None
-) -> AsyncIterator[tuple[Key, Head]]:
-    for key in keys or ():
-        head = await store.head(key)
-        if head is None:
-            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-        yield key, head
-    after = ""
-    while keys is None:
-        page = await store.conversations(tenant, after=after, limit=limits.PAGE_MAX)
-        for head in page:
-            yield Key(tenant, head.conversation), head
-        if not page:
-            return
-        after = page[-1].conversation
 
 
 async def checked_page(store: Store, key: Key, first: int, end: int) -> list[Record]:

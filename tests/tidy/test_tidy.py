@@ -76,6 +76,7 @@ LAYERS = [
         "worker",
         "transfer",
         "moving",
+        "walking",
         "importing",
         "exporting",
         "branching",

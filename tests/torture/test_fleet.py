@@ -5,15 +5,13 @@ import contextlib
 import signal
 import subprocess
 import sys
-from datetime import timedelta
 
 import httpx2
 import pytest
-from torture_kit import TORTURE, Ledger, assert_healthy, soon, store_at
+from torture_kit import TORTURE, Clock, Ledger, assert_healthy, settle_all, store_at
 
 import rig
 from firnline.memory import Memory
-from firnline.message import utc_now
 from firnline.strategies import rolling
 
 SERVERS, WORKERS, CLIENTS = 3, 4, 6
@@ -111,24 +109,6 @@ async def blows(fleet, clients, rng):
     await asyncio.sleep(AFTER_SECONDS)
 
 
-async def settled(memory, clock):
-    """What the dead left is done once their leases have run out."""
-    for _ in range(50):
-        clock.ahead += timedelta(minutes=20)
-        await soon(memory.work(once=True))
-        if not await memory.store.owed(clock() + timedelta(days=1)):
-            return
-    pytest.fail("conversations are stuck")
-
-
-class Clock:
-    def __init__(self):
-        self.ahead = timedelta()
-
-    def __call__(self):
-        return utc_now() + self.ahead
-
-
 async def check_digests(memory, chat):
     """One chain, each link made by one worker, up to the end of the log."""
     digests = await memory.digests(chat)
@@ -168,7 +148,7 @@ async def test_servers_and_workers_share_a_database(url, rng, tmp_path):
         assert "secret" not in said.read_text(), "a password was told"
         made = sum([len(await memory.digests(chat)) for chat in CHATS])
         assert made, "no worker did anything"
-        await settled(memory, clock)
+        await settle_all(memory, clock)
         for chat in CHATS:
             await check_digests(memory, chat)
         await ledger.check(memory)

@@ -6,7 +6,16 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from torture_kit import TORTURE, Ledger, Script, assert_healthy, soon, store_at
+from torture_kit import (
+    TORTURE,
+    Clock,
+    Ledger,
+    Script,
+    assert_healthy,
+    settle_all,
+    soon,
+    store_at,
+)
 
 from firnline.log import Key
 from firnline.memory import DEFAULT_TENANT, Memory
@@ -24,16 +33,6 @@ CHATS = {
     "layered-1": layered(tail=0.4, digest_tokens=80, fan=2),
     "layered-2": layered(),
 }
-
-
-class Clock:
-    """The real time, and later still on demand: leases and postponed debts run out at once."""
-
-    def __init__(self):
-        self.ahead = timedelta()
-
-    def __call__(self):
-        return utc_now() + self.ahead
 
 
 @pytest.mark.promise("one-compactor")
@@ -90,16 +89,6 @@ async def check_the_storm(memory, happened):
     assert happened["paused"] > SECONDS // 3
     assert completed > SECONDS // 3, "hardly anything was digested"
     assert abandoned, "nobody was hit in the middle of a digest"
-
-
-async def settle_all(memory, clock):
-    """One healthy worker pays all debts, once the leases of the dead have run out."""
-    for _ in range(50):
-        clock.ahead += timedelta(minutes=20)
-        await soon(memory.work(once=True))
-        if not await memory.store.owed(clock() + timedelta(days=1)):
-            return
-    pytest.fail("conversations are stuck")
 
 
 async def check_digests(memory, name):

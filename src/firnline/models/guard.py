@@ -136,8 +136,9 @@ class _Spent:
     calls: int = 0
     tokens: int = 0
 
-    def forget(self, before: float) -> None:
-        while self.rows and self.rows[0][0] <= before:
+    def forget(self, now: float, seconds: float) -> None:
+        # Compared as a wait is computed: a row that stays is waited for, however floats round.
+        while self.rows and self.rows[0][0] + seconds <= now:
             _, calls, tokens = self.rows.popleft()
             self.calls -= calls
             self.tokens -= tokens
@@ -231,7 +232,7 @@ class Spend:
         spent = self._spent.get(name)
         if spent is None:
             return None
-        spent.forget(now - self._seconds)
+        spent.forget(now, self._seconds)
         return spent.blocker(allowance, tokens)
 
     def _no_room(self, now: float, wanted: set[Key | str]) -> float | None:
@@ -241,7 +242,7 @@ class Spend:
         ):
             oldest = next(iter(self._spent))
             spent = self._spent[oldest]
-            spent.forget(now - self._seconds)
+            spent.forget(now, self._seconds)
             if spent.rows:
                 # To forget what was spent would let more through than is allowed.
                 return spent.rows[-1][0]

@@ -8,10 +8,11 @@ import signal
 import sys
 from collections import Counter, defaultdict
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from firnline.memory import Memory
-from firnline.message import Message
+from firnline.message import Message, utc_now
 from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.store.sqlite import SqliteStore
@@ -139,3 +140,23 @@ async def assert_healthy(memory):
     findings = await soon(memory.check(thorough=True))
     broken = [finding for finding in findings if finding.state == "broken"]
     assert not broken, broken
+
+
+class Clock:
+    """The real time, and later still on demand: leases and postponed debts run out at once."""
+
+    def __init__(self):
+        self.ahead = timedelta()
+
+    def __call__(self):
+        return utc_now() + self.ahead
+
+
+async def settle_all(memory, clock):
+    """One healthy worker pays all debts, once the leases of the dead have run out."""
+    for _ in range(50):
+        clock.ahead += timedelta(minutes=20)
+        await soon(memory.work(once=True))
+        if not await memory.store.owed(clock() + timedelta(days=1)):
+            return
+    raise AssertionError("conversations are stuck")

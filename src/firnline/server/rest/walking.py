@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from firnline import limits
+from firnline import limits, walking
 from firnline.log import Entry, Head, Key
 from firnline.memory import Memory
 from firnline.message import encode
@@ -16,13 +16,9 @@ from firnline.server.rest import showing
 _STEP: Final = 25  # entries read at once: each may have many megabytes
 
 
-async def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Head]:
+def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Head]:
     """Every conversation of the tenant, or of a project."""
-    after = ""
-    while found := await memory.conversations(project=project, after=after, limit=limits.PAGE_MAX):
-        for head in found:
-            yield head
-        after = found[-1].conversation
+    return walking.heads(memory.store, memory.tenant, project=project)
 
 
 async def entries(
