@@ -66,6 +66,7 @@ class Line:
     def __init__(self, database):
         self._database = database
         self.cut_at, self.before, self.cuts = b"", True, 0
+        self.sent = []  # to the server
 
     def break_at(self, text, *, before):
         self.cut_at, self.before = text, before
@@ -75,6 +76,7 @@ class Line:
         answers = asyncio.create_task(_pump(from_server, writer))
         try:
             while data := await reader.read(1 << 20):
+                self.sent.append(data)
                 broken = bool(self.cut_at) and self.cut_at in data
                 if broken:
                     self.cut_at, self.cuts = b"", self.cuts + 1

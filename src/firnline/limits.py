@@ -157,6 +157,8 @@ DATA_REMEMBERED: Final = 100
 """Conversations whose important data is kept ready between contexts."""
 STRATEGIES_REMEMBERED: Final = 10_000
 """Conversations whose strategy is remembered between appends."""
+HEADS_REMEMBERED: Final = 10_000
+"""Conversations whose head is remembered between appends to a server's database."""
 TOOL_CALL_REACH: Final = 100
 """Entries after a tool call among which its results are looked for."""
 ANSWER_REACH: Final = 200

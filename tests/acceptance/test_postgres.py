@@ -6,6 +6,7 @@ import subprocess
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from importlib import resources
+from itertools import chain
 
 import psycopg
 import pytest
@@ -429,45 +430,116 @@ async def test_a_cancellation_is_never_lost(postgres):
 
 
 @pytest.mark.promise("idempotent")
+@pytest.mark.parametrize("known", [0, 3], ids=["asked", "unasked"])
 @pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
-async def test_a_commit_whose_answer_is_lost_is_resolved_by_its_key(postgres, before):
+async def test_a_commit_whose_answer_is_lost_is_resolved_by_its_key(postgres, before, known):
     line = Line(postgres)
     async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
-        await store.append(KEY, drafts("a"))
+        end = 0
         for number in range(3):
+            for text in "abc"[:known]:
+                await store.append(KEY, drafts(text))
             line.break_at(b"COMMIT", before=before)
             name = Idempotency(f"k{number}", "f")
             stored = await store.append(KEY, drafts(["b", "c"]), idempotency=name)
-            assert (stored.seq, stored.replayed) == (2 + 2 * number, False)
+            assert (stored.entries[0].seq, stored.replayed) == (end + known, False)
             assert (await store.append(KEY, drafts(["b", "c"]), idempotency=name)).replayed
+            end = stored.seq + 1
         assert line.cuts == 3
-        assert len(await store.read(KEY)) == 7
+        assert len(await store.read(KEY)) == end == 3 * (known + 2)
 
 
 @pytest.mark.promise("typed-failure")
+@pytest.mark.parametrize("known", [1, 3], ids=["asked", "unasked"])
 @pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
-async def test_without_a_key_the_outcome_is_said_to_be_unknown(postgres, before):
+async def test_without_a_key_the_outcome_is_said_to_be_unknown(postgres, before, known):
     line = Line(postgres)
     async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
-        await store.append(KEY, drafts("a"))
+        for text in "abc"[:known]:
+            await store.append(KEY, drafts(text))
         line.break_at(b"COMMIT", before=before)
         with pytest.raises(StoreTimeout):
             await store.append(KEY, drafts("b"))
         async with asyncio.timeout(30):  # the server may be at it still
-            while len(await store.read(KEY)) != (1 if before else 2):
+            while len(await store.read(KEY)) != known + (not before):
                 await asyncio.sleep(0.01)
+        assert (await store.append(KEY, drafts("c"))).seq == known + (not before)
 
 
 async def test_a_line_that_breaks_before_the_commit_leaves_no_doubt(postgres):
     line = Line(postgres)
     async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
-        for before in (True, False):
+        for number, before in enumerate((True, False)):
             for text in (b"FOR NO KEY UPDATE", b"BEGIN"):
                 line.break_at(text, before=before)
-                await store.append(KEY, drafts("a"))
+                await store.append(Key("acme", f"{number} {text}"), drafts("a"))
         line.break_at(b"FROM entry", before=False)
-        assert len(await store.read(KEY)) == 4
+        assert len(await store.read(Key("acme", "0 b'BEGIN'"))) == 1
         assert line.cuts == 5
+
+
+# -- appends by one message -------------------------------------------------------------------
+
+
+async def test_who_appends_alone_does_not_ask_first(postgres):
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        for text in "ab":
+            await store.append(KEY, drafts(text))
+        line.sent.clear()
+        await store.append(KEY, drafts("c"), expected_seq=2)
+        await store.append(KEY, drafts("d"), idempotency=Idempotency("k", "f"))
+        await store.append(KEY, [draft("e")._replace(pinned=True), draft("f")])
+        assert len(line.sent) == 3, "one message each"
+        assert [entry.message.text for entry in await store.read(KEY)] == list("abcdef")
+        assert [entry.seq for entry in await store.pinned(KEY)] == [4]
+        assert [hit.seq for hit in await store.search("acme", "d")] == [3]
+        assert (await store.append(KEY, drafts("d"), idempotency=Idempotency("k", "f"))).replayed
+
+
+async def test_who_is_not_alone_asks_each_time(postgres):
+    line = Line(postgres)
+    async with listening(line.serve) as folder:
+        url = url_behind(postgres, folder)
+        async with opened(url) as one, opened(url) as other:
+            for text in "abc":
+                await one.append(KEY, drafts(text))
+            await other.append(KEY, drafts("d"))
+            assert (await one.append(KEY, drafts("e"))).seq == 4, "its head was out of date"
+            await other.append(KEY, drafts("f"))
+            line.sent.clear()
+            for seq in range(6, 12, 2):
+                assert (await one.append(KEY, drafts("x"))).seq == seq
+                assert (await other.append(KEY, drafts("y"))).seq == seq + 1
+            assert len(line.sent) == 12, "two messages each, no vain try"
+            assert len(await one.read(KEY)) == 12
+
+
+async def test_a_head_that_was_kept_is_not_trusted_after_an_erasure(postgres):
+    async with opened(postgres.url) as store, opened(postgres.url) as other:
+        for text in "abc":
+            await store.append(KEY, drafts(text))
+        await other.erase(KEY)
+        assert (await store.append(KEY, drafts("d"))).seq == 0
+        await store.append(KEY, drafts("e"))
+        await store.append(KEY, drafts("f"), expected_seq=2)
+        with pytest.raises(ConflictError, match="is 3, not 7"):
+            await store.append(KEY, drafts("g"), expected_seq=7)
+        assert len(await store.read(KEY)) == 3
+
+
+async def test_many_at_once_through_two_stores_are_dense(postgres):
+    async with opened(postgres.url) as one, opened(postgres.url) as other:
+        for store in (one, other):
+            await store.append(KEY, drafts("a"))
+
+        async def caller(store, number):
+            return [(await store.append(KEY, [draft(f"{number} {i}")])).seq for i in range(25)]
+
+        seen = await asyncio.gather(*(caller((one, other)[n % 2], n) for n in range(8)))
+        assert all(seqs == sorted(seqs) for seqs in seen)
+        assert sorted(chain.from_iterable(seen)) == list(range(2, 202))
+        assert len(await one.read(KEY)) == 202
 
 
 # -- poolers ----------------------------------------------------------------------------------

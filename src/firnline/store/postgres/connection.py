@@ -2,13 +2,14 @@
 
 Statements are bound here and sent as text, several in one message: no prepared statements and no
 settings that outlive a transaction, so a pooler may give each one another connection. What needs no
-answer waits for what does: an append is two messages.
+answer waits for what does: an append is two messages, and one where the head is known.
 """
 
 from __future__ import annotations
 
 import asyncio
 import random
+import select
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -65,11 +66,12 @@ class _Kind(NamedTuple):
 
     begin: str
     say: str
+    writes: bool
+    brief: bool = False
 
 
-_READ: Final = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", _SAY)
-_BRIEF: Final = _Kind(*_READ)
-_WRITE: Final = _Kind("BEGIN", _SAY_WRITING)
+_READ: Final = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", _SAY, writes=False)
+_WRITE: Final = _Kind("BEGIN", _SAY_WRITING, writes=True)
 _ROWS_AT_ONCE: Final = 1_000
 _DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
@@ -77,7 +79,7 @@ _DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigi
 class Transaction:
     """One transaction on one connection.
 
-    A `brief` one is a single message that reads: its first question also ends it.
+    A `brief` one is a single message: its first question also ends it.
     """
 
     def __init__(
@@ -128,6 +130,7 @@ class Transaction:
             self.later(sql, values)
         if self._brief:
             self._waiting.append("COMMIT")
+            self.committing = True
         found = await self._send(len(queries) + self._brief)
         self.ended = self._brief
         return tuple(found[: len(queries)])
@@ -141,8 +144,8 @@ class Transaction:
     async def commit(self) -> None:
         """Make it durable.
 
-        Never by the first message: a connection that had died while nobody used it is noticed
-        before anything can be in doubt.
+        Never by the first message, unless it is brief: a connection that had died while nobody used
+        it is noticed before anything can be in doubt.
         """
         if not self._begun:
             await self._send(0)
@@ -166,7 +169,7 @@ class Transaction:
 
 
 class _MoreThanBrief(Exception):
-    """A transaction that was thought to be one message has another question."""
+    """A transaction that was thought to be one message takes another, or should."""
 
 
 Work = Callable[[Transaction], Awaitable[T]]
@@ -238,14 +241,18 @@ class Database:
         """
         if brief:
             with suppress(_MoreThanBrief):
-                return await self._run(tenant, work, _BRIEF)
+                return await self._run(tenant, work, _READ._replace(brief=True))
         return await self._run(tenant, work, _READ)
 
-    async def write(self, tenant: str | None, work: Work[T]) -> T:
+    async def write(self, tenant: str | None, work: Work[T], *, brief: bool = False) -> T:
         """Run `work` in a transaction that is durable when this returns. It may be run anew.
 
-        `StoreTimeout` if it is not known whether it is; after any other error it was undone.
+        `StoreTimeout` if it is not known whether it is; after any other error it was undone. What
+        is `brief` asks once and is one message, if the connection looks alive.
         """
+        if brief:
+            with suppress(_MoreThanBrief):
+                return await self._run(tenant, work, _WRITE._replace(brief=True))
         return await self._run(tenant, work, _WRITE)
 
     async def _run(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
@@ -264,7 +271,9 @@ class Database:
         transaction = None
         try:
             async with self._opened().connection() as connection:
-                transaction = Transaction(connection, self._clock, brief=kind is _BRIEF)
+                if kind.writes and kind.brief and not _quiet(connection):
+                    raise _MoreThanBrief
+                transaction = Transaction(connection, self._clock, brief=kind.brief)
                 transaction.later(kind.begin)
                 transaction.later(kind.say, ["*" if tenant is None else f"={tenant}"])
                 result = await work(transaction)
@@ -274,13 +283,22 @@ class Database:
         except UnicodeEncodeError as error:
             raise InputError(f"it cannot be stored: {error.reason}") from error
         except psycopg.Error as error:
-            doubtful = kind is _WRITE and transaction is not None and transaction.committing
+            doubtful = kind.writes and transaction is not None and transaction.committing
             raise translated(error, self.place, committing=doubtful) from error
 
     async def _before_again(self, error: FirnlineError, tries: int) -> None:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
             await self._opened().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
+
+
+def _quiet(connection: AsyncConnection[Row]) -> bool:
+    """Whether nothing has come in since its last transaction, such as the news of its end."""
+    if not hasattr(select, "poll"):  # Windows, where `select` takes any number of sockets
+        return not select.select([connection], [], [], 0)[0]
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return not poll.poll(0)
 
 
 def _repeatable(error: FirnlineError) -> bool:

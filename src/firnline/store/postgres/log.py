@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
 from firnline import limits, proof
 from firnline.errors import StoreCorrupt, UnknownConversation
-from firnline.log import Appended, Draft, Entry, Head, Idempotency, Key, Record, genesis, runs
-from firnline.message import EPOCH, Message, microseconds
+from firnline.log import Entry, Head, Key, Record, genesis, runs
+from firnline.message import microseconds
 from firnline.store import rows
-from firnline.store.postgres import words
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import SEQ_MAX, Found, Segment
 
@@ -51,9 +49,6 @@ _SEGMENTS: Final = (
     " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
 )
 _SEGMENTS_AT_ONCE: Final = 8
-_KNOWN: Final = (
-    f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {HERE} AND key = %(given)s"
-)
 # Up to the first entry that does not fit into so many tokens any more.
 _NEWEST: Final = (
     f"{_COLUMNS} FROM (SELECT *, sum(tokens) OVER newer - tokens AS behind,"
@@ -74,7 +69,6 @@ _SEGMENTS_OF: Final = (
     f" FROM segment WHERE {HERE} AND first_seq <= near.seq)"
     " FROM (SELECT seq FROM asked UNION SELECT seq - 1 FROM asked) AS near)"
 )
-_ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
 _NEWEST_MIN: Final = 32
 _TOKENS_EACH: Final = 16  # few messages are shorter
 
@@ -131,60 +125,7 @@ async def conversations(
     return [rows.head_of(row) for row in found]
 
 
-# -- appending --------------------------------------------------------------------------------
-
-
-async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
-    """What the views have of messages of so many bytes; made beside the event loop if large."""
-
-    def analyse() -> list[ViewRow]:
-        return [
-            (place, part, microseconds(message.created_at or EPOCH), found)
-            for place, (message, _) in enumerate(messages)
-            for part, found in enumerate(words.parts(tenant, message))
-        ]
-
-    large = sum(size for _, size in messages) > _ANALYSED_INLINE
-    return await asyncio.to_thread(analyse) if large else analyse()
-
-
-async def append(
-    transaction: Transaction,
-    key: Key,
-    drafts: Sequence[Draft],
-    views: Sequence[ViewRow],
-    expected_seq: int | None,
-    idempotency: Idempotency | None,
-) -> Appended:
-    """Add messages; all that can be refused is refused before the first write."""
-    found = await _open_head(transaction, key, drafts, expected_seq, idempotency)
-    if isinstance(found, Appended):
-        return found
-    entries = rows.next_entries(found.next_seq, found.total, found.hash, drafts)
-    insert_entries(transaction, found, entries, [draft.body for draft in drafts])
-    insert_views(transaction, found, views, found.next_seq)
-    last = entries[-1]
-    transaction.later(
-        "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
-        " WHERE tenant = %s AND id = %s",
-        (
-            *(last.seq + 1, last.total, last.hash, microseconds(drafts[-1].time)),
-            *(key.tenant, found.id),
-        ),
-    )
-    if idempotency:
-        transaction.later(
-            "INSERT INTO idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)"
-            " VALUES (%s, %s, %s, %s, %s, %s)",
-            (key.tenant, found.id, *idempotency, found.next_seq, last.seq),
-        )
-    pins = [seq for seq, draft in enumerate(drafts, found.next_seq) if draft.pinned]
-    if pins:
-        transaction.later(
-            "INSERT INTO pin (tenant, conversation, seq) SELECT %s, %s, unnest(%s::bigint[])",
-            (key.tenant, found.id, pins),
-        )
-    return Appended(entries)
+# -- writing ----------------------------------------------------------------------------------
 
 
 def insert_entries(
@@ -218,27 +159,6 @@ def insert_views(
         "search (tenant, conversation, seq, part, at, words)",
         [(*own, first_seq + place, part, at, text) for place, part, at, text in views],
     )
-
-
-async def _open_head(
-    transaction: Transaction,
-    key: Key,
-    drafts: Sequence[Draft],
-    expected_seq: int | None,
-    idempotency: Idempotency | None,
-) -> Found | Appended:
-    """The conversation's head, locked, and created if need be; or what was stored by this key."""
-    queries = ((_KNOWN, here(key, given=idempotency.key)),) if idempotency else ()
-    while True:
-        found, seen = await find_with(transaction, key, *queries, lock=CHANGE)
-        if found and idempotency and seen[0]:
-            fingerprint, first, last = seen[0][0]
-            rows.check_repeat(idempotency, fingerprint)
-            return Appended(tuple(await span(transaction, key, first, last)), replayed=True)
-        rows.check_append(key, found.next_seq if found else 0, drafts, expected_seq)
-        found = found or await create(transaction, key, str(microseconds(drafts[0].time)))
-        if found is not None:
-            return found
 
 
 async def create(transaction: Transaction, key: Key, now: str) -> Found | None:

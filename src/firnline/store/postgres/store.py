@@ -37,6 +37,7 @@ from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Pr
 from firnline.store.cards import asked, check_card, dropped
 from firnline.store.digests import check_seconds
 from firnline.store.postgres import (
+    appending,
     archive,
     assigned,
     backup,
@@ -78,6 +79,7 @@ class PostgresStore:
         )
         self._listener = Listener(self._database)
         self._topics = Remembered()
+        self._heads = appending.Heads()
         self._process = 0
 
     # -- opening and closing ------------------------------------------------------------------
@@ -131,15 +133,30 @@ class PostgresStore:
         if not drafts:
             raise InputError("nothing to append")
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
-        found = await log.analysed(key.tenant, sizes)
-        given = key, drafts, found, expected_seq, idempotency
+        found = await appending.analysed(key.tenant, sizes)
+        given = appending.Given(key, drafts, found, expected_seq, idempotency)
         try:
-            return await self._write(key.tenant, lambda tx: log.append(tx, *given))
+            return await self._append(given)
         except StoreTimeout:
             if idempotency is None:
                 raise
-            again = await self._write(key.tenant, lambda tx: log.append(tx, *given))
+            again = await self._append(given)
             return replace(again, replayed=False)  # by this very call
+
+    async def _append(self, given: appending.Given) -> Appended:
+        """By one message if this store was the last to append there, as it is mostly."""
+        key, done = given.key, None
+        known, alone = self._heads.take(key)
+        if known and alone and given.expected_seq in {None, known.next_seq}:
+            head = known
+            done = await self._checked().write(
+                key.tenant, lambda tx: appending.append_behind(tx, given, head), brief=True
+            )
+        if done is None:
+            done = await self._write(key.tenant, lambda tx: appending.append(tx, given))
+        if done.after is not None:
+            self._heads.keep(key, done.after, alone=done.before == known)
+        return done.appended
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
