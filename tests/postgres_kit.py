@@ -169,7 +169,10 @@ class Databases:
         name = f"{self._prefix}_{self._made}"
         self._admin.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
         self._admin.execute(f"CREATE DATABASE {name} OWNER {ROLE} ENCODING UTF8 TEMPLATE template0")
-        return Database(self._url, name)
+        database = Database(self._url, name)
+        with suppress(psycopg.errors.FeatureNotSupported, psycopg.errors.UndefinedFile):
+            database.run("CREATE EXTENSION vector")
+        return database
 
 
 class Database:

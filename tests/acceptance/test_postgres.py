@@ -1,6 +1,7 @@
 """What is PostgreSQL's alone: its schema, its policies, its errors, its copies."""
 
 import asyncio
+import random
 import re
 import subprocess
 from contextlib import asynccontextmanager
@@ -12,6 +13,7 @@ import psycopg
 import pytest
 
 from firnline import Memory, Message
+from firnline.embedding.quantised import pack
 from firnline.errors import (
     BadURL,
     ConflictError,
@@ -28,6 +30,7 @@ from firnline.errors import (
 from firnline.log import Card, Digest, Idempotency, Key, Project, Scope, Topic
 from firnline.message import utc_now
 from firnline.protocols import Vector
+from firnline.recall.nearest import Nearest
 from firnline.store import open_store, shown
 from firnline.store.postgres import PostgresStore, migrate, words
 from firnline.store.postgres.connection import Database, Transaction
@@ -476,6 +479,65 @@ async def test_a_line_that_breaks_before_the_commit_leaves_no_doubt(postgres):
         line.break_at(b"FROM entry", before=False)
         assert len(await store.read(Key("acme", "0 b'BEGIN'"))) == 1
         assert line.cuts == 5
+
+
+# -- vectors ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pgvector(postgres):
+    if not postgres.run("SELECT FROM pg_extension WHERE extname = 'vector'"):
+        pytest.skip("server not available")
+
+
+@pytest.mark.usefixtures("pgvector")
+async def test_the_nearest_vectors_are_those_with_most_signs_in_common(store):
+    await store.append(KEY, drafts("abcde"))
+    numbers = [(1, 2, 3), (1, -2, 3), (-1, -2, -3), (1, -2, 0), (5, 5)]
+    codes = [Vector(seq, 0, pack(each)) for seq, each in enumerate(numbers)]
+    await store.put_vectors(KEY, "m", codes, first_seq=0, next_seq=5)
+    assert [found.seq for found in await store.nearest(KEY, "m", [0.5, -0.1, 7], 2)] == [1, 3]
+    near = await store.nearest(KEY, "m", [-1, -1, -1], 9)
+    assert near[0].seq == 2
+    assert sorted(near) == codes[:4], "others cannot be compared"
+    for key, model in ((KEY, "other"), (OTHER, "m"), (FOREIGN, "m")):
+        assert await store.nearest(key, model, [1, 1, 1], 9) == []
+
+
+@pytest.mark.usefixtures("pgvector")
+async def test_vectors_are_compared_in_the_database_where_pgvector_is_there(postgres):
+    rng = random.Random(4)
+    subjects = [[rng.gauss(0, 1) for _ in range(384)] for _ in range(12)]
+    numbers = [[x + rng.gauss(0, 0.4) for x in rng.choice(subjects)] for _ in range(600)]
+    codes = [Vector(seq, 0, pack(each)) for seq, each in enumerate(numbers)]
+    questions = [[x + rng.gauss(0, 0.4) for x in subject] for subject in subjects]
+    line = Line(postgres)
+    async with listening(line.serve) as folder:
+        url = url_behind(postgres, folder)
+
+        async def asked():
+            async with opened(url) as store:
+                if not await store.read(KEY):
+                    await store.append(KEY, drafts([f"m{seq}" for seq in range(600)]))
+                    await store.put_vectors(KEY, "m", codes, first_seq=0, next_seq=600)
+                said = " ".join(finding.detail for finding in await store.check())
+                line.sent.clear()
+                nearest = Nearest(store)
+                return said, [await nearest.find(KEY, "m", each, 10) for each in questions]
+
+        said, by_database = await asked()
+        assert len(line.sent) == len(questions), "one message for each question"
+        assert "by pgvector 0." in said
+        postgres.run("DROP EXTENSION vector")
+        try:
+            said, by_process = await asked()
+        finally:
+            postgres.run("CREATE EXTENSION vector")
+        assert "in each process" in said
+        for found, expected in zip(by_database, by_process, strict=True):
+            cosines = zip(found.values(), expected.values(), strict=True)
+            assert all(one >= other - 1e-5 for one, other in cosines), "at least as near"
+            assert len(found.keys() & expected.keys()) >= 7
 
 
 # -- appends by one message -------------------------------------------------------------------

@@ -4,7 +4,7 @@ Of every vector the signs of its numbers are kept in memory, one bit each: 48 by
 48 MB for a million entries. A question is compared with all of them (bits that differ); the best
 are weighed by the question's own numbers, and of those the best by the stored 8-bit vectors. No
 index has to be built, nothing is missed because a graph did not lead there, and what was embedded a
-moment ago is found at once.
+moment ago is found at once. A store that compares signs itself is asked, and nothing is kept here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,17 @@ class _Codes:
         return self.seqs.nbytes + self.bits.nbytes
 
 
+@runtime_checkable
+class Comparing(Protocol):
+    """What a store may have beside `Store`: it compares vectors where they lie."""
+
+    async def nearest(
+        self, key: Key, model: str, vector: Sequence[float], limit: int
+    ) -> list[Vector] | None:
+        """The `limit` vectors whose signs differ least from this one's; None if it cannot."""
+        ...
+
+
 class Nearest:
     """Finds the nearest entries of any conversation of a store; remembers the codes it has read."""
 
@@ -57,10 +68,22 @@ class Nearest:
     ) -> dict[int, float]:
         """The `limit` nearest entries with their cosines; of a long entry its best part counts."""
         asked = np.asarray(vector, dtype=np.float32)
+        stored = None
+        if isinstance(self._store, Comparing):
+            stored = await self._store.nearest(key, model, vector, limit * _OVERSAMPLE * _WIDER)
+        if stored is None:
+            stored = await self._compared(key, model, asked, limit * _OVERSAMPLE)
+        cosines = _cosines(stored, asked)
+        ranked = sorted(cosines, key=lambda seq: (-cosines[seq], seq))[:limit]
+        return {seq: cosines[seq] for seq in ranked}
+
+    async def _compared(
+        self, key: Key, model: str, asked: NDArray[np.float32], wanted: int
+    ) -> list[Vector]:
+        """The vectors of about as many entries as `wanted`, the nearest by their signs."""
         codes = await self._codes(key, model, len(asked))
         if not len(codes.seqs):
-            return {}
-        wanted = limit * _OVERSAMPLE
+            return []
         best = await asyncio.to_thread(_candidates, codes, asked, wanted)
         stored = await self._store.vectors_at(key, model, best)
         if not _current(codes, stored, best, len(asked)):
@@ -68,9 +91,7 @@ class Nearest:
             codes = await self._codes(key, model, len(asked))
             best = await asyncio.to_thread(_candidates, codes, asked, wanted)
             stored = await self._store.vectors_at(key, model, best)
-        cosines = _cosines(stored, asked)
-        ranked = sorted(cosines, key=lambda seq: (-cosines[seq], seq))[:limit]
-        return {seq: cosines[seq] for seq in ranked}
+        return stored
 
     def forget(self, key: Key) -> None:
         """Let go of a conversation that is no more."""

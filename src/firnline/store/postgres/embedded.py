@@ -1,18 +1,31 @@
-"""Vectors of entries, by embedder; and how far each embedder has come."""
+"""Vectors of entries, by embedder; and how far each embedder has come.
+
+Beside each vector lie the signs of its numbers as a string of bits. Where the extension pgvector is
+installed, it compares them with a question's: exactly, entry by entry of the conversation.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
+from psycopg import AsyncConnection, sql
+
 from firnline.log import Key
 from firnline.protocols import Vector
 from firnline.store.postgres import log
-from firnline.store.postgres.connection import Transaction
+from firnline.store.postgres.connection import Row, Transaction
 from firnline.store.rows import SEQ_MAX
 
 _EMBEDDER: Final = "(SELECT id FROM embedder WHERE name = %(model)s)"
 _REACH: Final = f"SELECT next_seq FROM embedded WHERE {log.HERE} AND embedder = {_EMBEDDER}"
+_PGVECTOR: Final = (
+    "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
+    " WHERE e.extname = 'vector' AND EXISTS (SELECT FROM pg_operator o"
+    " WHERE o.oprnamespace = n.oid AND o.oprname = '<~>')"
+)
+_SCALE_BYTES: Final = 4
+_SIGNS: Final = b"1" * 128 + b"0" * 128  # of a signed byte
 _VECTORS: Final = f"SELECT seq, part, body FROM vector WHERE {log.HERE} AND embedder = {_EMBEDDER}"
 
 
@@ -44,16 +57,18 @@ async def put(
         own,
     )
     transaction.later(
-        "INSERT INTO vector (tenant, conversation, embedder, seq, part, body)"
+        "INSERT INTO vector (tenant, conversation, embedder, seq, part, body, signs)"
         f" SELECT %(tenant)s, %(id)s, {_EMBEDDER}, new.* FROM"
-        " unnest(%(seqs)s::bigint[], %(parts)s::integer[], %(bodies)s::bytea[]) AS new"
+        " unnest(%(seqs)s::bigint[], %(parts)s::integer[], %(bodies)s::bytea[],"
+        " %(signs)s::varbit[]) AS new"
         " ON CONFLICT (tenant, conversation, embedder, seq, part)"
-        " DO UPDATE SET body = excluded.body",
+        " DO UPDATE SET body = excluded.body, signs = excluded.signs",
         {
             **own,
             "seqs": [vector.seq for vector in vectors],
             "parts": [vector.part for vector in vectors],
             "bodies": [vector.body for vector in vectors],
+            "signs": [_signs(vector.body) for vector in vectors],
         },
     )
     transaction.later(
@@ -95,6 +110,35 @@ async def at(transaction: Transaction, key: Key, model: str, seqs: Sequence[int]
     rows = await transaction.rows(
         f"{_VECTORS} AND seq = ANY(%(seqs)s::bigint[]) ORDER BY seq, part",
         log.here(key, model=model, seqs=asked),
+    )
+    return [Vector(*row) for row in rows]
+
+
+def _signs(body: bytes) -> str:
+    """The signs of an 8-bit code's numbers, 1 from zero up."""
+    return body[_SCALE_BYTES:].translate(_SIGNS).decode()
+
+
+async def pgvector(connection: AsyncConnection[Row]) -> str | None:
+    """The schema of pgvector's operators, quoted; None if it is not there, or too old."""
+    row = await (await connection.execute(_PGVECTOR)).fetchone()
+    return sql.Identifier(row[0]).as_string(connection) if row else None
+
+
+async def nearest(
+    transaction: Transaction,
+    key: Key,
+    model: str,
+    vector: Sequence[float],
+    limit: int,
+    operators: str,
+) -> list[Vector]:
+    """The vectors whose signs differ least; those of another dimension cannot be compared."""
+    bits, size = "".join("1" if number >= 0 else "0" for number in vector), len(vector)
+    rows = await transaction.rows(
+        f"{_VECTORS} AND bit_length(signs) = {size} ORDER BY signs::bit({size})"
+        f" OPERATOR({operators}.<~>) %(bits)s::bit({size}), seq, part LIMIT %(limit)s",
+        log.here(key, model=model, bits=bits, limit=max(limit, 0)),
     )
     return [Vector(*row) for row in rows]
 

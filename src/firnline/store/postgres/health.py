@@ -19,6 +19,7 @@ _UNFORCED: Final = (
     f" WHERE relnamespace = '{SCHEMA}'::regnamespace AND relkind IN ('r', 'p')"
     " AND NOT (relrowsecurity AND relforcerowsecurity) AND relname NOT IN ('installed', 'embedder')"
 )
+_PGVECTOR: Final = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
 _CONTENT: Final = (
     "SELECT (SELECT count(*) FROM conversation), (SELECT count(*) FROM entry),"
     " (SELECT count(*) FROM segment), (SELECT count(*) FROM digest)"
@@ -39,21 +40,24 @@ _STRAY: Final = (
 async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
     """Everything that can be told without changing anything."""
     stray = _STRAY if thorough else "SELECT 0"
-    server, version, role, unforced, content, index, ((lost,),), kept = await transaction.each(
+    answers = await transaction.each(
         (_SERVER, ()),
         ("SELECT max(version) FROM installed", ()),
         (_ROLE, ()),
         (_UNFORCED, ()),
+        (_PGVECTOR, ()),
         (_CONTENT, ()),
         (_INDEX, ()),
         (stray, ()),
         ("SELECT count(*) FROM card", ()),
     )
+    server, version, role, unforced, vectors, content, index, ((lost,),), kept = answers
     damaged = await cards.damaged(transaction) if thorough else []
     return [
         *_server(server[0]),
         Finding("schema", "ok", f"version {version[0][0]} of {max(migrate.shipped())}"),
         _policies(role[0], unforced[0][0]),
+        Finding("vectors", "ok", _vectors(vectors)),
         _content(content[0], lost),
         _index(index[0]),
         _cards(kept[0][0], damaged, thorough=thorough),
@@ -82,6 +86,12 @@ def _policies(role: Row, unforced: str) -> Finding:
         detail = f"policies do not bind the role {name}; use one that is no superuser"
         return Finding("tenants", "warning", detail)
     return Finding("tenants", "ok", f"row-level security binds the role {name}")
+
+
+def _vectors(found: list[Row]) -> str:
+    if found:
+        return f"compared in the database by pgvector {found[0][0]}"
+    return "compared in each process; with the extension pgvector the database would do it"
 
 
 def _content(row: Row, stray: int) -> Finding:

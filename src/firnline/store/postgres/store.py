@@ -80,6 +80,7 @@ class PostgresStore:
         self._listener = Listener(self._database)
         self._topics = Remembered()
         self._heads = appending.Heads()
+        self._vectors_in: str | None = None  # the schema of pgvector's operators
         self._process = 0
 
     # -- opening and closing ------------------------------------------------------------------
@@ -91,6 +92,7 @@ class PostgresStore:
         connection = await self._database.connect()
         try:
             await migrate.migrate(connection, migrate.shipped())
+            self._vectors_in = await embedded.pgvector(connection)
         except psycopg.Error as error:
             raise translated(error, self._database.place) from error
         finally:
@@ -306,6 +308,15 @@ class PostgresStore:
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
         return await self._read(key.tenant, lambda tx: embedded.at(tx, key, model, seqs))
+
+    async def nearest(
+        self, key: Key, model: str, vector: Sequence[float], limit: int
+    ) -> list[Vector] | None:
+        """See `recall.nearest.Comparing`; by pgvector, if it was there on opening."""
+        if self._vectors_in is None:
+            return None
+        given = key, model, vector, limit, self._vectors_in
+        return await self._read(key.tenant, lambda tx: embedded.nearest(tx, *given))
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
