@@ -1,51 +1,37 @@
 """An agent of Google's ADK that remembers other sessions of the same user."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from typing import Any
 
 from google.adk.agents import Agent
-from google.adk.models.base_llm import BaseLlm
-from google.adk.models.llm_request import LlmRequest
-from google.adk.models.llm_response import LlmResponse
-from google.adk.runners import Runner
-from google.adk.sessions import InMemorySessionService
+from google.adk.models import BaseLlm, LlmResponse
+from google.adk.runners import InMemoryRunner
 from google.adk.tools import preload_memory
-from google.genai import types
+from google.genai.types import ModelContent
 
 from firnline import Memory
 from firnline.adapters.adk import FirnlineMemoryService
 
 
-def said(text: str, role: str = "user") -> types.Content:
-    return types.Content(role=role, parts=[types.Part(text=text)])
-
-
 class Fake(BaseLlm):
     """Says whether it was told the code; any model of ADK's will do."""
 
-    async def generate_content_async(
-        self, llm_request: LlmRequest, stream: bool = False
-    ) -> AsyncGenerator[LlmResponse, None]:
-        told = llm_request.model_dump_json(exclude_none=True)
-        yield LlmResponse(content=said("7319" if "7319" in told else "I do not know.", "model"))
+    async def generate_content_async(self, request: Any, stream: bool = False) -> Any:
+        told = "7319" in request.model_dump_json(exclude_none=True)
+        yield LlmResponse(content=ModelContent("7319" if told else "I do not know."))
 
 
 async def main() -> None:
+    runner = InMemoryRunner(Agent(name="helper", model=Fake(model="f"), tools=[preload_memory]))
     async with Memory.open("sqlite:///adk.db") as memory:
-        sessions, remembered = InMemorySessionService(), FirnlineMemoryService(memory)
-        agent = Agent(name="helper", model=Fake(model="fake"), tools=[preload_memory])
-        runner = Runner(
-            app_name="boats", agent=agent, session_service=sessions, memory_service=remembered
-        )
+        runner.memory_service = FirnlineMemoryService(memory)
         for name, text in (("s1", "The gate code is 7319."), ("s2", "What is the gate code?")):
-            await sessions.create_session(app_name="boats", user_id="ana", session_id=name)
-            async for event in runner.run_async(
-                user_id="ana", session_id=name, new_message=said(text)
-            ):
+            for event in await runner.run_debug(text, user_id="ana", session_id=name, quiet=True):
                 print(name, event.content.parts[0].text)
-            done = await sessions.get_session(app_name="boats", user_id="ana", session_id=name)
-            await remembered.add_session_to_memory(done)
-        print(len(await memory.read("boats/ana/s1")), "entries of s1 in the log")
+            session = {"app_name": runner.app_name, "user_id": "ana", "session_id": name}
+            done = await runner.session_service.get_session(**session)
+            await runner.memory_service.add_session_to_memory(done)
+        print(len(await memory.read(f"{runner.app_name}/ana/s1")), "entries of s1 in the log")
 
 
 asyncio.run(main())

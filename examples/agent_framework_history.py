@@ -12,11 +12,8 @@ from firnline.adapters.agent_framework import FirnlineHistory
 class Echo(BaseChatClient):
     """Says how much it sees; any chat client of the framework's will do."""
 
-    def _inner_get_response(self, *, messages: Any, **options: Any) -> Any:
-        async def answer() -> ChatResponse:
-            return ChatResponse(messages=[Message("assistant", [f"{len(messages)} messages"])])
-
-        return answer()
+    async def _inner_get_response(self, *, messages: Any, **options: Any) -> ChatResponse:
+        return ChatResponse(messages=[Message("assistant", [f"{len(messages)} messages"])])
 
 
 async def main() -> None:

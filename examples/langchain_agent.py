@@ -10,18 +10,10 @@ from firnline.strategies import window
 from firnline.sync import Memory
 
 with Memory.open("sqlite:///langchain.db") as memory:
-    agent = create_agent(
-        FakeListChatModel(responses=["Noted."]),  # any chat model of LangChain's
-        system_prompt="You keep a ship's log.",
-        middleware=[
-            FirnlineMiddleware(
-                memory,
-                budget=Budget(1_000, 100),  # else the model's own window
-                strategy=window(prefix="## Предыдущее обсуждение / Previous conversation:"),
-            )
-        ],
-        checkpointer=InMemorySaver(),
-    )
+    bilingual = window(prefix="## Предыдущее обсуждение / Previous conversation:")
+    firnline = FirnlineMiddleware(memory, budget=Budget(1_000, 100), strategy=bilingual)
+    model = FakeListChatModel(responses=["Noted."])  # any chat model of LangChain's
+    agent = create_agent(model, middleware=[firnline], checkpointer=InMemorySaver())
     voyage = {"configurable": {"thread_id": "voyage-7"}}
     for day in range(1, 31):
         entry = f"Day {day}: wind force {day % 9}, course held, {day * 40} miles made. All well."

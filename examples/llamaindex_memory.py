@@ -11,18 +11,14 @@ from firnline.adapters.llamaindex import FirnlineMemoryBlock
 
 async def main() -> None:
     async with Memory.open("sqlite:///llamaindex.db") as memory:
-        block = FirnlineMemoryBlock(memory=memory, tokens=500)
-        short = ShortTerm.from_defaults(
-            session_id="ticket-42",
-            token_limit=400,
-            token_flush_size=100,
-            memory_blocks=[block],
-            tokenizer_fn=str.split,  # else LlamaIndex downloads a vocabulary
-        )
-        await short.aput(ChatMessage(role="user", content="The boathouse's gate code is 7319."))
+        blocks = [FirnlineMemoryBlock(memory=memory, tokens=500)]
+        # With a tokenizer of one's own: LlamaIndex downloads its default one.
+        sizes = {"token_limit": 400, "token_flush_size": 100, "tokenizer_fn": str.split}
+        short = ShortTerm.from_defaults(session_id="ticket-42", memory_blocks=blocks, **sizes)
+        await short.aput(ChatMessage("The boathouse's gate code is 7319."))
         for number in range(80):
-            await short.aput(ChatMessage(role="user", content=f"Question {number} about ropes"))
-            await short.aput(ChatMessage(role="assistant", content=f"Answer {number}, at length"))
+            await short.aput(ChatMessage(f"Question {number} about ropes"))
+            await short.aput(ChatMessage(f"Answer {number}, at length", role="assistant"))
         (told, *_) = await short.aget(input="What is the gate code of the boathouse?")
         print("7319" in told.content, "- the code is in what the model is told")
         print(len(await memory.read("ticket-42")), "entries in the log")

@@ -74,6 +74,30 @@ def test_the_example_for_adk_runs_in_its_own_environment(tmp_path):
     assert "2 entries of s1" in said
 
 
+@pytest.mark.parametrize(
+    ("module", "framework", "extra"),
+    [
+        ("adk", "google.adk", "adk"),
+        ("agent_framework", "agent_framework", "agent-framework"),
+        ("langchain", "langchain_core", "langchain"),
+        ("llamaindex", "llama_index", "llamaindex"),
+        ("openai_agents", "agents", "openai-agents"),
+        ("pydantic_ai", "pydantic_ai", "pydantic-ai"),
+    ],
+)
+def test_without_its_framework_an_adapter_says_what_to_install(module, framework, extra):
+    script = f"import sys; sys.modules[{framework!r}] = None; import firnline.adapters.{module}"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: ")
+    assert last.endswith(f'pip install "firnline[{extra}]"')
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        assert extra in tomllib.load(file)["project"]["optional-dependencies"]
+
+
 @pytest.mark.requirement("D3")
 @pytest.mark.requirement("D4")
 def test_the_rag_agent_answers_from_its_documents_within_the_window(tmp_path):

@@ -11,16 +11,20 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from google.adk.events.event import Event
-from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
-from google.adk.memory.memory_entry import MemoryEntry
-from google.adk.sessions import Session
-from google.genai import types
-
+from firnline.adapters.extras import needs
 from firnline.adapters.keeping import Keeper
 from firnline.log import Hit
 from firnline.memory import Memory
 from firnline.message import Message, Part, ToolCall, encode_json
+
+try:
+    from google.adk.events.event import Event
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.adk.sessions import Session
+    from google.genai import types
+except ModuleNotFoundError as error:
+    raise needs("adk", error) from error
 
 _STATED: Final = "memories"
 """The conversation of what the application itself adds for a user, and of events of no session."""
@@ -75,9 +79,8 @@ class FirnlineMemoryService(BaseMemoryService):
         """What was said in any session of this user and fits the query, best first."""
         project = _project(app_name, user_id)
         hits = await self._memory.recall(None, query, tokens=self._tokens, project=project)
-        return SearchMemoryResponse(
-            memories=[_entry(hit) for hit in hits if hit.entry.message.text]
-        )
+        said = [hit for hit in hits if hit.entry.message.text]
+        return SearchMemoryResponse(memories=[_entry(hit) for hit in said])
 
     async def _keep(self, app: str, user: str, session: str, events: Sequence[Event]) -> None:
         said = [
@@ -88,9 +91,8 @@ class FirnlineMemoryService(BaseMemoryService):
         ]
         if said:
             conversation = await self._conversation(app, user, session)
-            await self._keeper.keep(
-                conversation, [name for name, _ in said], lambda at: said[at][1]
-            )
+            names = [name for name, _ in said]
+            await self._keeper.keep(conversation, names, lambda at: said[at][1])
 
     async def _conversation(self, app: str, user: str, session: str) -> str:
         """The name of the session's conversation, which belongs to its user."""

@@ -11,14 +11,19 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from agent_framework import AgentSession, HistoryProvider, SessionContext, SupportsAgentRun
-from agent_framework import Message as Turned
-
-from firnline.adapters.agent_framework_messages import from_framework, to_framework
+from firnline.adapters.extras import needs
 from firnline.budget import BudgetLike, as_budget
 from firnline.errors import InputError
 from firnline.memory import Memory
 from firnline.tokens import counter
+
+try:
+    from agent_framework import AgentSession, HistoryProvider, SessionContext, SupportsAgentRun
+    from agent_framework import Message as Turned
+
+    from firnline.adapters.agent_framework_messages import from_framework, to_framework
+except ModuleNotFoundError as error:
+    raise needs("agent-framework", error) from error
 
 _INPUT: ContextVar[tuple[Turned, ...]] = ContextVar("firnline_input", default=())
 """What the run that is about to begin was given: it counts, and says what to recall."""

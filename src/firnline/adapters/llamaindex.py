@@ -8,15 +8,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
-from llama_index.core.memory import BaseMemoryBlock
-from pydantic import Field
-
+from firnline.adapters.extras import needs
 from firnline.budget import Budget
 from firnline.errors import InputError
 from firnline.memory import Memory
 from firnline.message import Message, Part, ToolCall
 from firnline.tokens import counter
+
+try:
+    from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+    from llama_index.core.memory import BaseMemoryBlock
+    from pydantic import Field
+except ModuleNotFoundError as error:
+    raise needs("llamaindex", error) from error
 
 _ROLES: Final = {"model": "assistant", "chatbot": "assistant", "function": "tool"}
 _KEPT: Final = ("session_id", "tool_call_id", "name")

@@ -9,12 +9,16 @@ from __future__ import annotations
 import secrets
 from typing import Any, Final, cast
 
-from agents import TResponseInputItem
-from agents.memory import SessionSettings
-
+from firnline.adapters.extras import needs
 from firnline.adapters.openai_items import items_of, messages_of
 from firnline.budget import BudgetLike
 from firnline.memory import Memory
+
+try:
+    from agents import TResponseInputItem
+    from agents.memory import SessionSettings
+except ModuleNotFoundError as error:
+    raise needs("openai-agents", error) from error
 
 _GOES_ON: Final = "goes_on_as"
 

@@ -10,17 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic_ai import ModelRequestNode, RunContext
-from pydantic_ai.capabilities import AbstractCapability, AgentNode, NodeResult
-from pydantic_ai.messages import ModelMessage, ModelResponse
-from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
-from pydantic_ai.run import AgentRunResult
-
+from firnline.adapters.extras import needs
 from firnline.adapters.keeping import Keeper
-from firnline.adapters.pydantic_messages import Place, message_of, places_of, shown
 from firnline.budget import Budget, BudgetLike
 from firnline.errors import InputError
 from firnline.memory import Memory
+
+try:
+    from pydantic_ai import ModelRequestNode, RunContext
+    from pydantic_ai.capabilities import AbstractCapability, AgentNode, NodeResult
+    from pydantic_ai.messages import ModelMessage, ModelResponse
+    from pydantic_ai.models import ModelRequestContext, ModelRequestParameters
+    from pydantic_ai.run import AgentRunResult
+
+    from firnline.adapters.pydantic_messages import Place, message_of, places_of, shown
+except ModuleNotFoundError as error:
+    raise needs("pydantic-ai", error) from error
 
 
 @dataclass(eq=False)

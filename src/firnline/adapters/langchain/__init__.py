@@ -3,9 +3,14 @@
 Needs ``firnline[langchain]``.
 """
 
-from firnline.adapters.langchain.middleware import FirnlineMiddleware
-from firnline.adapters.langchain.retrieval import BudgetedRetriever
-from firnline.adapters.langchain.store import FirnlineStore
-from firnline.adapters.langchain.summarizing import summarizer
+from firnline.adapters.extras import needs
+
+try:
+    from firnline.adapters.langchain.middleware import FirnlineMiddleware
+    from firnline.adapters.langchain.retrieval import BudgetedRetriever
+    from firnline.adapters.langchain.store import FirnlineStore
+    from firnline.adapters.langchain.summarizing import summarizer
+except ModuleNotFoundError as error:
+    raise needs("langchain", error) from error
 
 __all__ = ["BudgetedRetriever", "FirnlineMiddleware", "FirnlineStore", "summarizer"]
