@@ -18,17 +18,24 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 _INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
 
 
+class Altered(str):
+    """Text in which something was replaced; it tells whoever stores it, however late that is."""
+
+    __slots__ = ()
+
+
 def clean_text(text: str) -> str:
-    """Return `text` with lone surrogates and NULs replaced; most text comes back unchanged."""
+    """Return `text` unchanged, as most text is, or `Altered` without lone surrogates and NULs."""
     if "\0" in text:
-        text = text.replace("\0", "\u2400")
+        text = Altered(text.replace("\0", "\u2400"))
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
         # Through UTF-16, so that a pair split over two characters is joined, not lost.
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+        return Altered(joined)
     return text
 
 
@@ -77,10 +84,10 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
 def altered(given: object, cleaned: Json) -> bool:
     """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
     if isinstance(given, str):
-        return given != cleaned
+        return isinstance(cleaned, Altered)
     if isinstance(given, Mapping) and isinstance(cleaned, dict):
-        pairs = zip(given.items(), cleaned.items(), strict=True)
-        return any(a != b or altered(x, y) for (a, x), (b, y) in pairs)
+        pairs = zip(given.values(), cleaned.items(), strict=True)
+        return any(isinstance(key, Altered) or altered(x, y) for x, (key, y) in pairs)
     if isinstance(given, list | tuple) and isinstance(cleaned, list):
         return any(altered(x, y) for x, y in zip(given, cleaned, strict=True))
     return False

@@ -349,6 +349,22 @@ def test_a_client_that_sends_only_what_is_new_gets_its_history_by_path_or_header
         assert len(entries(server, "family")) == 10
 
 
+def test_text_that_had_to_be_altered_is_flagged_and_known_again(model):
+    said = [{"role": "user", "content": "half a pair: \ud83d"}]
+    with running(upstream=model.url) as server:
+        for turn in range(2):
+            body = json.dumps({"model": MODEL, "messages": said})
+            answer = httpx2.post(
+                f"{server.url}/v1/chat/completions",
+                content=body,
+                headers={"content-type": "application/json"},
+            )
+            said += [answer.json()["choices"][0]["message"], {"role": "user", "content": f"{turn}"}]
+        (name,) = heads(server)
+        stored = entries(server, name)
+        assert [message.normalised for message in stored] == [True, False, False, False]
+
+
 def test_a_client_that_drops_its_oldest_messages_is_understood_under_a_name(model):
     with running(upstream=model.url) as server:
         sdk = openai.OpenAI(base_url=f"{server.url}/c/long/v1", api_key="x", max_retries=0)

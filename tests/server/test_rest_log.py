@@ -45,6 +45,23 @@ def test_a_message_comes_back_with_every_field_it_had(api):
     assert first["tokens"] > 0
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "user", "content": "a \ud800 b"},
+        {"role": "user", "content": [{"type": "text", "text": "nul \0"}]},
+        {"role": "user", "content": "x", "unknown": {"deep\0": 1}},
+    ],
+)
+def test_what_had_to_be_altered_is_said_to_be(api, message):
+    whole = {"role": "user", "content": "untouched: \ufffd \u2400"}
+    body = json.dumps({"messages": [whole, message, {"message": message}]})
+    given = {"content": body, "headers": {"content-type": "application/json"}}
+    stored = api.ask("POST", "/conversations/c/messages", **given).json()["data"]
+    assert [entry["normalised"] for entry in stored] == [False, True, True]
+    assert stored == api.all("/conversations/c/messages")
+
+
 @pytest.mark.promise("idempotent")
 def test_an_append_is_repeated_safely(api):
     body = {"messages": [{"role": "user", "content": "Once."}]}
