@@ -18,8 +18,7 @@ from benchmarks.bench import LONG, SHORT, SHORT_ENTRIES, Bench, opened
 from benchmarks.measure import Side, costs, in_turns, milliseconds, rate, timed
 from benchmarks.recalling import LIMIT, questions
 from benchmarks.table import Row, at_least, at_most, progress
-from firnline import Memory
-from firnline.limits import BATCH_MESSAGES_MAX
+from benchmarks.talking import BUDGET, CALLERS, appending, asking, fill
 from firnline.message import encode, utc_now
 from firnline.strategies import rolling
 
@@ -27,8 +26,6 @@ from firnline.strategies import rolling
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import postgres_kit
 
-CALLERS = 8
-BUDGET = 1_000
 WORKERS = (1, 4)
 _SIZES = {"log": ("entry",), "dates and words": ("said", "search")}
 _SIZE = (
@@ -71,7 +68,7 @@ async def appends(bench: Bench) -> AsyncIterator[Row]:
         async with opened(database.url) as memory:
             for callers in (1, CALLERS):
                 each = bench.size(40, 8) // callers + 4
-                ours = _append(bench, memory, callers, each)
+                ours = appending(bench, memory, callers, each)
                 bare = [
                     await psycopg.AsyncConnection.connect(database.conninfo) for _ in range(callers)
                 ]
@@ -86,19 +83,6 @@ async def appends(bench: Bench) -> AsyncIterator[Row]:
                     pairs.speed,
                     at_least(0.5) if callers == 1 else None,  # the cores are the limit then
                 )
-
-
-def _append(bench: Bench, memory: Memory, callers: int, each: int) -> Side:
-    messages = bench.endless_messages()
-
-    async def caller(name: str) -> None:
-        for message in islice(messages, each):
-            await memory.append(name, message)
-
-    async def everybody() -> None:
-        await asyncio.gather(*(caller(f"c{i}") for i in range(callers)))
-
-    return timed(everybody, callers * each)
 
 
 def _bare(bench: Bench, connections: list[Any], each: int) -> Side:
@@ -126,7 +110,7 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
         async with opened(database.url) as memory:
             started = time.perf_counter()
             for name, count in ((SHORT, SHORT_ENTRIES), (LONG, entries)):
-                await _fill(bench, memory, name, count)
+                await fill(bench, memory, name, count)
             built = (entries + SHORT_ENTRIES) / (time.perf_counter() - started)
             yield Row(f"postgres: {entries:,} entries, indexed", f"{built:,.0f}/s")
             database.run("VACUUM ANALYZE")
@@ -137,7 +121,7 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
             for name in (SHORT, LONG):
                 await memory.set_strategy(name, rolling(window=20, words=60))
                 await memory.context(name, BUDGET)
-            ours, other = (_context(memory, name) for name in (LONG, SHORT))
+            ours, other = (asking(memory, name) for name in (LONG, SHORT))
             pairs = await in_turns(ours, other, bench.size(60, 3), "postgres-context")
             yield Row(
                 f"postgres: context, {entries:,} entries",
@@ -160,17 +144,6 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
                 "postgres-recall",
             )
             yield Row(f"postgres: recall, p50 of {entries:,}", milliseconds(found))
-
-
-async def _fill(bench: Bench, memory: Memory, name: str, entries: int) -> None:
-    batch = list(islice(bench.endless_messages(), BATCH_MESSAGES_MAX))
-    for done in range(0, entries, len(batch)):
-        progress(f"postgres: {name}: {done:,} of {entries:,} entries")
-        await memory.append(name, batch[: entries - done])
-
-
-def _context(memory: Memory, name: str) -> Side:
-    return timed(lambda: memory.context(name, BUDGET))
 
 
 async def workers(bench: Bench) -> AsyncIterator[Row]:

@@ -1,6 +1,7 @@
 """What all tests share, and the list of requirements that a run ends with."""
 
 import os
+import signal
 import sys
 from collections import defaultdict
 from itertools import chain
@@ -17,6 +18,11 @@ from firnline import Memory, recaller
 EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 60
 hypothesis.settings.register_profile("firnline", deadline=None, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("firnline")
+
+# Shells start what goes on in the background with SIGINT ignored, and programs inherit that: those
+# that tests start would not hear Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SERVERS = ("postgres", "mongo")
 BACKENDS = ("sqlite", "memory", "postgres", "mongo")

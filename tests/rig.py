@@ -69,7 +69,9 @@ def running(**settings: Any):
     chosen = load(**{"port": 0, "embedder": "none", "store": "memory:", **settings})
     app = create_app(chosen)
     listener = serving.bind(chosen)
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, lifespan="on"))
+    server = _Server(
+        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_keep_alive=75)
+    )
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_serve, args=(loop, server, listener), daemon=True)
     thread.start()
@@ -113,7 +115,7 @@ class Process:
             if self._running.poll() is not None:
                 raise AssertionError(self._running.stderr.read().decode())
             with suppress(httpx2.TransportError):
-                if httpx2.get(f"{self.url}/readyz").status_code == 200:
+                if httpx2.get(f"{self.url}/readyz", timeout=60).status_code == 200:
                     return
             time.sleep(0.03)
         raise AssertionError("the server is not ready")

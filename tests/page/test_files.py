@@ -41,7 +41,7 @@ def test_vendored_files_are_those_that_are_recorded():
 
 
 def test_the_policy_lets_nothing_run_but_the_pages_own_files(server):
-    response = httpx2.get(server)
+    response = httpx2.get(server, timeout=60)
     assert response.status_code == 200
     told = policy(response)
     assert told["default-src"] == ["'none'"]
@@ -64,11 +64,11 @@ def _sha(text):
 def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
     for path in OURS:
         url = f"{server}/page/{path.name}"
-        response = httpx2.get(url)
+        response = httpx2.get(url, timeout=60)
         assert response.content == path.read_bytes()
         kind = {".js": "text/javascript", ".css": "text/css"}[path.suffix]
         assert response.headers["content-type"].startswith(kind)
-        again = httpx2.get(url, headers={"if-none-match": response.headers["etag"]})
+        again = httpx2.get(url, headers={"if-none-match": response.headers["etag"]}, timeout=60)
         assert (again.status_code, again.content) == (304, b"")
         assert policy(response)["default-src"] == ["'none'"]
 
@@ -85,7 +85,7 @@ def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
     ],
 )
 def test_nothing_else_can_be_asked_for(server, path):
-    assert httpx2.get(f"{server}/page/{path}").status_code in (404, 401)
+    assert httpx2.get(f"{server}/page/{path}", timeout=60).status_code in (404, 401)
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)

@@ -14,7 +14,7 @@ SAID = {"conversation": "tea", "messages": [{"role": "user", "text": "Tea at fiv
 async def _found(url, token=None):
     headers = {"authorization": f"Bearer {token}"} if token else {}
     async with (
-        httpx2.AsyncClient(headers=headers) as http,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as agent,
     ):
         stored = await agent.call_tool("append", SAID)
@@ -36,7 +36,9 @@ async def test_agents_with_keys_see_their_own_tenant(tmp_path):
         only_read = server.run(keys.create("boris", scopes=["read"]))[1]
         await _found(server.url, tokens[0])
         async with (
-            httpx2.AsyncClient(headers={"authorization": f"Bearer {only_read}"}) as http,
+            httpx2.AsyncClient(
+                headers={"authorization": f"Bearer {only_read}"}, timeout=60
+            ) as http,
             Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as agent,
         ):
             listed = await agent.call_tool("conversations", {})
@@ -44,11 +46,11 @@ async def test_agents_with_keys_see_their_own_tenant(tmp_path):
             refused = await agent.call_tool("append", SAID)
             assert refused.is_error
         for headers in ({}, {"authorization": "Bearer fl_0000000000000000_11"}):
-            answer = httpx2.post(f"{server.url}/mcp", json={}, headers=headers)
+            answer = httpx2.post(f"{server.url}/mcp", json={}, headers=headers, timeout=60)
             assert answer.status_code == 401
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
 def test_other_methods_are_refused(method):
     with running() as server:
-        assert httpx2.request(method, f"{server.url}/mcp").status_code == 405
+        assert httpx2.request(method, f"{server.url}/mcp", timeout=60).status_code == 405

@@ -237,7 +237,7 @@ def test_a_key_that_is_revoked_or_runs_out_is_refused(guarded):
 
 def test_the_key_may_come_as_anthropics_clients_send_it(guarded):
     headers = {"x-api-key": key_for(guarded, "dora")}
-    response = httpx2.get(f"{guarded.url}/api/v1/me", headers=headers)
+    response = httpx2.get(f"{guarded.url}/api/v1/me", headers=headers, timeout=60)
     assert response.json()["tenant"] == "dora"
 
 
@@ -270,7 +270,7 @@ def local():
 )
 def test_without_a_key_only_this_machines_name_is_answered(local, host, allowed):
     """Against DNS rebinding: another site's name that leads here."""
-    response = httpx2.get(f"{local.url}/api/v1/me", headers={"host": host})
+    response = httpx2.get(f"{local.url}/api/v1/me", headers={"host": host}, timeout=60)
     assert response.status_code in ((200,) if allowed else (400, 403))
 
 
@@ -289,14 +289,14 @@ def test_without_a_key_only_this_machines_name_is_answered(local, host, allowed)
 def test_without_a_key_another_sites_page_is_not_answered(local, origin, allowed):
     host = local.url.removeprefix("http://")
     headers = {} if origin is None else {"origin": origin.format(host=host)}
-    response = httpx2.get(f"{local.url}/api/v1/me", headers=headers)
+    response = httpx2.get(f"{local.url}/api/v1/me", headers=headers, timeout=60)
     assert response.status_code == (200 if allowed else 403)
     assert "access-control-allow-origin" not in response.headers
 
 
 def test_with_a_key_any_name_of_the_host_will_do(local):
     headers = {"authorization": f"Bearer {key_for(local, 't')}", "host": "memory.example"}
-    assert httpx2.get(f"{local.url}/api/v1/me", headers=headers).json()["tenant"] == "t"
+    assert httpx2.get(f"{local.url}/api/v1/me", headers=headers, timeout=60).json()["tenant"] == "t"
 
 
 # -- how large and how fast -------------------------------------------------------------------
@@ -317,11 +317,11 @@ def test_a_body_that_is_too_large_is_refused(small):
             yield b" " * 500
 
     for body in (b" " * 2_001, pieces(5), b'{"messages":[' + b" " * 5_000):
-        response = httpx2.post(path, content=body, headers=headers)
+        response = httpx2.post(path, content=body, headers=headers, timeout=60)
         assert response.status_code == 413, response.text
         assert response.json()["code"] == "BodyTooLarge"
     fits = b'{"messages":[{"role":"user","content":"x"}]}'.ljust(2_000)
-    assert httpx2.post(path, content=fits, headers=headers).status_code == 201
+    assert httpx2.post(path, content=fits, headers=headers, timeout=60).status_code == 201
 
 
 def test_a_body_without_an_end_is_not_waited_for(small):
@@ -350,7 +350,7 @@ def test_requests_are_counted_by_key():
 
         def ask(key):
             headers = {"authorization": f"Bearer {key}"}
-            return httpx2.get(f"{server.url}/api/v1/me", headers=headers)
+            return httpx2.get(f"{server.url}/api/v1/me", headers=headers, timeout=60)
 
         assert [ask(ann).status_code for _ in range(6)] == [200] * 5 + [429]
         refused = ask(ann)

@@ -84,7 +84,9 @@ class Served:
         return app
 
     def __enter__(self):
-        config = uvicorn.Config(self.app(), log_level="warning", lifespan="on")
+        config = uvicorn.Config(
+            self.app(), log_level="warning", lifespan="on", timeout_keep_alive=75
+        )
         self.server = uvicorn.Server(config)
         serving = self.server.serve([self.socket])
         self.thread = threading.Thread(target=asyncio.run, args=[serving])
@@ -144,7 +146,7 @@ def _http(monkeypatch):
 
 def post(url, body, **headers):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return httpx2.request("POST", url, content=data, headers={**HEADERS, **headers})
+    return httpx2.request("POST", url, content=data, headers={**HEADERS, **headers}, timeout=60)
 
 
 # -- who is let in ----------------------------------------------------------------------------
@@ -179,7 +181,7 @@ async def test_without_a_valid_key_every_method_is_refused_in_the_same_words(ser
         headers = {} if token is None else {"Authorization": f"Bearer {token}".encode("latin-1")}
         for method in ("POST", "GET", "DELETE", "PUT", "PATCH", "OPTIONS", "HEAD"):
             got = httpx2.request(
-                method, served.url, headers={**HEADERS, **headers}, json=rpc("ping")
+                method, served.url, headers={**HEADERS, **headers}, json=rpc("ping"), timeout=60
             )
             assert got.status_code == 401, (method, token, got.text)
             answers.add((got.headers["www-authenticate"], got.text * (method != "HEAD")))
@@ -458,7 +460,9 @@ async def test_it_answers_only_while_it_runs_and_can_run_again(store_url):
     async with Tenants(store_url) as tenants:
         endpoint = Endpoint(tenants.memory, everybody)
         transport = httpx2.ASGITransport(app=endpoint)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://localhost") as http:
+        async with httpx2.AsyncClient(
+            transport=transport, base_url="http://localhost", timeout=60
+        ) as http:
 
             async def status():
                 return (await http.post("/mcp", json=rpc("ping"), headers=HEADERS)).status_code

@@ -358,6 +358,7 @@ def test_text_that_had_to_be_altered_is_flagged_and_known_again(model):
                 f"{server.url}/v1/chat/completions",
                 content=body,
                 headers={"content-type": "application/json"},
+                timeout=60,
             )
             said += [answer.json()["choices"][0]["message"], {"role": "user", "content": f"{turn}"}]
         (name,) = heads(server)
@@ -407,6 +408,7 @@ def test_a_repeated_request_gets_the_answer_that_is_stored(model, stream):
                 f"{server.url}/v1/chat/completions",
                 json=body,
                 headers={"x-stainless-retry-count": str(n)},
+                timeout=60,
             )
             for n in (0, 1, 2)
         ]
@@ -480,8 +482,8 @@ def test_errors_of_the_endpoint_come_as_they_are(model):
 
 def test_models_are_listed_and_unknown_paths_are_not_passed_on(model):
     with running(upstream=model.url) as server:
-        httpx2.get(f"{server.url}/v1/models")
-        refused = httpx2.post(f"{server.url}/v1/files", json={})
+        httpx2.get(f"{server.url}/v1/models", timeout=60)
+        refused = httpx2.post(f"{server.url}/v1/files", json={}, timeout=60)
         assert refused.status_code == 404
         assert "docs/proxy.md" in refused.json()["error"]["message"]
         given = client(server.url).embeddings.create(
@@ -503,7 +505,7 @@ def test_models_are_listed_and_unknown_paths_are_not_passed_on(model):
 )  # fmt: skip
 def test_a_malformed_request_is_refused_in_openais_shape(model, body):
     with running(upstream=model.url) as server:
-        answer = httpx2.post(f"{server.url}/v1/chat/completions", content=body)
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", content=body, timeout=60)
         assert answer.status_code == 400
         assert answer.json()["error"]["type"] == "invalid_request_error"
         assert model.requests == []
@@ -541,7 +543,7 @@ def test_a_chat_goes_on_without_its_memory_and_says_so(model, stream):
     with running(upstream=model.url) as server:
         server.parts.tenants.store.append = full
         body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
-        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body)
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
         assert answer.status_code == 200
         assert answer.headers["x-firnline-status"] == "degraded"
         assert "no room left" in answer.headers["x-firnline-degraded"]
@@ -552,7 +554,7 @@ def test_a_chat_goes_on_without_its_memory_and_says_so(model, stream):
 def test_a_role_that_memory_does_not_know_is_passed_on(model):
     with running(upstream=model.url) as server:
         body = {"model": MODEL, "messages": [{"role": "function", "name": "f", "content": "1"}]}
-        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body)
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
         assert answer.headers["x-firnline-status"] == "degraded"
         assert model.requests[-1]["messages"] == body["messages"]
 

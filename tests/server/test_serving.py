@@ -44,15 +44,15 @@ def place(said, name):
 @pytest.mark.requirement("X1")
 def test_what_is_printed_leads_to_a_first_remembered_answer(serve):
     process, said = serve()
-    page = httpx2.get(place(said, "Page"))
+    page = httpx2.get(place(said, "Page"), timeout=60)
     assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html")
     assert place(said, "Page").endswith(f"/#/c/{CONVERSATION}")
-    listed = httpx2.get(f"{place(said, 'API')}/conversations").json()
+    listed = httpx2.get(f"{place(said, 'API')}/conversations", timeout=60).json()
     assert CONVERSATION in [one["conversation"] for one in listed["data"]]
-    assert httpx2.get(place(said, "Metrics")).status_code == 200
+    assert httpx2.get(place(said, "Metrics"), timeout=60).status_code == 200
     base = place(said, "OpenAI").replace("/v1", f"/c/{CONVERSATION}/v1")
     asked = {"messages": [{"role": "user", "content": "Which order never arrived?"}]}
-    answer = httpx2.post(f"{base}/chat/completions", json=asked).json()
+    answer = httpx2.post(f"{base}/chat/completions", json=asked, timeout=60).json()
     assert "1138" in answer["choices"][0]["message"]["content"]
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130, "as the shell knows it"
@@ -62,7 +62,7 @@ def test_the_sample_is_there_once(serve):
     seen = []
     for _ in range(2):
         process, said = serve()
-        head = httpx2.get(f"{place(said, 'API')}/conversations/{CONVERSATION}").json()
+        head = httpx2.get(f"{place(said, 'API')}/conversations/{CONVERSATION}", timeout=60).json()
         seen.append(head["entries"])
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0

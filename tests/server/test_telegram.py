@@ -258,7 +258,7 @@ async def test_a_command_among_messages_does_not_swallow_their_answer(quiet, tel
 
 
 async def post(url, content, headers):
-    async with httpx2.AsyncClient() as client:
+    async with httpx2.AsyncClient(timeout=60) as client:
         return await client.post(url, content=content, headers=headers)
 
 
@@ -898,8 +898,10 @@ async def test_the_server_has_it_all(tmp_path, telegram, server):
             assert telegram.push(telegram.said("Hello?"), url, SECRET) == [200]
             assert telegram.push(telegram.said("Hello?"), url, "wrong", tries=1) == [401]
             eventually(lambda: telegram.texts(7))
-            entries = httpx2.get(f"{whole.url}/api/v1/conversations/telegram:7/messages").json()
-            metrics = httpx2.get(f"{whole.url}/metrics").text
+            entries = httpx2.get(
+                f"{whole.url}/api/v1/conversations/telegram:7/messages", timeout=60
+            ).json()
+            metrics = httpx2.get(f"{whole.url}/metrics", timeout=60).text
         return entries["data"], metrics
 
     data, metrics = await asyncio.to_thread(chat)

@@ -27,6 +27,9 @@ from firnline.store import open_store, shown
 _PAUSE_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
 _HEADER_BYTES_MAX: Final = 32 * 1024
+_IDLE_SECONDS: Final = (
+    75  # longer than load balancers keep a connection, so that it is they who close it
+)
 
 
 async def serve(
@@ -46,6 +49,7 @@ async def serve(
         log_config=None,
         access_log=False,
         server_header=False,
+        timeout_keep_alive=_IDLE_SECONDS,
         timeout_graceful_shutdown=max(int(settings.drain_seconds), 1),
         h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
         lifespan="on",
