@@ -190,6 +190,8 @@ async def _moved(client, tmp_path):
     assert erased.entries == 4
     assert (await client.import_(tmp_path / "whole.jsonl")).added == 4
     assert next(job.kind for job in await client.jobs()) == "import"
+    report = await client.import_file(tmp_path / "whole.jsonl")
+    assert (report.formats, report.added, report.known) == (("firnline",), 0, 46)
     again = await client.export(tmp_path / "again.jsonl")
     assert again == whole
     assert (tmp_path / "again.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 from playwright.sync_api import expect
 
+import foreign
 from page_kit import apart, is_shown, unfold_panel
 
 
@@ -194,10 +195,27 @@ def test_an_export_brings_it_back(site, page, tmp_path, shot):
     expect(into.get_by_role("button", name="Import it")).to_be_disabled()
     into.get_by_label("File").set_input_files(path)
     into.get_by_role("button", name="Import it").click()
-    expect(into).to_contain_text("1 conversation with 43 entries checked; 43 were new.")
+    expect(into).to_contain_text("1 conversation with 43 messages read as firnline; 43 were new.")
     expect(page.get_by_role("region", name="Conversations")).to_contain_text(site.conversation)
     after = site.api.get(site.about)
     assert (after["hash"], after["entries"]) == (before["hash"], before["entries"])
+
+
+def test_an_export_of_another_program_is_taken_with_a_report(site, page, tmp_path, shot):
+    path = tmp_path / "export.zip"
+    foreign.zipped(path, {"conversations.json": foreign.SAMPLES["chatgpt"], "photo.png": b"x"})
+    into = box(site.panel(page, "manage"), "Import")
+    into.get_by_label("File").set_input_files(path)
+    into.get_by_role("button", name="Import it").click()
+    expect(into).to_contain_text("read as chatgpt")
+    into.get_by_text("Left out").click()
+    expect(into).to_contain_text("a file of another kind: .png")
+    listed = page.get_by_role("region", name="Conversations")
+    expect(listed.locator('a[title="chatgpt/conv-1"]')).to_contain_text("Tea")
+    listed.get_by_label("Find a conversation").fill("tea")
+    expect(listed.get_by_role("listitem").first).to_contain_text("Tea")
+    listed.get_by_label("Find a conversation").fill("")
+    shot(page, "manage-import", unfold_panel)
 
 
 def test_a_file_that_is_no_export_is_refused_with_the_reason(site, page, tmp_path):

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+import foreign
 from firnline import transfer
 from firnline.errors import ConflictError, NotFound, TooFast
 from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs
@@ -138,13 +139,74 @@ def test_the_body_of_an_import_is_the_file_itself(api):
         assert response.status_code == 415
 
 
+def taken(api, data, name, **query):
+    headers = {"content-type": "application/octet-stream"}
+    params = {"name": name, **query}
+    response = api.ask("POST", "/import", content=data, headers=headers, params=params)
+    assert response.status_code == 202
+    return finished(api, response.json())
+
+
+def test_files_of_other_programs_are_taken_once(api):
+    known = []
+    for sample, data in foreign.SAMPLES.items():
+        name = "WhatsApp Chat with Ana.txt" if sample == "whatsapp" else f"{sample}.json"
+        job = taken(api, data, name)
+        assert (job["state"], job["result"], job["done"]) == ("done", None, len(data))
+        report = job["report"]
+        assert report["formats"] == [sample]
+        assert report["added"] == report["messages"] > 0
+        heads = api.all("/conversations")
+        assert len(heads) - len(known) == report["conversations"] + report["branches"]
+        again = taken(api, data, name)["report"]
+        assert (again["added"], again["known"]) == (0, report["messages"])
+        known = api.all("/conversations")
+        assert known == heads
+
+
+def test_our_own_export_is_recognised_too(talks):
+    data = talks.http.get("/api/v1/export").content
+    assert taken(talks, data, "firnline.jsonl")["report"]["formats"] == ["firnline"]
+
+
+def test_an_archive_is_taken_with_a_report_of_what_was_not(api, tmp_path):
+    members = {"a.json": foreign.SAMPLES["chatgpt"], "photo.png": b"x", "../out.json": b"{}"}
+    foreign.zipped(tmp_path / "x.zip", members)
+    report = taken(api, (tmp_path / "x.zip").read_bytes(), "export.zip")["report"]
+    assert report["formats"] == ["chatgpt"]
+    assert report["left_out"]["a file of another kind: .png"]["count"] == 1
+    assert ["../out.json"] in [noted["examples"] for noted in report["not_understood"].values()]
+
+
+def test_what_cannot_be_taken_says_why_and_not_where_it_lay(api):
+    for data, query in (
+        (b"nothing that anybody wrote", {}),
+        (b"", {}),
+        (b"PK\5\6 broken", {"name": "x.zip"}),
+        (foreign.SAMPLES["claude"], {"format": "nonsense"}),
+        (foreign.SAMPLES["whatsapp"], {"zone": "Nowhere/Land"}),
+    ):
+        job = taken(api, data, **{"name": "notes.txt", **query})
+        assert (job["state"], job["error"]["status"]) == ("failed", 400)
+        assert tempfile.gettempdir() not in json.dumps(job)
+    assert api.all("/conversations") == []
+
+
+def test_any_name_of_a_file_will_do(api, monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for name in ("../../etc/passwd", "/", "..", "", "a\0b\n.json", "ä" * 400, "C:\\x\\y.json"):
+        assert taken(api, foreign.SAMPLES["claude"], name)["report"]["messages"] > 0
+        assert list(tmp_path.glob("firnline-*")) == []
+
+
 def test_nothing_of_an_import_is_left_on_disk(talks, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     data = talks.http.get("/api/v1/export").content
     imported(talks, data)
     imported(talks, data[:-10])
+    taken(talks, data, "x.jsonl")
     finished(talks, talks.post("/exports"))
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".jsonl"] == []
+    assert list(tmp_path.glob("firnline-*")) == []
 
 
 def test_an_import_that_is_too_large_is_refused(url, monkeypatch, tmp_path):

@@ -1103,9 +1103,10 @@ export interface paths {
         put?: never;
         /**
          * Begin Import
-         * @description Take conversations from an export; all of it is checked before anything is stored.
+         * @description Take conversations from a file, which is the body itself. Importing it again adds nothing.
          *
-         *     The body is the file itself. Importing it again adds nothing.
+         *     An export of ours is checked as a whole before anything is stored. With a `name`, files of other
+         *     programs are taken, too, and the job has a `report` of what was found and not understood.
          */
         post: operations["begin_import"];
         delete?: never;
@@ -1548,6 +1549,8 @@ export interface components {
             result: {
                 [key: string]: unknown;
             } | null;
+            /** @description Of an import by name. */
+            report: components["schemas"]["Report"] | null;
             error: components["schemas"]["Problem"] | null;
         };
         /** @description The tenant's jobs, the newest first. */
@@ -1610,6 +1613,12 @@ export interface components {
         /** @description The topic whose messages are taken over. */
         MergeAsk: {
             topic: number;
+        };
+        /** @description Something that was not taken as it was. */
+        Noted: {
+            count: number;
+            /** @description Where it was the first times. */
+            examples: string[];
         };
         /** @description An entry that was recalled for the question, and why. */
         PastHit: {
@@ -1802,6 +1811,22 @@ export interface components {
             };
             /** @description Replaces the newest summary. */
             summary?: string | null;
+        };
+        /** @description What an import of another program's file found. */
+        Report: {
+            formats: string[];
+            conversations: number;
+            branches: number;
+            messages: number;
+            added: number;
+            /** @description Messages that were here before. */
+            known: number;
+            left_out: {
+                [key: string]: components["schemas"]["Noted"];
+            };
+            not_understood: {
+                [key: string]: components["schemas"]["Noted"];
+            };
         };
         /** @description What was taken back. */
         Restored: {
@@ -4400,7 +4425,14 @@ export interface operations {
     };
     begin_import: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description What the file is called, if it may be of any format. */
+                name?: string | null;
+                /** @description Its format; else recognised. */
+                format?: string | null;
+                /** @description The time zone of times that name none. */
+                zone?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

@@ -47,6 +47,8 @@ def _several(kind: Any, value: Any) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is tuple:
         return tuple(_read(inner[0], item) for item in _checked(list, value))
+    if origin is Mapping:
+        return {name: _read(inner[1], item) for name, item in _checked(dict, value).items()}
     if origin in (Union, types.UnionType) and value is not None:
         arms = [arm for arm in inner if arm is not types.NoneType]
         return _read(arms[0], value) if len(arms) == 1 else value

@@ -145,6 +145,7 @@ class Client:
     work = _waits(verbs.Client.work)
     export = _waits(verbs.Client.export)
     import_ = _waits(verbs.Client.import_)
+    import_file = _waits(verbs.Client.import_file)
     begin_import = _waits(verbs.Client.begin_import)
     begin_export = _waits(verbs.Client.begin_export)
     fetch = _waits(verbs.Client.fetch)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from firnline.budget import Budget
 from firnline.context import Accounting, LeftOut
 from firnline.errors import FirnlineError
+from firnline.importing import Report
 from firnline.lineage import State
 from firnline.log import Entry, Head, Hit
 from firnline.message import Message
@@ -374,6 +375,7 @@ class Job:
     file: str | None
     result: Manifest | None
     error: FirnlineError | None
+    report: Report | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,6 +24,7 @@ from firnline.client.giving import (
 )
 from firnline.client.reading import read
 from firnline.errors import FirnlineError, StoreTimeout, UnknownConversation
+from firnline.importing import Report
 from firnline.lineage import Difference, State
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
 from firnline.paths import escaped
@@ -39,6 +40,7 @@ from firnline.wire import MessageLike
 T = TypeVar("T")
 
 _JSON_LINES: Final = "application/jsonl"
+_BYTES: Final = "application/octet-stream"
 
 
 class Client:
@@ -487,7 +489,36 @@ class Client:
 
     async def import_(self, path: str | PathLike[str]) -> Manifest:
         """Send such a file, and wait until it is taken. Importing it again adds nothing."""
-        job = await self.begin_import(path)
+        job = await self._ended(await self.begin_import(path))
+        if job.result is None:
+            raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
+        return job.result
+
+    async def import_file(
+        self, path: str | PathLike[str], *, as_format: str | None = None, zone: str = "UTC"
+    ) -> Report:
+        """Send a file of another program, or a zip, and wait; see docs/import.md."""
+        given = {"name": Path(path).name, "format": as_format, "zone": zone}
+        job = await self._ended(await self._sent(path, given, _BYTES))
+        if job.report is None:
+            raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
+        return job.report
+
+    async def begin_import(self, path: str | PathLike[str]) -> values.Job:
+        """Send an export; the server takes it in a job of its own."""
+        return await self._sent(path, {}, _JSON_LINES)
+
+    async def _sent(
+        self, path: str | PathLike[str], query: Mapping[str, str | None], kind: str
+    ) -> values.Job:
+        size, content = body_of(Path(path))
+        headers = {"content-type": kind, "content-length": str(size)}
+        more: dict[str, Any] = {"content": content, "headers": headers, "repeatable": True}
+        ask = Ask(method="POST", path="/import", query=query, **more)
+        return read(values.Job, await self._to.json(ask))
+
+    async def _ended(self, job: values.Job) -> values.Job:
+        """The job when it has ended, or cannot be watched any longer; its error is raised."""
         if job.state == "running":
             async with aclosing(self.watch(job.id)) as states:
                 async for state in states:
@@ -496,16 +527,7 @@ class Client:
             job = await self.job(job.id)
         if job.error is not None:
             raise job.error
-        if job.result is None:
-            raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
-        return job.result
-
-    async def begin_import(self, path: str | PathLike[str]) -> values.Job:
-        """Send such a file; the server takes it in a job of its own."""
-        size, content = body_of(Path(path))
-        headers = {"content-type": _JSON_LINES, "content-length": str(size)}
-        begun = await self._post("/import", content=content, headers=headers, repeatable=True)
-        return read(values.Job, begun)
+        return job
 
     async def begin_export(self, *, conversations: Sequence[str] | None = None) -> values.Job:
         """Let the server make such a file, to be fetched when its job is done."""

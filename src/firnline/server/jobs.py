@@ -11,6 +11,7 @@ import json
 import logging
 import os
 import secrets
+import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -54,6 +55,7 @@ class Job:
     total: int = 0
     finished_at: datetime | None = None
     result: dict[str, Any] | None = None
+    report: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     file: BinaryIO | None = None
     path: Path | None = None
@@ -84,11 +86,11 @@ class Job:
                 self.file.close()
                 self.file = None
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            shutil.rmtree(self.path.parent, ignore_errors=True)
             self.path = None
 
 
-Doing: TypeAlias = Callable[[Job], Awaitable[dict[str, Any]]]
+Doing: TypeAlias = Callable[[Job], Awaitable[dict[str, Any] | None]]
 """Does the work, and returns its result."""
 
 
@@ -175,7 +177,7 @@ class Jobs:
 
     def _end(self, job: Job, state: Literal["done", "failed"]) -> None:
         if job.path is not None:
-            job.path.unlink(missing_ok=True)
+            shutil.rmtree(job.path.parent, ignore_errors=True)
         job.state, job.finished_at = state, self._clock()
         job.news.set()
 
@@ -195,7 +197,14 @@ def unnamed_file() -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="firnline-"))
 
 
-def named_file() -> tuple[BinaryIO, Path]:
-    """A file that has to have a name, and its path."""
-    descriptor, path = tempfile.mkstemp(prefix="firnline-", suffix=".jsonl")
-    return open(descriptor, "wb"), Path(path)  # noqa: PTH123 - whoever asked closes it
+def named_file(name: str) -> tuple[BinaryIO, Path]:
+    """A file of this name, in a folder of its own, and its path; the folder goes with the job."""
+    path = Path(tempfile.mkdtemp(prefix="firnline-"), _safe(name))
+    return path.open("wb"), path
+
+
+def _safe(name: str) -> str:
+    """The last part of a path that somebody else gave, as every file system takes it."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    shown = "".join(c for c in last if c.isprintable() and c not in '<>:"|?*').strip(" .")
+    return shown.encode()[-200:].decode(errors="ignore") or "file"

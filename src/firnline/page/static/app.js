@@ -3,7 +3,7 @@
 import { render } from 'preact';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import { all, get, key, Problem } from './api.js';
-import { ago, Announcer, compact, html, Name, number, Trouble, useLoaded } from './ui.js';
+import { ago, Announcer, compact, html, Name, number, titleOf, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation, TABS } from './conversation.js';
 import { goes, Keys } from './keys.js';
@@ -54,7 +54,7 @@ function Conversations({ list, here, onNew, filterRef }) {
   const [filter, setFilter] = useState('');
   const shown = useMemo(() => {
     const wanted = filter.trim().toLowerCase();
-    const fitting = (list.value || []).filter((one) => one.conversation.toLowerCase().includes(wanted));
+    const fitting = (list.value || []).filter((one) => `${titleOf(one)}\n${one.conversation}`.toLowerCase().includes(wanted));
     return newest(fitting).slice(0, 300);
   }, [list.value, filter]);
   return html`<section class="conversations" aria-label="Conversations">
@@ -66,8 +66,8 @@ function Conversations({ list, here, onNew, filterRef }) {
     ${list.error && html`<${Trouble} error=${list.error} again=${list.again} />`}
     <ul>
       ${shown.map((one) => html`<li key=${one.conversation}>
-        <a href=${link(one.conversation)} aria-current=${here.name === one.conversation ? 'page' : null}>
-          <span class="title"><${Name}>${one.conversation}<//></span>
+        <a href=${link(one.conversation)} title=${one.conversation} aria-current=${here.name === one.conversation ? 'page' : null}>
+          <span class="title"><${Name}>${titleOf(one)}<//></span>
           <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} messages · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
         </a></li>`)}
     </ul>

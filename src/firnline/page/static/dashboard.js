@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { at, get, key, patch, post, put, segment } from './api.js';
-import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, say, useLoaded, when } from './ui.js';
+import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, say, titleOf, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Costs } from './costs.js';
 import { Export, Import } from './transfer.js';
@@ -119,7 +119,7 @@ function Unassigned({ list, projects }) {
     <div class="scroll" tabindex="0" role="group" aria-label="List of conversations"><table class="loose">
       <thead><tr><th>conversation</th><th class="n">messages</th><th class="n">tokens</th><th>last activity</th>${names.length > 0 && html`<th>project</th>`}</tr></thead>
       <tbody>${found.slice(0, LISTED).map((one) => html`<tr key=${one.conversation}>
-        <td class="named"><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a></td><td class="n">${number(one.entries)}</td><td class="n">${number(one.tokens)}</td>
+        <td class="named"><a href=${link(one.conversation)} title=${one.conversation}><${Name}>${titleOf(one)}<//></a></td><td class="n">${number(one.entries)}</td><td class="n">${number(one.tokens)}</td>
         <td class="nowrap" title=${when(one.updated_at)}>${ago(one.updated_at)}</td>
         ${names.length > 0 && html`<td><select value="" aria-label=${`Move ${one.conversation} to a project`} onChange=${(e) => e.target.value && move(one, e.target.value)}>
           <option value="">none</option>${names.map((name) => html`<option key=${name} value=${name}>${name}</option>`)}</select></td>`}</tr>`)}</tbody>

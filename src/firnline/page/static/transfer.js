@@ -43,14 +43,22 @@ export function Import({ changed, level }) {
   const [job, tell] = useState(null);
   const [file, choose] = useState(null);
   const run = async () => {
-    await follow(await upload('/import', file, 'application/jsonl'), tell);
+    await follow(await upload(`/import?name=${encodeURIComponent(file.name)}`, file, 'application/octet-stream'), tell);
     changed();
   };
   return html`<${Box} title="Import" level=${level}>
-    <p class="meta">Conversations from an export. All of the file is checked before anything is stored, and importing it again adds nothing.</p>
-    <label>File <input type="file" accept=".jsonl,.ndjson,application/jsonl" onChange=${(e) => { choose(e.target.files[0] || null); tell(null); }} /></label>
+    <p class="meta">Conversations from an export: of Firnline, ChatGPT, Claude, Gemini, Claude Code, Codex, Telegram, WhatsApp, LangChain, ShareGPT, mem0 or a fine-tuning set, zipped or not. The format is recognised, and importing it again adds nothing.</p>
+    <label>File <input type="file" accept=".jsonl,.ndjson,.json,.zip,.txt" onChange=${(e) => { choose(e.target.files[0] || null); tell(null); }} /></label>
     <div class="row"><${Act} run=${run} disabled=${!file}>Import it<//></div>
     ${job && html`<${Progress} job=${job} unit="bytes" />`}
-    ${job?.result && html`<p>${plural(job.result.conversations, 'conversation')} with ${plural(job.result.entries, 'entry', 'entries')} checked; ${number(job.result.added)} were new.</p>`}
+    ${job?.report && html`<${Found} report=${job.report} />`}
   <//>`;
+}
+
+/** What was in the file, and what could not be taken as it was. */
+function Found({ report }) {
+  const noted = (title, notes) => Object.keys(notes).length > 0 && html`<details><summary>${title}</summary>
+    <ul>${Object.entries(notes).map(([what, { count, examples }]) => html`<li key=${what}>${number(count)} × ${what} <span class="meta">${examples.join('; ')}</span></li>`)}</ul></details>`;
+  return html`<p>${plural(report.conversations, 'conversation')} with ${plural(report.messages, 'message')} read as ${report.formats.join(', ')}; ${number(report.added)} were new.</p>
+    ${noted('Not understood', report.not_understood)}${noted('Left out', report.left_out)}`;
 }

@@ -44,6 +44,9 @@ export const tick = () => { ticks += 1; return ticks; };
 /** Bytes or bidi tricks in names must not rearrange the page: isolate them. */
 export const Name = ({ children }) => html`<bdi>${children}</bdi>`;
 
+/** What a conversation is called where it came from; else its name. */
+export const titleOf = (head) => (typeof head.metadata?.title === 'string' && head.metadata.title.trim().slice(0, 200)) || head.conversation;
+
 // -- loading ----------------------------------------------------------------------------------
 
 /** What `work` returns, loaded when `deps` change: `{ value, error, busy, again }`; busy until it is what `deps` ask for. */

@@ -259,6 +259,26 @@ class Work(BaseModel):
 # -- jobs and callers -------------------------------------------------------------------------
 
 
+class Noted(BaseModel):
+    """Something that was not taken as it was."""
+
+    count: int
+    examples: list[str] = Field(description="Where it was the first times.")
+
+
+class Report(BaseModel):
+    """What an import of another program's file found."""
+
+    formats: list[str] = Field(examples=[["chatgpt"]])
+    conversations: int
+    branches: int
+    messages: int
+    added: int
+    known: int = Field(description="Messages that were here before.")
+    left_out: dict[str, Noted]
+    not_understood: dict[str, Noted]
+
+
 class Job(BaseModel):
     """Work that goes on."""
 
@@ -272,6 +292,7 @@ class Job(BaseModel):
     finished_at: Instant | None
     file: str | None = Field(description="Where an export can be had.")
     result: dict[str, Any] | None = Field(description="The manifest.")
+    report: Report | None = Field(description="Of an import by name.")
     error: Problem | None
 
 

@@ -1,4 +1,4 @@
-"""Export and import: a tenant's conversations as JSON Lines, in and out without loss."""
+"""Export and import: a tenant's conversations as JSON Lines, and other programs' files."""
 
 from __future__ import annotations
 
@@ -119,37 +119,56 @@ async def begin_export(request: Request, memory: Reading, ask: ExportAsk | None 
         }
     },
 )
-async def begin_import(request: Request, memory: Writing) -> Response:
-    """Take conversations from an export; all of it is checked before anything is stored.
+async def begin_import(
+    request: Request,
+    memory: Writing,
+    name: Annotated[
+        str | None,
+        Query(max_length=500, description="What the file is called, if it may be of any format."),
+    ] = None,
+    as_format: Annotated[
+        str | None, Query(alias="format", max_length=50, description="Its format; else recognised.")
+    ] = None,
+    zone: Annotated[
+        str, Query(max_length=100, description="The time zone of times that name none.")
+    ] = "UTC",
+) -> Response:
+    """Take conversations from a file, which is the body itself. Importing it again adds nothing.
 
-    The body is the file itself. Importing it again adds nothing.
+    An export of ours is checked as a whole before anything is stored. With a `name`, files of other
+    programs are taken, too, and the job has a `report` of what was found and not understood.
     """
     if request.headers.get("content-type", "").partition(";")[0].lower() not in _TAKEN_TYPES:
         raise WrongType(f"the body is an export: say Content-Type: {JSON_LINES}")
     jobs = parts_of(request).jobs
     job = jobs.open(memory.tenant, "import")
     try:
-        path = await _received(request, job)
+        path = await _received(request, job, name or "import.jsonl")
     except BaseException as error:
         jobs.failed(job, InputError("the file did not arrive whole"))
         if isinstance(error, ClientDisconnect):
             raise InputError("the body ended early") from None
         raise
 
-    async def work(job: Job) -> dict[str, Any]:
+    async def work(job: Job) -> dict[str, Any] | None:
         try:
-            manifest = await memory.import_(path, progress=job.progress)
+            if name is None:
+                return dict(showing.plain(await memory.import_(path, progress=job.progress)))
+            report = await memory.import_file(
+                path, as_format=as_format, zone=zone, progress=job.progress
+            )
         except InputError as error:
             raise InputError(str(error).replace(str(path), "the file")) from None
-        return dict(showing.plain(manifest))
+        job.report = showing.plain(report)
+        return None
 
     jobs.start(job, work)
     return _begun(job)
 
 
-async def _received(request: Request, job: Job) -> Path:
+async def _received(request: Request, job: Job, name: str) -> Path:
     """The body as a file; memory holds a piece of it."""
-    file, path = named_file()
+    file, path = named_file(name)
     job.path = path
     held = bytearray()
     with file:
@@ -193,6 +212,7 @@ def _shown(job: Job) -> dict[str, Any]:
         "url": url,
         "file": f"{url}/file" if job.state == "done" and job.file else None,
         "result": job.result,
+        "report": job.report,
         "error": job.error,
     }
 
