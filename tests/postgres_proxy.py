@@ -83,6 +83,7 @@ class Line:
                     if self.before:
                         return
                     answers.cancel()
+                    await asyncio.wait([answers])
                 to_server.write(data)
                 await to_server.drain()
                 if broken:

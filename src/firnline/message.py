@@ -14,7 +14,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from firnline import limits
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
-from firnline.text import Altered, Json, altered, clean_fields, clean_text
+from firnline.text import Json, altered, clean_fields, clean_text
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -384,9 +384,10 @@ def _store_clean_text(message: Message, which: str, value: object) -> bool:
             return False
         raise InputError(f"{which}: expected a string, got {type(value).__name__}")
     cleaned = clean_text(value)
-    if type(cleaned) is not str:
-        object.__setattr__(message, which, str(cleaned))
-    return isinstance(cleaned, Altered)
+    if cleaned is value:
+        return False
+    object.__setattr__(message, which, cleaned)
+    return altered(value, cleaned)
 
 
 def _store_clean_items(

@@ -19,23 +19,24 @@ _INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
 
 
 class Altered(str):
-    """Text in which something was replaced; it tells whoever stores it, however late that is."""
+    """Text in which something was replaced on its way in; the message made of it will say so."""
 
     __slots__ = ()
 
 
 def clean_text(text: str) -> str:
-    """Return `text` unchanged, as most text is, or `Altered` without lone surrogates and NULs."""
+    """Return `text` with lone surrogates and NULs replaced; most text comes back unchanged."""
+    if isinstance(text, Altered):
+        return str.__str__(text)
     if "\0" in text:
-        text = Altered(text.replace("\0", "\u2400"))
+        text = text.replace("\0", "\u2400")
     if text.isascii():
         return text
     try:
         text.encode()
     except UnicodeEncodeError:
         # Through UTF-16, so that a pair split over two characters is joined, not lost.
-        joined = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-        return Altered(joined)
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
 
@@ -84,13 +85,30 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
 def altered(given: object, cleaned: Json) -> bool:
     """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
     if isinstance(given, str):
-        return isinstance(cleaned, Altered)
+        return isinstance(given, Altered) or given != cleaned
     if isinstance(given, Mapping) and isinstance(cleaned, dict):
-        pairs = zip(given.values(), cleaned.items(), strict=True)
-        return any(isinstance(key, Altered) or altered(x, y) for x, (key, y) in pairs)
+        pairs = zip(given.items(), cleaned.items(), strict=True)
+        return any(altered(a, b) or altered(x, y) for (a, x), (b, y) in pairs)
     if isinstance(given, list | tuple) and isinstance(cleaned, list):
         return any(altered(x, y) for x, y in zip(given, cleaned, strict=True))
     return False
+
+
+def marked_json(value: object) -> Json:
+    """A clean copy in which text that had to be changed is `Altered`."""
+    cleaned = clean_json(value)
+    return _marked(value, cleaned) if altered(value, cleaned) else cleaned
+
+
+def _marked(given: object, cleaned: Json) -> Json:
+    if isinstance(given, str) and isinstance(cleaned, str):
+        return Altered(cleaned) if given != cleaned else cleaned
+    if isinstance(given, dict) and isinstance(cleaned, dict):
+        pairs = zip(given.items(), cleaned.items(), strict=True)
+        return {b if a == b else Altered(b): _marked(x, y) for (a, x), (b, y) in pairs}
+    if isinstance(given, list) and isinstance(cleaned, list):
+        return [_marked(x, y) for x, y in zip(given, cleaned, strict=True)]
+    return cleaned
 
 
 def clean_fields(value: object, where: str) -> dict[str, Json]:

@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from firnline.errors import InputError
 from firnline.message import Message, Part, ToolCall
-from firnline.text import Json, clean_json
+from firnline.text import Json, marked_json
 
 
 class SdkObject(Protocol):
@@ -291,9 +291,12 @@ def _call_block(call: ToolCall) -> dict[str, Any]:
 
 
 def load_json(text: str | bytes) -> Json:
-    """Strict JSON from outside: no NaN, no endless numbers, no bottomless nesting."""
+    """Strict JSON from outside: no NaN, no endless numbers, no bottomless nesting.
+
+    A message made of text that had to be altered to be storable says so.
+    """
     try:
-        return clean_json(json.loads(text, parse_constant=_no_constant))
+        return marked_json(json.loads(text, parse_constant=_no_constant))
     except (ValueError, RecursionError) as error:
         raise InputError(f"not JSON: {error}") from error
 

@@ -409,19 +409,26 @@ async def test_a_store_that_is_not_open_says_so(postgres):
 
 
 async def test_a_cancellation_is_never_lost(postgres):
-    """Whoever stops a worker waits for it; one that goes on would be waited for for ever."""
+    """Whoever stops a worker waits for it; nor is the connection lost that it was waiting for."""
     async with opened(postgres.url, connections=1) as store:
 
         async def work():
             while True:
                 await store.head(KEY)
 
-        for _ in range(10):
+        async def burn():  # so that much happens between two turns of the loop
+            while True:
+                await asyncio.sleep(0)
+                sum(range(rng.randrange(20_000)))
+
+        rng = random.Random(5)
+        for _ in range(40):
             tasks = [asyncio.create_task(work()) for _ in range(20)]
-            await asyncio.sleep(0.05)
+            tasks.append(asyncio.create_task(burn()))
+            await asyncio.sleep(rng.uniform(0.01, 0.05))
             for task in tasks:
                 task.cancel()
-                await asyncio.sleep(0.001)
+                await asyncio.sleep(rng.choice([0, 0, 0.0005, 0.001]))
             _, left = await asyncio.wait(tasks, timeout=10)
             for task in left:
                 task.cancel()
@@ -453,8 +460,11 @@ async def test_a_commit_whose_answer_is_lost_is_resolved_by_its_key(postgres, be
 
 
 @pytest.mark.promise("typed-failure")
-@pytest.mark.parametrize("known", [1, 3], ids=["asked", "unasked"])
-@pytest.mark.parametrize("before", [True, False], ids=["not done", "done"])
+@pytest.mark.parametrize(
+    ("known", "before"),
+    [(1, True), (1, False), (3, False)],
+    ids=["asked and not done", "asked and done", "unasked and done"],
+)
 async def test_without_a_key_the_outcome_is_said_to_be_unknown(postgres, before, known):
     line = Line(postgres)
     async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
@@ -467,6 +477,44 @@ async def test_without_a_key_the_outcome_is_said_to_be_unknown(postgres, before,
             while len(await store.read(KEY)) != known + (not before):
                 await asyncio.sleep(0.01)
         assert (await store.append(KEY, drafts("c"))).seq == known + (not before)
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["alone", "others came"])
+async def test_an_unasked_append_that_did_not_arrive_is_made_again(postgres, moved):
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        for text in "abc":
+            await store.append(KEY, drafts(text))
+        if moved:
+            async with opened(postgres.url) as other:
+                await other.append(KEY, drafts("d"))
+        line.break_at(b"COMMIT", before=True)
+        assert (await store.append(KEY, drafts("e"))).seq == 3 + moved
+        assert line.cuts == 1
+        assert len(await store.read(KEY)) == 4 + moved
+        with pytest.raises(ConflictError):
+            await store.append(KEY, drafts("f"), expected_seq=9)
+
+
+async def test_an_unasked_append_whose_connection_is_ended_while_it_waits_is_made(postgres, store):
+    for text in "abc":
+        await store.append(KEY, drafts(text))
+    holder = await psycopg.AsyncConnection.connect(postgres.conninfo)
+    async with holder:
+        await holder.execute("SELECT set_config('firnline.tenant', '*', false)")
+        await holder.execute("SELECT FROM firnline.conversation FOR UPDATE")
+        waiting = asyncio.create_task(store.append(KEY, drafts("d")))
+        while not postgres.run("SELECT FROM pg_locks WHERE NOT granted"):
+            await asyncio.sleep(0.01)
+        postgres.run(
+            "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE NOT granted"
+            " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+            " OR NOT granted AND locktype IN ('transactionid', 'tuple')"
+        )
+        await asyncio.sleep(0.1)
+        await holder.rollback()
+    assert (await waiting).seq == 3
+    assert len(await store.read(KEY)) == 4
 
 
 async def test_a_line_that_breaks_before_the_commit_leaves_no_doubt(postgres):
@@ -502,6 +550,25 @@ async def test_the_nearest_vectors_are_those_with_most_signs_in_common(store):
     assert sorted(near) == codes[:4], "others cannot be compared"
     for key, model in ((KEY, "other"), (OTHER, "m"), (FOREIGN, "m")):
         assert await store.nearest(key, model, [1, 1, 1], 9) == []
+
+
+@pytest.mark.usefixtures("pgvector")
+async def test_pgvector_that_moves_or_is_forbidden_is_done_without(postgres, store):
+    await store.append(KEY, drafts("ab"))
+    codes = [Vector(seq, 0, pack((1, 2 * seq - 1))) for seq in range(2)]
+    await store.put_vectors(KEY, "m", codes, first_seq=0, next_seq=2)
+    assert await store.nearest(KEY, "m", [], 2) == []
+    assert len(await store.nearest(KEY, "m", [1, 1], 2)) == 2
+    postgres.run("CREATE SCHEMA forbidden")
+    postgres.run("ALTER EXTENSION vector SET SCHEMA forbidden")
+    try:
+        assert await store.nearest(KEY, "m", [1, 1], 2) is None
+        assert list(await Nearest(store).find(KEY, "m", [1, 1], 1)) == [1]
+        async with opened(postgres.url) as newcomer:
+            assert await newcomer.nearest(KEY, "m", [1, 1], 2) is None
+    finally:
+        postgres.run("ALTER EXTENSION vector SET SCHEMA public")
+        postgres.run("DROP SCHEMA forbidden")
 
 
 @pytest.mark.usefixtures("pgvector")
@@ -557,6 +624,34 @@ async def test_who_appends_alone_does_not_ask_first(postgres):
         assert [entry.seq for entry in await store.pinned(KEY)] == [4]
         assert [hit.seq for hit in await store.search("acme", "d")] == [3]
         assert (await store.append(KEY, drafts("d"), idempotency=Idempotency("k", "f"))).replayed
+
+
+async def test_a_large_batch_goes_piece_by_piece_and_as_a_whole(postgres):
+    line = Line(postgres)
+    many = [draft(f"{n} {'x' * 2_000}") for n in range(1_100)]
+    many[7] = many[7]._replace(pinned=True)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        for known in (0, 3):
+            for text in "abc"[:known]:
+                await store.append(KEY, drafts(text))
+            first = len(await store.read(KEY))
+            name = Idempotency(f"k{known}", "f")
+            done = await store.append(KEY, many, expected_seq=first, idempotency=name)
+            assert [entry.seq for entry in done.entries] == list(range(first, first + 1_100))
+            assert (await store.append(KEY, many, idempotency=name)).replayed
+            assert len(await store.search("acme", "1099", limit=3)) > bool(known)
+        assert len(await store.read(KEY)) == 2_203
+        assert [entry.seq for entry in await store.pinned(KEY)] == [7, 1_110]
+        largest = max(len(data) for data in line.sent)
+        assert largest < 8 * 1024 * 1024
+        line.break_at(b"INSERT INTO entry", before=False)
+        await store.append(OTHER, many)  # undone and made again
+        assert len(await store.read(OTHER)) == 1_100
+        assert line.cuts == 1
+        broken = [*many[:-1], many[-1]._replace(tokens=-1)]
+        with pytest.raises(InputError):
+            await store.append(OTHER, broken)
+        assert len(await store.read(OTHER)) == 1_100
 
 
 async def test_who_is_not_alone_asks_each_time(postgres):

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
+from enum import Enum
 
 import pytest
 from hypothesis import given
@@ -227,3 +228,25 @@ def test_the_chain_depends_on_everything_before_it():
         for tokenizer in ("o200k_base", "o200k_base~")
     }
     assert len(hashes) == 16
+
+
+class Bot(str, Enum):  # noqa: UP042 - whose str() is its name
+    HELPER = "helper"
+
+
+def test_text_of_other_classes_is_kept_as_its_characters():
+    message = Message("tool", Bot.HELPER, name=Bot.HELPER, tool_call_id=Bot.HELPER)
+    assert decode(encode(message)).to_openai() == {
+        "role": "tool", "content": "helper", "name": "helper", "tool_call_id": "helper",
+    }  # fmt: skip
+
+
+def test_text_that_was_altered_on_its_way_in_is_flagged_and_plain_in_the_message():
+    part = r'{"type": "text", "text": "a\u0000"}'
+    said = load_json(rf'{{"role": "user", "content": [{part}], "x\ud800": "y\u0000"}}')
+    message = Message.from_openai(said)
+    assert message.normalised
+    (part,) = message.content
+    texts = [part.fields["text"], *message.extra, *message.extra.values()]
+    assert [type(text) for text in texts] == [str, str, str]
+    assert not Message.from_openai(load_json(r'{"role": "user", "content": "\ufffd"}')).normalised

@@ -27,9 +27,7 @@ from firnline.store import open_store, shown
 _PAUSE_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
 _HEADER_BYTES_MAX: Final = 32 * 1024
-_IDLE_SECONDS: Final = (
-    75  # longer than load balancers keep a connection, so that it is they who close it
-)
+_IDLE_SECONDS: Final = 75  # of a connection; nginx and most load balancers let go after 60
 
 
 async def serve(

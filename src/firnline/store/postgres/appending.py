@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from firnline import limits
-from firnline.log import Appended, Draft, Idempotency, Key, genesis
+from firnline.errors import StoreError, StoreTimeout
+from firnline.log import Appended, Draft, Entry, Idempotency, Key, genesis
 from firnline.message import EPOCH, Message, microseconds
 from firnline.store import rows
 from firnline.store.postgres import log, words
-from firnline.store.postgres.connection import Query, Row, Transaction
+from firnline.store.postgres.connection import Database, Query, Row, Transaction
 from firnline.store.postgres.log import ViewRow, here
 from firnline.store.rows import Found
 
 _ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
+_DRAFTS_AT_ONCE: Final = 1_000
+_BYTES_AT_ONCE: Final = 2 * 1024 * 1024
 _KNOWN: Final = (
     f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {log.HERE} AND key = %(given)s"
 )
@@ -53,24 +56,47 @@ class Done(NamedTuple):
     after: Found | None = None
 
 
-class Heads:
-    """Heads behind the appends of this store, for as long as nobody else appends there."""
+class Appender:
+    """Appends for a store, by one message where it was the last to append, as it is mostly."""
 
-    def __init__(self) -> None:
-        self._known: OrderedDict[Key, tuple[Found, bool]] = OrderedDict()
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+        # Heads behind appends, and whether nobody else came between the last two.
+        self._left: OrderedDict[Key, tuple[Found, bool]] = OrderedDict()
 
-    def take(self, key: Key) -> tuple[Found | None, bool]:
-        """The head as it was left, and whether it is likely to be so still.
+    async def append(self, given: Given) -> Appended:
+        """See `Store.append`."""
+        key, done = given.key, None
+        # Whoever takes the head is the only one to use it until it is put back.
+        left, alone = self._left.pop(key, (None, False))
+        fitting = alone and not _is_large(given)
+        if left and fitting and given.expected_seq in {None, left.next_seq}:
+            done = await self._unasked(given, left)
+        if done is None:
+            done = await self._database().write(key.tenant, lambda tx: append(tx, given))
+        if done.after is not None:
+            self._left[key] = done.after, done.before == left
+            if len(self._left) > limits.HEADS_REMEMBERED:
+                self._left.popitem(last=False)
+        return done.appended
 
-        Who takes it is the only one to use it, until it is kept again.
-        """
-        return self._known.pop(key, (None, False))
-
-    def keep(self, key: Key, head: Found, *, alone: bool) -> None:
-        """Note the head behind an append; `alone` if nobody came between it and the one before."""
-        self._known[key] = head, alone
-        if len(self._known) > limits.HEADS_REMEMBERED:
-            self._known.popitem(last=False)
+    async def _unasked(self, given: Given, head: Found) -> Done | None:
+        """By one message; None if the head has moved. One that is lost on its way is sent again."""
+        database, tenant = self._database(), given.key.tenant
+        try:
+            return await database.write(
+                tenant, lambda tx: append_behind(tx, given, head), brief=True
+            )
+        except StoreTimeout as doubt:
+            if given.idempotency is not None:
+                raise  # the caller looks that up
+            try:
+                done = await database.write(tenant, lambda tx: append_again(tx, given, head))
+            except StoreError:
+                raise doubt from None
+            if done is None:
+                raise
+            return done
 
 
 async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
@@ -85,6 +111,12 @@ async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list
 
     large = sum(size for _, size in messages) > _ANALYSED_INLINE
     return await asyncio.to_thread(analyse) if large else analyse()
+
+
+def _is_large(given: Given) -> bool:
+    """Whether it is better written piece by piece than by one statement."""
+    several = len(given.drafts) > _DRAFTS_AT_ONCE
+    return several or sum(len(draft.body) for draft in given.drafts) > _BYTES_AT_ONCE
 
 
 async def append_behind(transaction: Transaction, given: Given, head: Found) -> Done | None:
@@ -102,20 +134,76 @@ async def append(transaction: Transaction, given: Given) -> Done:
     found = await _open_head(transaction, given)
     if isinstance(found, Appended):
         return Done(found)
-    statement, done = _appending(given, found)
+    if _is_large(given):
+        return await _append_pieces(transaction, given, found)
+    # It cannot have moved. Had it, this would divide by zero rather than acknowledge nothing.
+    statement, done = _appending(given, found, "1 / count(*)")
     transaction.later(*statement)
     return done
 
 
-def _appending(given: Given, head: Found) -> tuple[Query, Done]:
-    """The statement, which gives a row if it has written, and what it writes."""
+async def append_again(transaction: Transaction, given: Given, head: Found) -> Done | None:
+    """Add messages of which it is not known whether they were added behind `head`.
+
+    None if such are there: they may be these, or just the same of somebody else. If not they will
+    never be, for what may still be under way to the server finds the head moved.
+    """
+    found = await log.find(transaction, given.key, log.CHANGE)
+    if found and found.id == head.id and found.next_seq > head.next_seq:
+        first, *_ = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
+        if await log.hash_at(transaction, given.key, first.seq) == first.hash:
+            return None
+    return await append(transaction, given)
+
+
+async def _append_pieces(transaction: Transaction, given: Given, head: Found) -> Done:
+    """Add many or long messages behind a head that is locked; no message to the server is large."""
     key, drafts, views, _, idempotency = given
-    entries = rows.next_entries(head.next_seq, head.total, head.hash, drafts)
-    first, last = head.next_seq, entries[-1]
-    after = Found(key, head.id, last.seq + 1, last.total, last.hash)
+    entries, after = _entries(given, head)
+    values = [*after[2:], microseconds(drafts[-1].time), key.tenant, *head[1:], genesis(key)]
+    transaction.later(_MOVE, values)
+    for at, size in _pieces(drafts):
+        some = slice(at, at + size)
+        bodies = [draft.body for draft in drafts[some]]
+        log.insert_entries(transaction, head, entries[some], bodies)
+        found = [view for view in views if at <= view[0] < at + size]
+        log.insert_views(transaction, head, found, head.next_seq)
+        await transaction.flush()
+    own, first, last = (key.tenant, head.id), head.next_seq, after.next_seq - 1
+    if idempotency:
+        into = "idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)"
+        transaction.insert(into, [(*own, *idempotency, first, last)])
+    pins = [(*own, seq) for seq, draft in enumerate(drafts, first) if draft.pinned]
+    transaction.insert("pin (tenant, conversation, seq)", pins)
+    return Done(Appended(entries), head, after)
+
+
+def _pieces(drafts: Sequence[Draft]) -> Iterator[tuple[int, int]]:
+    """Where pieces begin and how many drafts they have."""
+    at = size = length = 0
+    for draft in drafts:
+        if size and (size == _DRAFTS_AT_ONCE or length + len(draft.body) > _BYTES_AT_ONCE):
+            yield at, size
+            at, size, length = at + size, 0, 0
+        size, length = size + 1, length + len(draft.body)
+    yield at, size
+
+
+def _entries(given: Given, head: Found) -> tuple[tuple[Entry, ...], Found]:
+    """The messages as entries, and the head behind them."""
+    entries = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
+    last = entries[-1]
+    return entries, Found(given.key, head.id, last.seq + 1, last.total, last.hash)
+
+
+def _appending(given: Given, head: Found, what: str = "id") -> tuple[Query, Done]:
+    """The statement, which gives `what` of the head if it has written, and what it writes."""
+    key, drafts, views, _, idempotency = given
+    entries, after = _entries(given, head)
+    first, last = head.next_seq, after.next_seq - 1
     values: list[Any] = [*after[2:], microseconds(drafts[-1].time), key.tenant, *head[1:]]
-    move = _MOVE
     values.append(genesis(key))
+    move = _MOVE
     if idempotency:
         move += _UNKNOWN
         values += [key.tenant, head.id, idempotency.key]
@@ -142,10 +230,10 @@ def _appending(given: Given, head: Found) -> tuple[Query, Done]:
         insert(
             "idempotency",
             "key, fingerprint, first_seq, last_seq",
-            [(*idempotency, first, last.seq)],
+            [(*idempotency, first, last)],
         )
     insert("pin", "seq", [(seq,) for seq, draft in enumerate(drafts, first) if draft.pinned])
-    sql = f"WITH {', '.join(steps)} SELECT id FROM moved"
+    sql = f"WITH {', '.join(steps)} SELECT {what} FROM moved"
     return (sql, values), Done(Appended(entries), head, after)
 
 

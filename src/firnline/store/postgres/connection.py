@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import select
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from itertools import chain
 from typing import Any, Final, NamedTuple, TypeVar
@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import psycopg
 from psycopg import AsyncClientCursor, AsyncConnection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from firnline import limits
@@ -31,6 +32,7 @@ T = TypeVar("T")
 Row = tuple[Any, ...]
 Values = Sequence[Any] | Mapping[str, Any]
 Query = tuple[str, Values]
+Pool = AsyncConnectionPool[AsyncConnection[Row]]
 MaybeTime = Callable[[], datetime | None]
 """The time, or None to take the database's."""
 
@@ -141,6 +143,10 @@ class Transaction:
         await self._send(0)
         return self._cursor.rowcount
 
+    async def flush(self) -> None:
+        """Send what waits: it may be much."""
+        await self._send(0)
+
     async def commit(self) -> None:
         """Make it durable.
 
@@ -169,7 +175,11 @@ class Transaction:
 
 
 class _MoreThanBrief(Exception):
-    """A transaction that was thought to be one message takes another, or should."""
+    """A transaction that was thought to be one message has another question."""
+
+
+class _NotQuiet(Exception):
+    """A connection has something to say before it was asked, perhaps that it ends."""
 
 
 Work = Callable[[Transaction], Awaitable[T]]
@@ -189,7 +199,8 @@ class Database:
         )
         self._clock = clock
         self._connections = connections
-        self._pool: AsyncConnectionPool[AsyncConnection[Row]] | None = None
+        self._pool: Pool | None = None
+        self._unseen: set[asyncio.Future[Any]] = set()  # what goes on though its caller is gone
 
     async def open(self) -> None:
         """Make connections from now on."""
@@ -209,13 +220,48 @@ class Database:
     async def close(self) -> None:
         """Let go of all connections."""
         pool, self._pool = self._pool, None
+        if self._unseen:
+            await asyncio.wait(self._unseen)
         if pool is not None:
             await pool.close()
 
-    def _opened(self) -> AsyncConnectionPool[AsyncConnection[Row]]:
+    def _opened(self) -> Pool:
         if self._pool is None:
             raise StoreError("the store is not open")
         return self._pool
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncIterator[AsyncConnection[Row]]:
+        """A connection of the pool, which gets it back whatever happens.
+
+        The pool loses those whose borrowers are cancelled while they wait for one or give it back;
+        so whatever has to wait there is done by somebody whom nobody cancels.
+        """
+        pool = self._opened()
+        if pool.get_stats()["pool_available"]:
+            connection = await pool.getconn()
+        else:
+            asking = asyncio.create_task(pool.getconn())
+            try:
+                connection = await asyncio.shield(asking)
+            except asyncio.CancelledError:
+                self._see_to(_returned(pool, asking))
+                raise
+        try:
+            yield connection
+        finally:
+            idle = connection.pgconn.transaction_status == TransactionStatus.IDLE
+            if idle and not pool.get_stats().get("requests_waiting"):
+                await pool.putconn(connection)
+            else:
+                await asyncio.shield(self._see_to(_put_back(pool, connection)))
+
+    def _see_to(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do this to its end."""
+        task = asyncio.create_task(work)
+        self._unseen.add(task)
+        task.add_done_callback(self._unseen.discard)
+        return task
 
     async def connect(self) -> AsyncConnection[Row]:
         """A connection of one's own, outside the pool and outside any transaction."""
@@ -229,7 +275,7 @@ class Database:
     async def execute(self, sql: str) -> None:
         """Run a statement that cannot be in a transaction."""
         try:
-            async with self._opened().connection() as connection:
+            async with self._lent() as connection:
                 await connection.execute(sql.encode())
         except psycopg.Error as error:
             raise translated(error, self.place) from error
@@ -251,7 +297,7 @@ class Database:
         is `brief` asks once and is one message, if the connection looks alive.
         """
         if brief:
-            with suppress(_MoreThanBrief):
+            with suppress(_NotQuiet):
                 return await self._run(tenant, work, _WRITE._replace(brief=True))
         return await self._run(tenant, work, _WRITE)
 
@@ -270,9 +316,9 @@ class Database:
     async def _once(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
         transaction = None
         try:
-            async with self._opened().connection() as connection:
+            async with self._lent() as connection:
                 if kind.writes and kind.brief and not _quiet(connection):
-                    raise _MoreThanBrief
+                    raise _NotQuiet
                 transaction = Transaction(connection, self._clock, brief=kind.brief)
                 transaction.later(kind.begin)
                 transaction.later(kind.say, ["*" if tenant is None else f"={tenant}"])
@@ -290,6 +336,18 @@ class Database:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
             await self._opened().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
+
+
+async def _put_back(pool: Pool, connection: AsyncConnection[Row]) -> None:
+    with suppress(psycopg.Error):  # then the pool makes another one
+        await connection.rollback()
+    await pool.putconn(connection)
+
+
+async def _returned(pool: Pool, asking: asyncio.Task[AsyncConnection[Row]]) -> None:
+    """Give back what came too late."""
+    with suppress(psycopg.Error):
+        await pool.putconn(await asking)
 
 
 def _quiet(connection: AsyncConnection[Row]) -> bool:

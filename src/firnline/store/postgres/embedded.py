@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from psycopg import AsyncConnection, sql
+from psycopg import errors as pg
 
 from firnline.log import Key
 from firnline.protocols import Vector
@@ -23,7 +24,11 @@ _PGVECTOR: Final = (
     "SELECT n.nspname FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace"
     " WHERE e.extname = 'vector' AND EXISTS (SELECT FROM pg_operator o"
     " WHERE o.oprnamespace = n.oid AND o.oprname = '<~>')"
+    " AND has_schema_privilege(n.oid, 'USAGE')"
 )
+GONE: Final = (pg.UndefinedFunction, pg.InvalidSchemaName, pg.InsufficientPrivilege)
+"""What the server says if pgvector is not where it was."""
+
 _SCALE_BYTES: Final = 4
 _SIGNS: Final = b"1" * 128 + b"0" * 128  # of a signed byte
 _VECTORS: Final = f"SELECT seq, part, body FROM vector WHERE {log.HERE} AND embedder = {_EMBEDDER}"
@@ -120,7 +125,7 @@ def _signs(body: bytes) -> str:
 
 
 async def pgvector(connection: AsyncConnection[Row]) -> str | None:
-    """The schema of pgvector's operators, quoted; None if it is not there, or too old."""
+    """The schema of pgvector's operators, quoted; None if it is not to be used, or too old."""
     row = await (await connection.execute(_PGVECTOR)).fetchone()
     return sql.Identifier(row[0]).as_string(connection) if row else None
 
@@ -134,6 +139,8 @@ async def nearest(
     operators: str,
 ) -> list[Vector]:
     """The vectors whose signs differ least; those of another dimension cannot be compared."""
+    if not vector:
+        return []
     bits, size = "".join("1" if number >= 0 else "0" for number in vector), len(vector)
     rows = await transaction.rows(
         f"{_VECTORS} AND bit_length(signs) = {size} ORDER BY signs::bit({size})"

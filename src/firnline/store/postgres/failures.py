@@ -23,6 +23,7 @@ REPEATABLE: Final = (pg.SerializationFailure, pg.DeadlockDetected)
 """Somebody else was in the way; the transaction was undone and can be tried again."""
 
 _LOST: Final = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "25P04")
+_UNDONE: Final = ("25P03", "25P04")  # by the server, because somebody stood still too long
 
 _ERRORS: Final[tuple[tuple[tuple[type[Exception], ...], type[FirnlineError], str], ...]] = (
     ((pg.DiskFull,), StoreFull, "no room left, nothing was written"),
@@ -49,7 +50,7 @@ def translated(error: psycopg.Error, place: str, *, committing: bool = False) ->
     if state.startswith("53"):  # out of memory, of connections
         return StoreUnavailable(f"{place}: the server has no room for more: {_said(error)}")
     if is_lost(error):
-        if committing:
+        if committing and state not in _UNDONE:
             return StoreTimeout(f"{place}: the connection was lost in a commit: {_said(error)}")
         return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
     if isinstance(error, psycopg.DataError) and not state:  # refused before it was sent

@@ -79,7 +79,7 @@ class PostgresStore:
         )
         self._listener = Listener(self._database)
         self._topics = Remembered()
-        self._heads = appending.Heads()
+        self._appender = appending.Appender(self._checked)
         self._vectors_in: str | None = None  # the schema of pgvector's operators
         self._process = 0
 
@@ -138,27 +138,12 @@ class PostgresStore:
         found = await appending.analysed(key.tenant, sizes)
         given = appending.Given(key, drafts, found, expected_seq, idempotency)
         try:
-            return await self._append(given)
+            return await self._appender.append(given)
         except StoreTimeout:
             if idempotency is None:
                 raise
-            again = await self._append(given)
+            again = await self._appender.append(given)
             return replace(again, replayed=False)  # by this very call
-
-    async def _append(self, given: appending.Given) -> Appended:
-        """By one message if this store was the last to append there, as it is mostly."""
-        key, done = given.key, None
-        known, alone = self._heads.take(key)
-        if known and alone and given.expected_seq in {None, known.next_seq}:
-            head = known
-            done = await self._checked().write(
-                key.tenant, lambda tx: appending.append_behind(tx, given, head), brief=True
-            )
-        if done is None:
-            done = await self._write(key.tenant, lambda tx: appending.append(tx, given))
-        if done.after is not None:
-            self._heads.keep(key, done.after, alone=done.before == known)
-        return done.appended
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
@@ -316,7 +301,13 @@ class PostgresStore:
         if self._vectors_in is None:
             return None
         given = key, model, vector, limit, self._vectors_in
-        return await self._read(key.tenant, lambda tx: embedded.nearest(tx, *given))
+        try:
+            return await self._read(key.tenant, lambda tx: embedded.nearest(tx, *given))
+        except StoreError as error:
+            if not isinstance(error.__cause__, embedded.GONE):
+                raise
+            self._vectors_in = None  # it was dropped, moved or forbidden meanwhile
+            return None
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
