@@ -69,6 +69,10 @@ SHAPE = {
         "SELECT table_name, column_name, data_type, collation_name, is_nullable, column_default,"
         " is_identity FROM information_schema.columns WHERE table_schema = 'firnline'"
     ),
+    "functions": (
+        "SELECT proname, pg_get_functiondef(oid) FROM pg_proc"
+        " WHERE pronamespace = 'firnline'::regnamespace"
+    ),
     "indexes": "SELECT tablename, indexdef FROM pg_indexes WHERE schemaname = 'firnline'",
     "policies": "SELECT tablename, policyname, cmd, qual FROM pg_policies",
     "tables": (

@@ -1,6 +1,6 @@
-"""Appending in PostgreSQL: one statement moves a conversation's head and writes what is behind it.
+"""Appending in PostgreSQL: one call moves a conversation's head and writes what is behind it.
 
-The statement writes only if the head is the one that it was made for. A store that was the last to
+It writes only if the head is the one that it was made for. A store that was the last to
 append can so do it by a single message, without asking first; else it asks, and holds a lock.
 """
 
@@ -18,7 +18,7 @@ from firnline.log import Appended, Draft, Entry, Idempotency, Key, genesis
 from firnline.message import EPOCH, Message, microseconds
 from firnline.store import rows
 from firnline.store.postgres import log, words
-from firnline.store.postgres.connection import Database, Query, Row, Transaction
+from firnline.store.postgres.connection import Database, Query, Transaction
 from firnline.store.postgres.log import ViewRow, here
 from firnline.store.rows import Found
 
@@ -30,12 +30,10 @@ _KNOWN: Final = (
 )
 _MOVE: Final = (
     "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
-    " WHERE tenant = %s AND id = %s AND next_seq = %s AND total = %s AND hash = %s"
-    " AND genesis = %s"
+    " WHERE tenant = %s AND id = %s"
 )
-_UNKNOWN: Final = (
-    " AND NOT EXISTS (SELECT FROM idempotency WHERE tenant = %s AND conversation = %s AND key = %s)"
-)
+_ENTRY_ARRAYS: Final = ("bigint", "bigint", "bigint", "text", "text", "bytea")
+_VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")
 
 
 class Given(NamedTuple):
@@ -125,8 +123,8 @@ async def append_behind(transaction: Transaction, given: Given, head: Found) -> 
     Nor is anything done if the idempotency key is known.
     """
     rows.check_append(given.key, head.next_seq, given.drafts, given.expected_seq)
-    statement, done = _appending(given, head)
-    return done if await transaction.row(*statement) else None
+    (call, values), done = _appending(given, head)
+    return done if await transaction.row(f"SELECT {call}", values) == (True,) else None
 
 
 async def append(transaction: Transaction, given: Given) -> Done:
@@ -136,9 +134,9 @@ async def append(transaction: Transaction, given: Given) -> Done:
         return Done(found)
     if _is_large(given):
         return await _append_pieces(transaction, given, found)
+    (call, values), done = _appending(given, found)
     # It cannot have moved. Had it, this would divide by zero rather than acknowledge nothing.
-    statement, done = _appending(given, found, "1 / count(*)")
-    transaction.later(*statement)
+    transaction.later(f"SELECT 1 / {call}::int", values)
     return done
 
 
@@ -160,8 +158,7 @@ async def _append_pieces(transaction: Transaction, given: Given, head: Found) ->
     """Add many or long messages behind a head that is locked; no message to the server is large."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
-    values = [*after[2:], microseconds(drafts[-1].time), key.tenant, *head[1:], genesis(key)]
-    transaction.later(_MOVE, values)
+    transaction.later(_MOVE, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
     for at, size in _pieces(drafts):
         some = slice(at, at + size)
         bodies = [draft.body for draft in drafts[some]]
@@ -196,55 +193,36 @@ def _entries(given: Given, head: Found) -> tuple[tuple[Entry, ...], Found]:
     return entries, Found(given.key, head.id, last.seq + 1, last.total, last.hash)
 
 
-def _appending(given: Given, head: Found, what: str = "id") -> tuple[Query, Done]:
-    """The statement, which gives `what` of the head if it has written, and what it writes."""
+def _appending(given: Given, head: Found) -> tuple[Query, Done]:
+    """The call of `append` in the schema, and what it does."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
-    first, last = head.next_seq, after.next_seq - 1
-    values: list[Any] = [*after[2:], microseconds(drafts[-1].time), key.tenant, *head[1:]]
-    values.append(genesis(key))
-    move = _MOVE
-    if idempotency:
-        move += _UNKNOWN
-        values += [key.tenant, head.id, idempotency.key]
-    steps = [f"moved AS ({move} RETURNING tenant, id)"]
-
-    def insert(table: str, columns: str, found: Sequence[Row], otherwise: str = "") -> None:
-        if found:
-            steps.append(_insertion(table, columns, found, otherwise))
-            values.extend(chain.from_iterable(found))
-
-    insert(
-        "entry",
-        "seq, tokens, total, tokenizer, hash, body",
-        [
-            (entry.seq, entry.tokens, entry.total, entry.tokenizer, entry.hash, draft.body)
-            for entry, draft in zip(entries, drafts, strict=True)
-        ],
+    first = head.next_seq
+    pins = [seq for seq, draft in enumerate(drafts, first) if draft.pinned]
+    scalars = [key.tenant, head.id, genesis(key), *head[2:], *after[2:]]
+    arrays: list[Sequence[Any]] = [
+        [entry.seq for entry in entries],
+        [entry.tokens for entry in entries],
+        [entry.total for entry in entries],
+        [entry.tokenizer for entry in entries],
+        [entry.hash for entry in entries],
+        [draft.body for draft in drafts],
+        [first + place for place, *_ in views],
+        [part for _, part, *_ in views],
+        [at for _, _, at, _ in views],
+        [text for *_, text in views],
+        pins,
+    ]
+    values = [*scalars, microseconds(drafts[-1].time), *chain.from_iterable(arrays)]
+    kinds = (*_ENTRY_ARRAYS, *_VIEW_ARRAYS, "bigint")
+    # Their values one by one, because that is what the driver is quick at.
+    places = ", ".join(
+        f"ARRAY[{', '.join(['%s'] * len(array))}]::{kind}[]"
+        for kind, array in zip(kinds, arrays, strict=True)
     )
-    said = [(at, first + place) for place, part, at, _ in views if part == 0]
-    insert("said", "at, seq", said, "ON CONFLICT DO NOTHING")
-    found = [(first + place, part, at, text) for place, part, at, text in views]
-    insert("search", "seq, part, at, words", found)
-    if idempotency:
-        insert(
-            "idempotency",
-            "key, fingerprint, first_seq, last_seq",
-            [(*idempotency, first, last)],
-        )
-    insert("pin", "seq", [(seq,) for seq, draft in enumerate(drafts, first) if draft.pinned])
-    sql = f"WITH {', '.join(steps)} SELECT {what} FROM moved"
-    return (sql, values), Done(Appended(entries), head, after)
-
-
-def _insertion(table: str, columns: str, found: Sequence[Row], otherwise: str) -> str:
-    places = ", ".join([f"({', '.join(['%s'] * len(found[0]))})"] * len(found))
-    columns_given = columns.replace("words", "words::tsvector")
-    return (
-        f"into_{table} AS (INSERT INTO {table} (tenant, conversation, {columns})"
-        f" SELECT tenant, id, {columns_given} FROM moved, (VALUES {places}) AS given ({columns})"
-        f" {otherwise})"
-    )
+    once = idempotency or (None, None)
+    sql = f"append({', '.join(['%s'] * (len(scalars) + 1))}, {places}, %s, %s)"
+    return (sql, [*values, *once]), Done(Appended(entries), head, after)
 
 
 async def _open_head(transaction: Transaction, given: Given) -> Found | Appended:

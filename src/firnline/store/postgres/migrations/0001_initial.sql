@@ -229,3 +229,43 @@ END $$;
 -- Behind a policy PostgreSQL does not use an index for `@@`, so the word index may be read by all. It
 -- leads to numbers only, which mean nothing without the rows of `conversation`.
 CREATE POLICY words ON search FOR SELECT USING (true);
+
+-- An append: moves the head and writes behind it; false, and nothing is written, if the head is not
+-- the one that was expected, or the idempotency key is known. A function, because its statements are
+-- planned once for a connection and not each time.
+CREATE FUNCTION append(
+    whose text, which bigint, start text,
+    old_seq bigint, old_total bigint, old_hash text,
+    new_seq bigint, new_total bigint, new_hash text, now_at bigint,
+    seqs bigint[], counts bigint[], totals bigint[], tokenizers text[], hashes text[], bodies bytea[],
+    view_seqs bigint[], view_parts smallint[], view_ats bigint[], view_words text[],
+    pinned bigint[], once text, print text
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE conversation SET next_seq = new_seq, total = new_total, hash = new_hash, updated_at = now_at
+        WHERE tenant = whose AND id = which AND genesis = start
+            AND next_seq = old_seq AND total = old_total AND hash = old_hash
+            AND (once IS NULL OR NOT EXISTS (SELECT FROM idempotency i
+                WHERE i.tenant = whose AND i.conversation = which AND i.key = once));
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO entry (tenant, conversation, seq, tokens, total, tokenizer, hash, body)
+        SELECT whose, which, new.*
+        FROM unnest(seqs, counts, totals, tokenizers, hashes, bodies) AS new;
+    INSERT INTO said (tenant, conversation, at, seq)
+        SELECT whose, which, new.at, new.seq
+        FROM unnest(view_seqs, view_parts, view_ats) AS new (seq, part, at) WHERE new.part = 0
+        ON CONFLICT DO NOTHING;
+    INSERT INTO search (tenant, conversation, seq, part, at, words)
+        SELECT whose, which, new.seq, new.part, new.at, new.words::tsvector
+        FROM unnest(view_seqs, view_parts, view_ats, view_words) AS new (seq, part, at, words);
+    IF once IS NOT NULL THEN
+        INSERT INTO idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)
+            VALUES (whose, which, once, print, old_seq, new_seq - 1);
+    END IF;
+    IF cardinality(pinned) > 0 THEN
+        INSERT INTO pin (tenant, conversation, seq) SELECT whose, which, unnest(pinned);
+    END IF;
+    RETURN true;
+END $$;
