@@ -95,9 +95,9 @@ def altered(given: object, cleaned: Json) -> bool:
 
 
 def marked_json(value: object) -> Json:
-    """A clean copy in which text that had to be changed is `Altered`."""
+    """A clean copy of what JSON was read as, in which text that had to be changed is `Altered`."""
     cleaned = clean_json(value)
-    return _marked(value, cleaned) if altered(value, cleaned) else cleaned
+    return cleaned if cleaned == value else _marked(value, cleaned)
 
 
 def _marked(given: object, cleaned: Json) -> Json:

@@ -4,7 +4,7 @@
  */
 
 export interface paths {
-    "/api/v1/me": {
+    "/api/v1/conversations/{conversation}/messages": {
         parameters: {
             query?: never;
             header?: never;
@@ -12,32 +12,38 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Who Am I
-         * @description The tenant and the scopes of the key, and the server's limits.
-         */
-        get: operations["who_am_i"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/projects": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * List Projects
-         * @description The dashboard: every project with status, schedule, task, conversations, tokens and debt.
+         * List Messages
+         * @description The history, page by page: every message ever stored, however many digests there are.
          *
-         *     The active project in which something happened last comes with what is known in it.
+         *     A page may hold fewer than `limit` where messages are large; follow `next_cursor`.
          */
-        get: operations["list_projects"];
+        get: operations["list_messages"];
+        put?: never;
+        /**
+         * Append Messages
+         * @description Add messages to the end of a conversation, which the first of them creates.
+         *
+         *     All of them are stored or none; they are on disk when the answer comes.
+         */
+        post: operations["append_messages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation}/messages/{seq}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get Message
+         * @description One entry.
+         */
+        get: operations["get_message"];
         put?: never;
         post?: never;
         delete?: never;
@@ -46,7 +52,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/projects/{project}": {
+    "/api/v1/conversations/{conversation}/turns": {
         parameters: {
             query?: never;
             header?: never;
@@ -54,16 +60,67 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Get Project
-         * @description One project with what is known in its newest conversation.
+         * List Turns
+         * @description The turns whose prompts are recorded, the newest first.
+         *
+         *     Those that went through this server: by REST, the proxy or Telegram.
          */
-        get: operations["get_project"];
+        get: operations["list_turns"];
+        put?: never;
         /**
-         * Save Project
-         * @description Create a project, or replace what is known of it; its conversations stay with it.
+         * Take Turn
+         * @description Store what the user says, let the model answer, store the answer.
+         *
+         *     What the user says is durable before the model is asked: if the model fails, it stays, and the
+         *     same request with the same `Idempotency-Key` asks for the answer alone. Without a model, the
+         *     answer quotes what the conversation holds, and says so.
          */
-        put: operations["save_project"];
-        post?: never;
+        post: operations["take_turn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation}/turns/stop": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Stop Turns
+         * @description End the answers that this process streams into the conversation, where they are.
+         *
+         *     What has come of them is stored, marked as interrupted. To go away does not stop an answer.
+         */
+        post: operations["stop_turns"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{conversation}/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Build Context
+         * @description The messages to send, never more tokens than the budget, with where each of them went.
+         *
+         *     Digests that are due are made first, or owed if that is done in the background. 422 if what must
+         *     be in it does not fit: `floor` says what it takes, `blockers` what is in the way.
+         */
+        post: operations["build_context"];
         delete?: never;
         options?: never;
         head?: never;
@@ -246,7 +303,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/conversations/{conversation}/messages": {
+    "/api/v1/me": {
         parameters: {
             query?: never;
             header?: never;
@@ -254,38 +311,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Messages
-         * @description The history, page by page: every message ever stored, however many digests there are.
-         *
-         *     A page may hold fewer than `limit` where messages are large; follow `next_cursor`.
+         * Who Am I
+         * @description The tenant and the scopes of the key, and the server's limits.
          */
-        get: operations["list_messages"];
-        put?: never;
-        /**
-         * Append Messages
-         * @description Add messages to the end of a conversation, which the first of them creates.
-         *
-         *     All of them are stored or none; they are on disk when the answer comes.
-         */
-        post: operations["append_messages"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/conversations/{conversation}/messages/{seq}": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * Get Message
-         * @description One entry.
-         */
-        get: operations["get_message"];
+        get: operations["who_am_i"];
         put?: never;
         post?: never;
         delete?: never;
@@ -294,7 +323,7 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/api/v1/conversations/{conversation}/turns": {
+    "/api/v1/projects": {
         parameters: {
             query?: never;
             header?: never;
@@ -302,44 +331,38 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List Turns
-         * @description The turns whose prompts are recorded, the newest first.
+         * List Projects
+         * @description The dashboard: every project with status, schedule, task, conversations, tokens and debt.
          *
-         *     Those that went through this server: by REST, the proxy or Telegram.
+         *     The active project in which something happened last comes with what is known in it.
          */
-        get: operations["list_turns"];
+        get: operations["list_projects"];
         put?: never;
-        /**
-         * Take Turn
-         * @description Store what the user says, let the model answer, store the answer.
-         *
-         *     What the user says is durable before the model is asked: if the model fails, it stays, and the
-         *     same request with the same `Idempotency-Key` asks for the answer alone. Without a model, the
-         *     answer quotes what the conversation holds, and says so.
-         */
-        post: operations["take_turn"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
         patch?: never;
         trace?: never;
     };
-    "/api/v1/conversations/{conversation}/turns/stop": {
+    "/api/v1/projects/{project}": {
         parameters: {
             query?: never;
             header?: never;
             path?: never;
             cookie?: never;
         };
-        get?: never;
-        put?: never;
         /**
-         * Stop Turns
-         * @description End the answers that this process streams into the conversation, where they are.
-         *
-         *     What has come of them is stored, marked as interrupted. To go away does not stop an answer.
+         * Get Project
+         * @description One project with what is known in its newest conversation.
          */
-        post: operations["stop_turns"];
+        get: operations["get_project"];
+        /**
+         * Save Project
+         * @description Create a project, or replace what is known of it; its conversations stay with it.
+         */
+        put: operations["save_project"];
+        post?: never;
         delete?: never;
         options?: never;
         head?: never;
@@ -362,29 +385,6 @@ export interface paths {
         get: operations["get_turn"];
         put?: never;
         post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/api/v1/conversations/{conversation}/context": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /**
-         * Build Context
-         * @description The messages to send, never more tokens than the budget, with where each of them went.
-         *
-         *     Digests that are due are made first, or owed if that is done in the background. 422 if what must
-         *     be in it does not fit: `floor` says what it takes, `blockers` what is in the way.
-         */
-        post: operations["build_context"];
         delete?: never;
         options?: never;
         head?: never;
@@ -2183,11 +2183,25 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    who_am_i: {
+    list_messages: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description From this entry on. */
+                first_seq?: number;
+                /** @description Up to this entry. */
+                last_seq?: number | null;
+                /** @description desc: newest first. */
+                order?: "asc" | "desc";
+                /** @description The most that one page holds. */
+                limit?: number;
+                /** @description `next_cursor` of the page before; none for the first. */
+                cursor?: string | null;
+            };
             header?: never;
-            path?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
             cookie?: never;
         };
         requestBody?: never;
@@ -2200,7 +2214,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Me"];
+                    "application/json": components["schemas"]["EntryPage"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -2214,7 +2228,97 @@ export interface operations {
             };
         };
     };
-    list_projects: {
+    append_messages: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description Your name for this request: sent again with it, nothing happens twice. */
+                "idempotency-key"?: string | null;
+            };
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AppendAsk"];
+            };
+        };
+        responses: {
+            /** @description Stored by an earlier request with this `Idempotency-Key`. */
+            200: {
+                headers: {
+                    /** @description Where it is. */
+                    Location: string;
+                    /** @description `true` if an earlier request with this `Idempotency-Key` had done it. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Appended"];
+                };
+            };
+            /** @description Stored, and durable. */
+            201: {
+                headers: {
+                    /** @description Where it is. */
+                    Location: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Appended"];
+                };
+            };
+            /** @description A problem as of RFC 9457. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_message: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The entry's sequence number. */
+                seq: number;
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entry"];
+                };
+            };
+            /** @description A problem as of RFC 9457. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_turns: {
         parameters: {
             query?: {
                 /** @description The most that one page holds. */
@@ -2223,40 +2327,9 @@ export interface operations {
                 cursor?: string | null;
             };
             header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Found. */
-            200: {
-                headers: {
-                    /** @description For `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["ProjectPage"];
-                };
-            };
-            /** @description A problem as of RFC 9457. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_project: {
-        parameters: {
-            query?: never;
-            header?: never;
             path: {
-                /** @description The project's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                project: string;
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
             };
             cookie?: never;
         };
@@ -2270,7 +2343,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ProjectBoard"];
+                    "application/json": components["schemas"]["PastTurnPage"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -2284,40 +2357,103 @@ export interface operations {
             };
         };
     };
-    save_project: {
+    take_turn: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Your name for this request: sent again with it, nothing happens twice. */
+                "idempotency-key"?: string | null;
+            };
             path: {
-                /** @description The project's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                project: string;
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProjectAsk"];
+                "application/json": components["schemas"]["TurnAsk"];
             };
         };
         responses: {
-            /** @description Replaced. */
+            /** @description Answered. As events: `delta` with `text`, then `turn`, or else `error`. */
+            200: {
+                headers: {
+                    /** @description `true` if an earlier request with this `Idempotency-Key` had done it. */
+                    "Idempotent-Replayed"?: "true";
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Turn"];
+                    "text/event-stream": string;
+                };
+            };
+            /** @description A problem as of RFC 9457. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stop_turns: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Project"];
+                    "application/json": components["schemas"]["Stopped"];
                 };
             };
-            /** @description Created. */
-            201: {
+            /** @description A problem as of RFC 9457. */
+            default: {
                 headers: {
-                    /** @description Where it is. */
-                    Location: string;
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Project"];
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    build_context: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                conversation: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ContextAsk"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Context"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -2726,25 +2862,11 @@ export interface operations {
             };
         };
     };
-    list_messages: {
+    who_am_i: {
         parameters: {
-            query?: {
-                /** @description From this entry on. */
-                first_seq?: number;
-                /** @description Up to this entry. */
-                last_seq?: number | null;
-                /** @description desc: newest first. */
-                order?: "asc" | "desc";
-                /** @description The most that one page holds. */
-                limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
-                cursor?: string | null;
-            };
+            query?: never;
             header?: never;
-            path: {
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
-            };
+            path?: never;
             cookie?: never;
         };
         requestBody?: never;
@@ -2757,7 +2879,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["EntryPage"];
+                    "application/json": components["schemas"]["Me"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -2771,39 +2893,102 @@ export interface operations {
             };
         };
     };
-    append_messages: {
+    list_projects: {
+        parameters: {
+            query?: {
+                /** @description The most that one page holds. */
+                limit?: number;
+                /** @description `next_cursor` of the page before; none for the first. */
+                cursor?: string | null;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectPage"];
+                };
+            };
+            /** @description A problem as of RFC 9457. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_project: {
         parameters: {
             query?: never;
-            header?: {
-                /** @description Your name for this request: sent again with it, nothing happens twice. */
-                "idempotency-key"?: string | null;
-            };
+            header?: never;
             path: {
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
+                /** @description The project's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                project: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    ETag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectBoard"];
+                };
+            };
+            /** @description A problem as of RFC 9457. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    save_project: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The project's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
+                project: string;
             };
             cookie?: never;
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["AppendAsk"];
+                "application/json": components["schemas"]["ProjectAsk"];
             };
         };
         responses: {
-            /** @description Stored by an earlier request with this `Idempotency-Key`. */
+            /** @description Replaced. */
             200: {
                 headers: {
-                    /** @description Where it is. */
-                    Location: string;
-                    /** @description `true` if an earlier request with this `Idempotency-Key` had done it. */
-                    "Idempotent-Replayed"?: "true";
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Appended"];
+                    "application/json": components["schemas"]["Project"];
                 };
             };
-            /** @description Stored, and durable. */
+            /** @description Created. */
             201: {
                 headers: {
                     /** @description Where it is. */
@@ -2811,156 +2996,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Appended"];
-                };
-            };
-            /** @description A problem as of RFC 9457. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    get_message: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The entry's sequence number. */
-                seq: number;
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Found. */
-            200: {
-                headers: {
-                    /** @description For `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Entry"];
-                };
-            };
-            /** @description A problem as of RFC 9457. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    list_turns: {
-        parameters: {
-            query?: {
-                /** @description The most that one page holds. */
-                limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
-                cursor?: string | null;
-            };
-            header?: never;
-            path: {
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Found. */
-            200: {
-                headers: {
-                    /** @description For `If-None-Match`. */
-                    ETag?: string;
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["PastTurnPage"];
-                };
-            };
-            /** @description A problem as of RFC 9457. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    take_turn: {
-        parameters: {
-            query?: never;
-            header?: {
-                /** @description Your name for this request: sent again with it, nothing happens twice. */
-                "idempotency-key"?: string | null;
-            };
-            path: {
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["TurnAsk"];
-            };
-        };
-        responses: {
-            /** @description Answered. As events: `delta` with `text`, then `turn`, or else `error`. */
-            200: {
-                headers: {
-                    /** @description `true` if an earlier request with this `Idempotency-Key` had done it. */
-                    "Idempotent-Replayed"?: "true";
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Turn"];
-                    "text/event-stream": string;
-                };
-            };
-            /** @description A problem as of RFC 9457. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    stop_turns: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
-            };
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Stopped"];
+                    "application/json": components["schemas"]["Project"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -2997,42 +3033,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Prompt"];
-                };
-            };
-            /** @description A problem as of RFC 9457. */
-            default: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/problem+json": components["schemas"]["Problem"];
-                };
-            };
-        };
-    };
-    build_context: {
-        parameters: {
-            query?: never;
-            header?: never;
-            path: {
-                /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
-                conversation: string;
-            };
-            cookie?: never;
-        };
-        requestBody: {
-            content: {
-                "application/json": components["schemas"]["ContextAsk"];
-            };
-        };
-        responses: {
-            /** @description Successful Response */
-            200: {
-                headers: {
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Context"];
                 };
             };
             /** @description A problem as of RFC 9457. */

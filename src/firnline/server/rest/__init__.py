@@ -38,14 +38,15 @@ router = APIRouter(
     responses=ALWAYS,
     generate_unique_id_function=operation_id,
 )
+# Paths are tried in this order, so what is asked for most comes first.
 for _subject in (
-    me.routes,
-    projects.routes,
-    conversations.routes,
     messages.routes,
     turns.routes,
-    recorded.routes,
     contexts.routes,
+    conversations.routes,
+    me.routes,
+    projects.routes,
+    recorded.routes,
     searching.routes,
     topics.routes,
     digests.routes,
