@@ -47,7 +47,7 @@ from firnline.view import look, newest_question
 
 logger: Final = logging.getLogger("firnline.context")
 
-_SYSTEM_PAGE: Final = 8
+_SYSTEM_PAGE: Final = 2  # most logs begin with one of them, or none
 _SYSTEM_ENTRIES_MAX: Final = 200
 _ENTRIES_INLINE: Final = 500  # more are put together beside the event loop
 
