@@ -12,7 +12,7 @@ from datetime import datetime
 from itertools import groupby
 from typing import Final, Literal, NamedTuple, TypeAlias, overload
 
-from firnline.errors import InputError
+from firnline.errors import ConflictError, InputError
 from firnline.message import Message, encode_json
 from firnline.text import Json, clean_fields, clean_name
 
@@ -138,6 +138,15 @@ class Head:
     def entries(self) -> int:
         """How many entries there are."""
         return self.seq + 1
+
+    def check_described(self, now: Head | None) -> None:
+        """Raise `ConflictError` unless `now` is of the same conversation, described as here.
+
+        One that was erased and begun anew is another.
+        """
+        names = "created_at", "project", "metadata", "strategy"
+        if any(getattr(now, name, None) != getattr(self, name) for name in names):
+            raise ConflictError(f"{self.conversation} was described or erased in the meantime")
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,8 +269,8 @@ class Store(Protocol):
 
         `expected_seq` is the sequence number the first new message must get; if it would get
         another, nothing is written and `ConflictError` is raised. An idempotency key seen before
-        gives back what was stored then (`replayed`), or raises `ConflictError` if the fingerprint
-        is another; the key is written in the same transaction as the messages.
+        gives back what was stored then (`replayed`), or raises `KeyReused` if the fingerprint is
+        another; the key is written in the same transaction as the messages.
         """
         ...
 
@@ -327,8 +327,13 @@ class Store(Protocol):
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
-        """Set what is not None; creates the conversation if there is none."""
+        """Set what is not None; creates the conversation if there is none.
+
+        `known` is the head by which the caller decided: `ConflictError`, and nothing is set or
+        created, if the conversation is another one or described otherwise by now, or no more.
+        """
         ...
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
+from contextlib import suppress
 from pathlib import Path
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from firnline.errors import BadURL, StoreError
 from firnline.message import utc_now
 from firnline.protocols import Clock, Store
+from firnline.store.addresses import check_server, shown
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
 
@@ -32,13 +33,12 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     """
     if url in ("memory:", "memory://"):
         return RamStore(clock=clock)
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise BadURL(f"{shown(url)!r}: {_KNOWN}") from error
+    parts = _split(url)
     if parts.scheme in ("postgresql", "postgres"):
+        check_server(url)
         return _postgres(url, clock)
     if parts.scheme in ("mongodb", "mongodb+srv"):
+        check_server(url)
         return _mongo(url, clock)
     if parts.scheme != "sqlite":
         raise BadURL(f"{shown(url)!r}: {_KNOWN}")
@@ -47,7 +47,7 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     path = unquote(parts.path)[1:]
     if parts.netloc or not path or path == ":memory:":
         raise BadURL(
-            f"{url!r}: a file's URL has three slashes and a path, sqlite:///notes.db or "
+            f"{shown(url)!r}: a file's URL has three slashes and a path, sqlite:///notes.db or "
             "sqlite:////var/lib/notes.db; for a store in memory use memory:"
         )
     options = _options(url, parts.query)
@@ -57,6 +57,13 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
         full_sync=options.get("durability") != "process",
         clock=clock,
     )
+
+
+def _split(url: str) -> SplitResult:
+    if isinstance(url, str):  # and not a path, which people try
+        with suppress(ValueError):
+            return urlsplit(url)
+    raise BadURL(f"{shown(str(url))!r}: {_KNOWN}")
 
 
 def _postgres(url: str, clock: Clock) -> Store:
@@ -81,14 +88,8 @@ def _mongo(url: str, clock: Clock) -> Store:
 
 def missing_file(url: str) -> Path | None:
     """The file that a store at `url` would have to create, or None if it has all it needs."""
-    path = Path(unquote(urlsplit(url).path)[1:])
+    path = Path(unquote(_split(url).path)[1:])
     return path if url.startswith("sqlite:///") and not path.exists() else None
-
-
-def shown(url: str) -> str:
-    """The URL as it may be seen by anybody: without a password."""
-    hidden = re.sub(r"(//[^/?#@:]*):[^/?#@]*@", r"\1:***@", url)
-    return re.sub(r"(?<=[?&]password=)[^&#]*", "***", hidden)
 
 
 def _options(url: str, query: str) -> dict[str, str]:

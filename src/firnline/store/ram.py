@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from firnline import proof
-from firnline.errors import ConflictError, InputError, StoreError, UnknownConversation
+from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
 from firnline.log import (
     Appended,
     Archived,
@@ -44,6 +44,7 @@ from firnline.store.digests import (
     overtaken,
     undone,
 )
+from firnline.store.rows import check_repeat
 from firnline.store.terms import score
 from firnline.store.topics import check_assignment
 from firnline.text import Json
@@ -93,7 +94,7 @@ class RamStore:
 
     def _find(self, key: Key) -> _Conversation | None:
         if not self._open:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         return self._conversations.get(key)
 
     def _must_find(self, key: Key) -> _Conversation:
@@ -145,11 +146,7 @@ class RamStore:
 
     def _replay(self, key: Key, found: _Conversation, idempotency: Idempotency) -> Appended:
         fingerprint, first, last = found.keys[idempotency.key]
-        if fingerprint != idempotency.fingerprint:
-            raise ConflictError(
-                f"the idempotency key {idempotency.key!r} was used for other messages",
-                idempotency_key=idempotency.key,
-            )
+        check_repeat(idempotency, fingerprint)
         return Appended(tuple(self._span(key, found, first, last)), replayed=True)
 
     def _span(self, key: Key, found: _Conversation, first: int, last: int) -> list[Entry]:
@@ -234,8 +231,11 @@ class RamStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
+        if known is not None:
+            known.check_described(await self.head(key))
         found = self._find_or_create(key, self._clock())
         found.project = found.project if project is None else project
         found.metadata = found.metadata if metadata is None else metadata
@@ -547,7 +547,7 @@ class RamStore:
     def _asked(self, wanted: Asked) -> list[tuple[str, str, str]]:
         """Where the cards are that are meant, in their order."""
         if not self._open:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         found = [at for at, card in self._cards.items() if wanted.has(card)]
         return sorted(found, key=lambda at: (at[1].encode(), at[2].encode()))
 

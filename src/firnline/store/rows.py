@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from firnline import limits, proof
-from firnline.errors import ConflictError, InputError, StoreCorrupt
+from firnline.errors import ConflictError, InputError, KeyReused, StoreCorrupt
 from firnline.log import Draft, Entry, Head, Idempotency, Key, Record, chain, genesis
 from firnline.message import from_microseconds
 from firnline.store import segments
@@ -104,8 +104,8 @@ def next_entries(
 def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
     """Raise unless a key that was seen before stands for the same messages."""
     if fingerprint != idempotency.fingerprint:
-        raise ConflictError(
-            f"the idempotency key {idempotency.key!r} was used for other messages",
+        raise KeyReused(
+            f"the idempotency key {idempotency.key!r} was used for others; choose another key",
             idempotency_key=idempotency.key,
         )
 

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 import pytest_asyncio
 
-from firnline.errors import ConflictError, InputError, UnknownConversation
+from firnline.errors import ConflictError, InputError, KeyReused, UnknownConversation
 from firnline.log import Draft, Idempotency, Key, Project, Scope, chain, genesis
 from firnline.message import Message, Part, ToolCall, encode
 from firnline.proof import Audit
@@ -205,8 +205,9 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
     @pytest.mark.promise("idempotent")
     async def test_the_same_key_for_other_messages_is_a_conflict(self, store: Store) -> None:
         await store.append(KEY, [draft("a")], idempotency=Idempotency("k", "f"))
-        with pytest.raises(ConflictError):
+        with pytest.raises(KeyReused) as caught:
             await store.append(KEY, [draft("b")], idempotency=Idempotency("k", "g"))
+        assert not caught.value.retryable
         assert len(await store.read(KEY)) == 1
 
     @pytest.mark.promise("idempotent")
@@ -354,6 +355,29 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         assert foreign.strategy is None
         assert (await store.describe(KEY, strategy={})).strategy == {}
         assert (await store.describe(OTHER, strategy=chosen)).seq == -1
+
+    async def test_what_was_described_otherwise_meanwhile_is_left_as_it_is(
+        self, store: Store
+    ) -> None:
+        await store.append(KEY, drafts(["a"]))
+        known = await store.head(KEY)
+        assert known is not None
+        await store.append(KEY, drafts(["b"]))
+        now = await store.describe(KEY, strategy={"name": "mine"}, known=known)
+        assert (now.seq, now.strategy) == (1, {"name": "mine"})
+        with pytest.raises(ConflictError):
+            await store.describe(KEY, strategy={"name": "theirs"}, known=known)
+        assert await store.head(KEY) == now
+
+    async def test_what_was_erased_does_not_come_back_by_being_described(
+        self, store: Store
+    ) -> None:
+        await store.append(KEY, drafts(["a"]))
+        known = await store.head(KEY)
+        await store.erase(KEY)
+        with pytest.raises(ConflictError):
+            await store.describe(KEY, metadata={"a": 1}, known=known)
+        assert await store.head(KEY) is None
 
     async def test_an_entry_is_pinned_until_it_is_unpinned(self, store: Store) -> None:
         entries = await store.append(KEY, drafts("abcdef"))

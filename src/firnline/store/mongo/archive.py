@@ -8,6 +8,7 @@ whoever comes late deletes nothing that was put there since.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -37,7 +38,10 @@ async def whole(database: Database, key: Key) -> State | None:
 async def live(
     database: Database, key: Key, first: int, last: int
 ) -> tuple[State | None, list[tuple[list[Record], str]]]:
-    """The first live entries of a span, in runs of neighbours with the hashes before them."""
+    """The first live entries of a span, in runs of neighbours with the hashes before them.
+
+    What was archived there by one who did not come to delete its documents is deleted first.
+    """
 
     async def find(state: State) -> tuple[State | None, list[tuple[list[Record], str]]]:
         at, end = max(first, 0), min(last, state.flushed - 1)  # nothing that is in the tail again
@@ -48,7 +52,9 @@ async def live(
         runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
         return state, [(run, await log.hash_at(database, state, run[0].seq - 1)) for run in runs]
 
-    await whole(database, key)
+    if (now := await whole(database, key)) is not None:
+        for span in _joined(_touching(now, first, last)):
+            await _delete_entries(database, now, span)
     return await log.read(database, key, find, (None, []))
 
 
@@ -82,6 +88,17 @@ async def store(database: Database, state: State, packed: Packed) -> Archived:
             return Archived(count, 1, packed.plain_bytes, len(segment.body))
         await pause(tries)
     raise StoreUnavailable("others are in the way, nothing was written")
+
+
+def _joined(spans: Sequence[Span]) -> list[Span]:
+    """The same entries in as few spans as can be."""
+    joined: list[Span] = []
+    for span in spans:
+        if joined and joined[-1].last + 1 == span.first:
+            joined[-1] = Span(joined[-1].first, span.last)
+        else:
+            joined.append(span)
+    return joined
 
 
 async def _delete_entries(database: Database, state: State, span: Span) -> None:

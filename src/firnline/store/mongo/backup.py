@@ -15,6 +15,7 @@ from typing import Any, BinaryIO, Final
 import bson
 
 from firnline.errors import InputError, StoreCorrupt, StoreUnavailable
+from firnline.files import written
 from firnline.log import Key
 from firnline.protocols import Progress
 from firnline.store.mongo import archive, schema, views
@@ -30,17 +31,8 @@ _PAGE: Final = 100
 
 async def copy_to(database: Database, path: Path, progress: Progress | None) -> None:
     """Write a copy to a new file."""
-    half_done = path.with_name(path.name + ".partial")
-    if await asyncio.to_thread(path.exists):
-        raise InputError(f"{path} exists already; a backup goes to a new file")
-    try:
-        with await asyncio.to_thread(half_done.open, "wb") as file:
-            await _copy(database, file, progress)
-        await asyncio.to_thread(half_done.replace, path)
-    except OSError as error:
-        raise InputError(f"{half_done} cannot be written: {error.strerror}") from error
-    finally:
-        await asyncio.to_thread(half_done.unlink, missing_ok=True)
+    with written(path, new=True) as half_done, half_done.open("wb") as file:
+        await _copy(database, file, progress)
 
 
 async def _copy(database: Database, file: BinaryIO, progress: Progress | None) -> None:
@@ -92,9 +84,13 @@ async def _write(database: Database, file: BinaryIO, name: str, asked: Doc) -> N
 
 
 async def load(database: Database, path: Path) -> int:
-    """Read a copy into a database without conversations; returns how many there are then."""
-    if await database.read(partial(database["conversations"].count_documents, {}, limit=1)):
-        raise InputError("a copy is read into an empty database")
+    """Read a copy into an empty database; returns how many conversations there are then.
+
+    What has cards or projects is not empty: the copy's own of the same names would be passed over.
+    """
+    for name in ("conversations", "cards", "projects"):
+        if await database.read(partial(database[name].count_documents, {}, limit=1)):
+            raise InputError(f"a copy is read into an empty database; this one has {name}")
     await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is all of it there?
     documents = iter(_documents(path))
     count = 0

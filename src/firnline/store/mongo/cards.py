@@ -18,6 +18,7 @@ from pymongo import UpdateOne
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import Card, Key, genesis
 from firnline.store.cards import Asked, card_checksum, checked_card
+from firnline.store.mongo import redo
 from firnline.store.mongo.connection import Database, Doc
 
 _BATCH_BYTES_MAX: Final = 15 * 1024 * 1024
@@ -80,12 +81,21 @@ def _doc(card: Card, life: ObjectId | None, now: int) -> Doc:
 def _request(doc: Doc, *, absent: bool) -> UpdateOne:
     at = {name: doc[name] for name in _PLACE}
     rest = {name: value for name, value in doc.items() if name not in at}
-    if absent:
-        return UpdateOne(at, {"$setOnInsert": rest}, upsert=True)
-    write: Doc = {"$set": rest}
-    if "life" not in rest:
-        write["$unset"] = {"life": ""}
+    write = {"$setOnInsert": rest} if absent else _replacing(rest)
     return UpdateOne(at, write, upsert=True)
+
+
+def _replacing(doc: Doc) -> Doc:
+    write: Doc = {"$set": {name: value for name, value in doc.items() if name not in _PLACE}}
+    return write if "life" in doc else {**write, "$unset": {"life": ""}}
+
+
+def _late(doc: Doc, *, absent: bool) -> UpdateOne:
+    """What writes a card that should have been written earlier: never over a newer one."""
+    if absent:
+        return _request(doc, absent=True)
+    older = {name: doc[name] for name in _PLACE} | {"updated_at": {"$lte": doc["updated_at"]}}
+    return UpdateOne(older, _replacing(doc), upsert=True)
 
 
 async def _apply(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
@@ -110,11 +120,12 @@ async def _put_many(database: Database, docs: Sequence[Doc], *, absent: bool) ->
     return written
 
 
-async def finish(database: Database) -> None:
-    """Carry out batches whose writers did not come to it."""
-    old = {"at": {"$lt": await database.time() - _LEFT_MICROSECONDS}}
+async def finish(database: Database, *, left: int = _LEFT_MICROSECONDS) -> None:
+    """Carry out batches whose writers have not come to it for so long; what is newer stays."""
+    old = {"at": {"$lte": await database.time() - left}}
     for batch in await database.read(lambda: database["batches"].find(old).sort("_id").to_list()):
-        await _apply(database, batch["cards"], absent=batch["absent"])
+        requests = [_late(doc, absent=batch["absent"]) for doc in batch["cards"]]
+        await database.read(partial(redo.put_unless_newer, database, "cards", requests))
         await _not_of_erased(database, batch["cards"])
         gone = {"_id": batch["_id"]}
         await database.read(partial(database["batches"].delete_one, gone))
@@ -200,12 +211,15 @@ async def drop(database: Database, asked: Asked) -> int:
 
 
 async def _wait(database: Database) -> None:
-    """Until those who write several at once are done, or long gone."""
+    """Until those who write several at once are done; what they do not come to is done for them.
+
+    Else what is dropped now would be seen in a batch still, and be written after all.
+    """
     for _ in range(100):
         if not await database.read(lambda: database["batches"].count_documents({}, limit=1)):
             return
         await asyncio.sleep(0.01)
-    await finish(database)
+    await finish(database, left=0)
 
 
 async def damaged(database: Database) -> list[str]:

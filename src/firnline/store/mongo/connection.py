@@ -32,7 +32,7 @@ from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
 
 from firnline import limits
-from firnline.errors import BadURL, FirnlineError, StoreError, StoreTimeout, StoreUnavailable
+from firnline.errors import BadURL, FirnlineError, StoreNotOpen, StoreTimeout, StoreUnavailable
 from firnline.message import microseconds
 from firnline.store.cancelling import unlost_cancellation
 from firnline.store.mongo.failures import FAILURES, is_lost, translated
@@ -154,7 +154,7 @@ class Database:
     def database(self) -> AsyncDatabase[Doc]:
         """The database, with safe writes and reads."""
         if self._client is None:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         return self._client.get_database(
             self.name,
             codec_options=_CODEC,

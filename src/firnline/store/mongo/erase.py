@@ -7,6 +7,7 @@ deletes it himself when he finds no head; and if he cannot any more, the note le
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 from firnline.errors import FirnlineError, StoreUnavailable
@@ -62,9 +63,14 @@ async def finish(database: Database, key: Key | None = None) -> None:
     now = await database.time()
     left: Doc = {"swept": {"$exists": False}} | ({} if key is None else key._asdict())
     old: Doc = {"at": {"$lt": now - _KEPT_MICROSECONDS}}
-    cursor = database["erasures"].find({"$or": [left, old]}).limit(_AT_ONCE)
-    for note in await database.read(lambda: cursor.clone().to_list()):
-        await _finish_one(database, note, now)
+    # First what is to go now: it must not wait behind any number of old notes.
+    for asked, limit in ((left, 0), (old, _AT_ONCE)):
+        for note in await database.read(partial(_notes, database, asked, limit)):
+            await _finish_one(database, note, now)
+
+
+async def _notes(database: Database, asked: Doc, limit: int) -> list[Doc]:
+    return await database["erasures"].find(asked).limit(limit).to_list()
 
 
 async def _finish_one(database: Database, note: Doc, now: int) -> None:

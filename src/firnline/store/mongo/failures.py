@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from bson.errors import BSONError
@@ -13,6 +14,7 @@ from firnline.errors import (
     StoreCorrupt,
     StoreError,
     StoreFull,
+    StoreNotOpen,
     StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
@@ -46,7 +48,7 @@ def translated(error: Failure, place: str, *, writing: bool = False) -> Firnline
     if isinstance(error, mongo.DocumentTooLarge):
         return InputError(f"{place}: larger than MongoDB takes: {_said(error)}")
     if isinstance(error, mongo.InvalidOperation):
-        return StoreError("the store is not open")
+        return StoreNotOpen()
     if isinstance(error, _REFUSED):
         return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
     if is_lost(error):
@@ -90,5 +92,5 @@ def only_duplicates(error: mongo.BulkWriteError) -> bool:
 
 
 def _said(error: BaseException) -> str:
-    """The first words. What follows can quote values."""
-    return str(error).split("\n", maxsplit=1)[0].split(", full error", maxsplit=1)[0][:200]
+    """The first words. What follows can quote values, or is the driver's own state."""
+    return re.split(r"\n|, full error| \(configured timeouts", str(error), maxsplit=1)[0][:200]

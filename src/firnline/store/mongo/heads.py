@@ -26,6 +26,7 @@ from firnline.store.rows import SEQ_MAX, Found, are, head_of
 from firnline.text import Json
 
 _HEAVY: Final = {"tail": 0, "redo": 0, "pins": 0}
+_DESCRIBED: Final = ("project", "metadata", "strategy")
 
 
 class Span(NamedTuple):
@@ -190,8 +191,10 @@ async def describe(
     project: str | None,
     metadata: dict[str, Json] | None,
     strategy: dict[str, Json] | None,
+    known: Head | None,
 ) -> Head:
     """Set what is given; create the conversation if there is none. One write, on the server."""
+    which = key._asdict() if known is None else await _still(database, key, known)
     new = {**fresh(key, database.now), "_id": ObjectId()}
     kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
     kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
@@ -202,17 +205,27 @@ async def describe(
         while True:
             try:
                 return await database["conversations"].find_one_and_update(
-                    key._asdict(),
+                    which,
                     [{"$set": kept}, {"$set": wanted}] if wanted else [{"$set": kept}],
                     projection=_HEAVY,
-                    upsert=True,
+                    upsert=known is None,
                     return_document=ReturnDocument.AFTER,
                 )
             except DuplicateKeyError:
                 continue  # somebody else has just created it
 
     doc = await database.read(write)
+    if known is not None and doc is None:
+        known.check_described(None)
     return head_in(doc or {})
+
+
+async def _still(database: Database, key: Key, known: Head) -> Doc:
+    """What finds the conversation as long as it is described as in `known`."""
+    where = database["conversations"]
+    doc = await database.read(lambda: where.find_one(key._asdict(), projection=_HEAVY))
+    known.check_described(head_in(doc) if doc else None)
+    return {name: (doc or {})[name] for name in (*key._fields, "_id", *_DESCRIBED)}
 
 
 def _literal(value: Any) -> Any:

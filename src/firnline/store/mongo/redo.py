@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import bson
 from bson import ObjectId
-from pymongo import ReplaceOne, ReturnDocument
+from pymongo import ReplaceOne, ReturnDocument, UpdateOne
 from pymongo.errors import BulkWriteError
 
 from firnline.errors import InputError, StoreCorrupt
@@ -120,7 +120,7 @@ async def carry_out(database: Database, state: State) -> State | None:
         return None
     await asyncio.gather(
         *(
-            database.read(partial(_put, database, name, requests))
+            database.read(partial(put_unless_newer, database, name, requests))
             for name, requests in _requests(state, docs, redo["op"])
         )
     )
@@ -171,9 +171,12 @@ async def _waiting(database: Database, state: State, redo: Mapping[str, Any]) ->
     return None  # somebody else has put them where they belong
 
 
-async def _put(database: Database, name: str, requests: list[ReplaceOne[Doc]]) -> None:
+async def put_unless_newer(
+    database: Database, name: str, requests: Sequence[ReplaceOne[Doc] | UpdateOne]
+) -> None:
+    """Put documents over older ones; each request finds only such, and makes what is missing."""
     try:
-        await database[name].bulk_write(requests, ordered=False)
+        await database[name].bulk_write(list(requests), ordered=False)
     except BulkWriteError as error:
         if not only_duplicates(error):  # a newer one is there
             raise

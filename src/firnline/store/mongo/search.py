@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from bson import ObjectId
@@ -22,6 +23,7 @@ from firnline.store.terms import query_terms
 
 _USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
 _CONVERSATIONS_COUNTED: Final = 1000
+_HEADS_AT_ONCE: Final = 16
 _FEW: Final = 500  # documents that are weighed here rather than on the server
 _OWN, _NEAR, _SAID = 2.2, 0.44, 0.22  # what a word counts: of the entry, of that before, about it
 _WORK_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
@@ -129,12 +131,21 @@ async def _entries(database: Database, tenant: str) -> int:
 
 
 async def catch_up(database: Database, tenant: str, conversation: str | None) -> None:
-    """Bring the view up to the end of the log."""
+    """Bring the view up to the end of the log; a few heads at a time, for each holds its tail."""
     asked: Doc = {"tenant": tenant, "unflushed": True}
     if conversation is not None:
         asked["conversation"] = conversation
-    for doc in await database.read(lambda: database["conversations"].find(asked).to_list()):
-        await flush(database, state_of(Key(doc["tenant"], doc["conversation"]), doc))
+    behind = await database.read(partial(_heads, database, asked, {"conversation": 1}))
+    for start in range(0, len(behind), _HEADS_AT_ONCE):
+        names = [doc["conversation"] for doc in behind[start : start + _HEADS_AT_ONCE]]
+        some = {**asked, "conversation": {"$in": names}}
+        docs = await database.read(partial(_heads, database, some))
+        states = [state_of(Key(tenant, doc["conversation"]), doc) for doc in docs]
+        await asyncio.gather(*(flush(database, state) for state in states))
+
+
+async def _heads(database: Database, asked: Doc, shown: Doc | None = None) -> list[Doc]:
+    return await database["conversations"].find(asked, projection=shown).to_list()
 
 
 async def _all(database: Database, name: str, pipeline: Sequence[Doc]) -> list[Doc]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
 from firnline import limits
-from firnline.errors import InputError, StoreError
+from firnline.errors import InputError, StoreError, StoreNotOpen
 from firnline.log import (
     Appended,
     Archived,
@@ -55,6 +55,7 @@ from firnline.store.mongo.connection import Database
 from firnline.store.mongo.heads import State
 from firnline.store.mongo.writer import Writer
 from firnline.store.rows import SEQ_MAX
+from firnline.store.skew import Skew
 from firnline.store.topics import Remembered
 from firnline.text import Json
 
@@ -74,6 +75,7 @@ class MongoStore:
         self._database = Database(
             url, clock=lambda: self._clock and self._clock(), connections=connections
         )
+        self._skew = Skew(self._database.time)
         self._writer = Writer(self._database)
         self._topics = Remembered()
         self._process = 0
@@ -109,7 +111,7 @@ class MongoStore:
                 "child with spawn instead of fork, and open it there"
             )
         if not self._process:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         return self._database
 
     async def _read(self, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T) -> T:
@@ -188,9 +190,10 @@ class MongoStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
-        return await heads.describe(self._checked, key, project, metadata, strategy)
+        return await heads.describe(self._checked, key, project, metadata, strategy, known)
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
         """See `Store.pin`."""
@@ -343,17 +346,24 @@ class MongoStore:
 
     async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
         """See `Store.owe`."""
-        await debt.owe(self._checked, key, due, postpone=postpone)
+        await debt.owe(self._checked, key, due + await self._ahead(), postpone=postpone)
 
     async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
         """See `Store.owed`."""
-        return await debt.owed(self._checked, now, limit, tenant)
+        return await debt.owed(self._checked, now + await self._ahead(), limit, tenant)
+
+    async def _ahead(self) -> timedelta:
+        """What is to be added to times of this machine's: what is owed goes by the server's."""
+        return timedelta() if self._clock else await self._skew.ahead()
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
     ) -> Pending:
         """See `Store.pending`."""
-        return await debt.pending(self._checked, now, stuck_before, cards, tenant)
+        ahead = await self._ahead()
+        given = now + ahead, stuck_before + ahead
+        known = await debt.pending(self._checked, *given, cards, tenant)
+        return known._replace(oldest=known.oldest and known.oldest - ahead)
 
     async def settle(self, key: Key, last_seq: int) -> bool:
         """See `Store.settle`."""

@@ -153,6 +153,8 @@ class Writer:
                     if doubtful and not in_doubt(error):
                         raise StoreTimeout(f"it is not known what was written: {error}") from error
                     raise
+            if time.monotonic() > deadline and doubtful:  # it may have been done
+                raise StoreTimeout("it is not known what was written: it took too long to find out")
             if time.monotonic() > deadline:
                 raise StoreUnavailable("others are in the way, nothing was written")
             await pause(tries)

@@ -15,8 +15,9 @@ from typing import Any, BinaryIO, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from firnline.errors import InputError
+from firnline.files import written
 from firnline.protocols import Progress
+from firnline.store.postgres import migrate
 from firnline.store.postgres.connection import SCHEMA, Database
 from firnline.store.postgres.failures import translated
 
@@ -48,21 +49,14 @@ _COUNTERS: Final = "".join(
 
 async def copy_to(database: Database, path: Path, progress: Progress | None) -> None:
     """Write a copy to a new file, which appears only when it is complete."""
-    half_done = path.with_name(path.name + ".partial")
-    if await asyncio.to_thread(path.exists):
-        raise InputError(f"{path} exists already; a backup goes to a new file")
     connection = await database.connect()
     try:
-        with await asyncio.to_thread(half_done.open, "wb") as file:
+        with written(path, new=True) as half_done, half_done.open("wb") as file:
             await _copy(connection, file, progress)
-        await asyncio.to_thread(half_done.replace, path)
     except psycopg.Error as error:
         raise translated(error, database.place) from error
-    except OSError as error:
-        raise InputError(f"{half_done} cannot be written: {error.strerror}") from error
     finally:
         await connection.close()
-        await asyncio.to_thread(half_done.unlink, missing_ok=True)
 
 
 async def _copy(
@@ -71,6 +65,8 @@ async def _copy(
     schema = resources.files("firnline").joinpath("store/postgres/schema.sql").read_text("utf-8")
     tables, mark, policies = schema.partition("-- Policies.")
     await connection.execute(_BEGIN)
+    # What a newer Firnline has added could not be read into the tables as this one knows them.
+    await migrate.check(connection, max(migrate.shipped()))
     known = await (await connection.execute(_COLUMNS.encode())).fetchall()
     file.write(f"{_HEAD}{tables}\n".encode())
     for done, (table, columns) in enumerate(known, 1):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -23,7 +24,7 @@ from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
 from firnline import limits
-from firnline.errors import BadURL, FirnlineError, InputError, StoreError, StoreTimeout
+from firnline.errors import BadURL, FirnlineError, InputError, StoreNotOpen, StoreTimeout
 from firnline.message import microseconds
 from firnline.store.cancelling import unlost_cancellation
 from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
@@ -192,7 +193,7 @@ class Database:
         try:
             given = conninfo_to_dict(url)
         except psycopg.Error as error:
-            raise BadURL(f"the store's URL is not understood: {error}") from error
+            raise BadURL(f"the store's URL is not understood: {_unquoted(error)}") from error
         self.conninfo = make_conninfo(**{**_SETTINGS, **given})
         self.place = "postgresql://{}/{}".format(
             given.get("host", ""), given.get("dbname", given.get("user", ""))
@@ -227,7 +228,7 @@ class Database:
 
     def _opened(self) -> Pool:
         if self._pool is None:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         return self._pool
 
     @asynccontextmanager
@@ -336,6 +337,14 @@ class Database:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
             await self._opened().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
+
+
+def _unquoted(error: psycopg.Error) -> str:
+    """What is wrong with a URL. What libpq quotes can be of a password, unless it is a name."""
+    said = str(error).strip()
+    if re.fullmatch(r'invalid URI query parameter: "[a-z_]+"', said):
+        return said
+    return re.sub(r': ".*', "", said, flags=re.DOTALL)
 
 
 async def _put_back(pool: Pool, connection: AsyncConnection[Row]) -> None:

@@ -6,7 +6,9 @@ is named in docs/postgres.md: old bytes in free space, the write-ahead log, repl
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from firnline.errors import StoreError
@@ -50,12 +52,31 @@ async def erase(transaction: Transaction, key: Key) -> Erased:
     )
 
 
-async def vacuum(database: Database) -> None:
-    """Take what was deleted out of the tables and indexes; outside any transaction.
+class Vacuum:
+    """Takes what was deleted out of the tables and indexes; outside any transaction.
 
-    It is erased for everybody already. If this fails, the server does it by and by.
+    One at a time, for all who wait: PostgreSQL vacuums a table once at a time, and many erasures
+    that wait for that would hold all connections of the process.
     """
-    try:
-        await database.execute(_VACUUM)
-    except StoreError as error:
-        logger.warning("what was erased is not yet vacuumed: %s", error)
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+        self._turn = asyncio.Lock()
+        self._asked = self._seen_to = 0
+
+    async def vacuum(self) -> None:
+        """Return when all that is deleted by now is out.
+
+        It is erased for everybody already. If this fails, the server does it by and by.
+        """
+        self._asked = mine = self._asked + 1
+        async with self._turn:
+            if self._seen_to >= mine:
+                return  # by one that began since
+            begun = self._asked
+            try:
+                await self._database().execute(_VACUUM)
+            except StoreError as error:
+                logger.warning("what was erased is not yet vacuumed: %s", error)
+            else:
+                self._seen_to = begun

@@ -14,6 +14,7 @@ from firnline.errors import (
     StoreCorrupt,
     StoreError,
     StoreFull,
+    StoreNotOpen,
     StoreReadOnly,
     StoreTimeout,
     StoreUnavailable,
@@ -36,7 +37,7 @@ _ERRORS: Final[tuple[tuple[tuple[type[Exception], ...], type[FirnlineError], str
     ((pg.InsufficientPrivilege,), StoreError, "the role lacks a right"),
     ((pg.CharacterNotInRepertoire, pg.UntranslatableCharacter), InputError, "it cannot be stored"),
     ((psycopg_pool.PoolTimeout,), StoreUnavailable, "no connection within the time"),
-    ((psycopg_pool.PoolClosed,), StoreError, "the store is not open"),
+    ((psycopg_pool.PoolClosed,), StoreNotOpen, "the store is not open"),
     ((psycopg_pool.TooManyRequests,), StoreUnavailable, "too many are waiting; slow down"),
 )
 

@@ -57,12 +57,14 @@ class Listener:
             await asyncio.wait([task], timeout=1.0)
 
     async def _listen(self) -> None:
-        useful = True
+        useful, told = True, ""
         while useful:
             try:
                 useful = await self._until_lost()
             except (FirnlineError, psycopg.Error) as error:
-                logger.warning("not hearing of work, looking for it instead: %s", error)
+                if str(error) != told:  # it may be tried for hours
+                    logger.warning("not hearing of work, looking for it instead: %s", error)
+                told = str(error)
                 await asyncio.sleep(_PAUSE_SECONDS)
 
     async def _until_lost(self) -> bool:

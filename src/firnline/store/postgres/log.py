@@ -31,20 +31,26 @@ _HEAD: Final = (
     " metadata::text, archived, strategy::text FROM conversation"
 )
 _COLUMNS: Final = "SELECT seq, body, tokens, total, hash, tokenizer"
-# The sizes are known without reading the bodies, so a page of large ones ends early.
+# The sizes are known without reading the bodies, so a page of large ones ends early. Its end is
+# named: for "the first of all the rest" the planner would rather read and sort the whole table.
 _PAGE: Final = (
     f"{_COLUMNS} FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq)"
     f" - octet_length(body) AS before FROM entry WHERE {HERE}"
-    " AND seq BETWEEN %(first)s AND %(last)s ORDER BY seq LIMIT %(limit)s) AS page"
+    " AND seq BETWEEN %(first)s AND %(until)s) AS page"
     f" WHERE before < {limits.PAGE_BYTES_MAX} ORDER BY seq"
+)
+_BEHIND: Final = (
+    f"SELECT seq FROM entry WHERE {HERE} AND seq > %(until)s AND seq <= %(last)s"
+    " ORDER BY seq LIMIT 1"
 )
 _SEGMENT_COLUMNS: Final = (
     "SELECT first_seq, last_seq, hash_before, hash, total_before, total, checksum, body"
     " FROM segment"
 )
+# `least` passes over NULL, and is taken into the index behind a policy; `coalesce` is not.
 _SEGMENTS: Final = (
     f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq BETWEEN"
-    f" coalesce((SELECT max(first_seq) FROM segment WHERE {HERE}"
+    f" least((SELECT max(first_seq) FROM segment WHERE {HERE}"
     " AND first_seq <= %(first)s), %(first)s) AND %(last)s"
     " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
 )
@@ -208,16 +214,17 @@ async def page(
     tolerant: bool = False,
 ) -> tuple[Found | None, list[Record], int]:
     """The conversation, what is stored of a span, unchecked, and where to go on."""
-    values = here(key, first=first, last=last, limit=limit, segments=_SEGMENTS_AT_ONCE)
-    found, (live_rows, archived_rows) = await find_with(
-        transaction, key, (_PAGE, values), (_SEGMENTS, values)
-    )
+    until = min(last, first + limit - 1)
+    values = here(key, first=first, until=until, last=last, segments=_SEGMENTS_AT_ONCE)
+    queries = [(_PAGE, values), (_SEGMENTS, values)] + [(_BEHIND, values)] * (until < last)
+    found, (live_rows, archived_rows, *behind) = await find_with(transaction, key, *queries)
     live = [Record(*row) for row in live_rows]
     archived = [Segment(*row) for row in archived_rows]
     end = last
-    size = sum(len(record.body) for record in live)
-    if live and (len(live) == limit or size >= limits.PAGE_BYTES_MAX):
-        end = min(end, live[-1].seq)
+    if sum(len(record.body) for record in live) >= limits.PAGE_BYTES_MAX:
+        end = live[-1].seq
+    elif any(behind):
+        end = behind[0][0][0] - 1
     if len(archived) == _SEGMENTS_AT_ONCE:
         end = min(end, archived[-1].last_seq)
     stored = rows.merged(iter(live), archived, first, end, tolerant=tolerant)

@@ -17,9 +17,14 @@ async def describe(
     project: str | None,
     metadata: dict[str, Json] | None,
     strategy: dict[str, Json] | None,
+    known: Head | None,
 ) -> Head:
     """Set what is given; create the conversation if there is none."""
-    await log.create(transaction, key, transaction.now)
+    if known is None:
+        await _lock(transaction, key)
+    else:
+        await log.find(transaction, key, log.CHANGE)
+        known.check_described(await log.head(transaction, key))
     transaction.later(
         "UPDATE conversation SET project = coalesce(%s, project),"
         " metadata = coalesce(%s::json, metadata), strategy = coalesce(%s::json, strategy)"
@@ -29,6 +34,13 @@ async def describe(
     head = await log.head(transaction, key)
     assert head is not None  # noqa: S101 - it was just written
     return head
+
+
+async def _lock(transaction: Transaction, key: Key) -> None:
+    """Lock the conversation, created if there is none; however often others erase it meanwhile."""
+    while not await log.find(transaction, key, log.CHANGE):
+        if await log.create(transaction, key, transaction.now):
+            return
 
 
 def _json(value: dict[str, Json] | None) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -58,6 +58,7 @@ from firnline.store.postgres.connection import EVERYONE, Database, Transaction, 
 from firnline.store.postgres.failures import translated
 from firnline.store.postgres.listening import Listener
 from firnline.store.rows import SEQ_MAX, page
+from firnline.store.skew import Skew
 from firnline.store.topics import Remembered
 from firnline.text import Json
 
@@ -80,6 +81,8 @@ class PostgresStore:
         self._listener = Listener(self._database)
         self._topics = Remembered()
         self._appender = appending.Appender(self._checked)
+        self._skew = Skew(self._now)
+        self._vacuum = erase.Vacuum(self._checked)
         self._vectors_in: str | None = None  # the schema of pgvector's operators
         self._process = 0
 
@@ -139,10 +142,13 @@ class PostgresStore:
         given = appending.Given(key, drafts, found, expected_seq, idempotency)
         try:
             return await self._appender.append(given)
-        except StoreTimeout:
+        except StoreTimeout as doubt:
             if idempotency is None:
                 raise
-            again = await self._appender.append(given)
+            try:
+                again = await self._appender.append(given)
+            except StoreError:
+                raise doubt from None  # whatever is wrong now, it may have been written before
             return replace(again, replayed=False)  # by this very call
 
     async def read(
@@ -214,10 +220,11 @@ class PostgresStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
         return await self._write(
-            key.tenant, lambda tx: projects.describe(tx, key, project, metadata, strategy)
+            key.tenant, lambda tx: projects.describe(tx, key, project, metadata, strategy, known)
         )
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
@@ -388,11 +395,21 @@ class PostgresStore:
 
     async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
         """See `Store.owe`."""
-        await self._write(key.tenant, lambda tx: debt.owe(tx, key, due, postpone=postpone))
+        when = due + await self._ahead()
+        await self._write(key.tenant, lambda tx: debt.owe(tx, key, when, postpone=postpone))
 
     async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
         """See `Store.owed`."""
-        return await self._read(tenant, lambda tx: debt.owed(tx, now, limit, tenant))
+        shared = now + await self._ahead()
+        return await self._read(tenant, lambda tx: debt.owed(tx, shared, limit, tenant))
+
+    async def _ahead(self) -> timedelta:
+        """What is to be added to times of this machine's: what is owed goes by the database's."""
+        return timedelta() if self._clock else await self._skew.ahead()
+
+    async def _now(self) -> int:
+        (now,) = await self._read(EVERYONE, lambda tx: tx.row(f"SELECT {tx.now}"))
+        return int(now)
 
     def on_owed(self, tell: Callable[[], None], tenant: str | None = None) -> Callable[[], None]:
         """See `News.on_owed`."""
@@ -407,8 +424,10 @@ class PostgresStore:
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
     ) -> Pending:
         """See `Store.pending`."""
-        given = now, stuck_before, cards, tenant
-        return await self._read(tenant, lambda tx: debt.pending(tx, *given))
+        ahead = await self._ahead()
+        given = now + ahead, stuck_before + ahead, cards, tenant
+        known = await self._read(tenant, lambda tx: debt.pending(tx, *given))
+        return known._replace(oldest=known.oldest and known.oldest - ahead)
 
     async def settle(self, key: Key, last_seq: int) -> bool:
         """See `Store.settle`."""
@@ -479,7 +498,7 @@ class PostgresStore:
     async def erase(self, key: Key) -> Erased:
         """See `Store.erase`; docs/postgres.md says where bytes can outlive it."""
         erased = await self._write(key.tenant, lambda tx: erase.erase(tx, key))
-        await erase.vacuum(self._checked())
+        await self._vacuum.vacuum()
         return erased
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:

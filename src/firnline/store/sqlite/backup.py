@@ -8,7 +8,7 @@ from typing import Final
 
 import apsw
 
-from firnline.errors import InputError
+from firnline.files import written
 from firnline.protocols import Progress
 from firnline.store.sqlite.connection import Place, connect, errors
 
@@ -17,19 +17,11 @@ _PAGES_AT_ONCE: Final = 1_024
 
 def copy_to(place: Place, path: Path, progress: Progress | None) -> None:
     """Write a copy to a new file, which appears only when it is complete. Blocks."""
-    if path.exists():
-        raise InputError(f"{path} exists already; a backup goes to a new file")
-    half_done = path.with_name(path.name + ".partial")
-    half_done.unlink(missing_ok=True)
-    with errors(half_done):
-        target = apsw.Connection(str(half_done))
-    try:
-        with errors(place.path), closing(connect(place, writer=False)) as source:
+    with written(path, new=True) as half_done:
+        with errors(half_done):
+            target = apsw.Connection(str(half_done))
+        with closing(target), errors(place.path), closing(connect(place, writer=False)) as source:
             _copy(source, target, progress)
-        half_done.replace(path)
-    finally:
-        target.close()
-        half_done.unlink(missing_ok=True)
 
 
 def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:

@@ -190,8 +190,6 @@ def release_cursors(error: BaseException | None) -> None:
 
 
 def _why_not(path: Path) -> str:
-    if path.is_dir():
-        return "it is a folder"
     if not path.parent.exists():
         return f"the folder {path.parent} does not exist"
     if not os.access(path.parent, os.W_OK):
@@ -210,7 +208,9 @@ def check_library() -> None:
 
 
 def check_size(path: Path) -> None:
-    """Refuse what is too short to be a database; SQLite would take it for a new one."""
+    """Refuse a folder, and what is too short to be a database: SQLite would call it new."""
+    if path.is_dir():
+        raise BadURL(f"{path} is a folder; name a file in it, such as {path}/firnline.db")
     if path.is_file() and 0 < path.stat().st_size < _HEADER_BYTES:
         raise StoreCorrupt(f"{path}: the file is not a database, or it was cut off")
 

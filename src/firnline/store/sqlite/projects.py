@@ -18,12 +18,14 @@ def describe(
     connection: apsw.Connection,
     heads: Heads,
     key: Key,
-    project: str | None,
-    metadata: dict[str, Json] | None,
-    strategy: dict[str, Json] | None,
+    about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None],
     now: int,
+    known: Head | None,
 ) -> Head:
-    """Set what is given; create the conversation if there is none."""
+    """Set project, metadata and strategy if given; create the conversation if there is none."""
+    if known is not None:
+        known.check_described(log.head(connection, key))
+    project, metadata, strategy = about
     if heads.find(connection, key) is None:
         heads.create(connection, key, now)
     connection.execute(

@@ -19,6 +19,7 @@ from firnline.errors import (
     InputError,
     StoreCorrupt,
     StoreError,
+    StoreNotOpen,
     StoreReadOnly,
     StoreUnavailable,
 )
@@ -159,7 +160,7 @@ class SqliteStore:
         if self._place.read_only:
             raise StoreReadOnly(f"{self._place.path} is opened for reading only")
         if self._writer is None:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         return await self._writer.run(work, alone=alone)
 
     async def _change(self, work: Work[T]) -> T:
@@ -175,7 +176,7 @@ class SqliteStore:
         """What `work` reads; `glance`: a row or two that an index finds."""
         self._check_process()
         if self._readers is None:
-            raise StoreError("the store is not open")
+            raise StoreNotOpen
         return await (self._readers.glance(work) if glance else self._readers.run(work))
 
     def _check_process(self) -> None:
@@ -283,11 +284,13 @@ class SqliteStore:
         project: str | None = None,
         metadata: dict[str, Json] | None = None,
         strategy: dict[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
         now = microseconds(self._clock())
+        about = project, metadata, strategy
         return await self._change(
-            lambda con: projects.describe(con, self._heads, key, project, metadata, strategy, now)
+            lambda con: projects.describe(con, self._heads, key, about, now, known)
         )
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
