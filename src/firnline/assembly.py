@@ -1,9 +1,11 @@
 """From a plan to a context: what goes in, in which order, and what gives way. Pure.
 
 What must be in: the system's text, the pinned entries, the newest question of the user. If that
-does not fit, nothing is cut and `BudgetError` says what is in the way. Then, as long as there is
-room: the task, the important data, the digests, the newest entries one unit after the other, and
-what was recalled. So recalled entries give way first, then old entries, then old digests.
+does not fit, nothing is cut and `BudgetError` says what is in the way; only a question that is past
+already is shortened.
+Then, as long as there is room: the task, the important data, the digests, the newest entries one
+unit after the other, and what was recalled. So recalled entries give way first, then old entries,
+then old digests.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from firnline.rendering import (
 from firnline.tokens import REPLY_TOKENS
 
 _TASK_SHARE: Final = 4
+_PAST_SHARE: Final = 4  # what a question that is past leaves to all else
 _DATA_STEPS: Final = 16
 _DAY_TOKENS: Final = 8
 
@@ -49,7 +52,8 @@ _DAY_TOKENS: Final = 8
 class Material:
     """All that can go into a context, besides what the view holds.
 
-    `question` is the newest message of the user, wherever it lies. `recalled` are entries that
+    `question` is the newest message of the user, wherever it lies; it is `past` if another one is
+    to be answered, which is not in the log yet. `recalled` are entries that
     fit the question, best first, for which `recall_tokens` are kept. `log_tokens` are those of the
     whole log.
     """
@@ -61,6 +65,7 @@ class Material:
     task: str = ""
     data: Mapping[str, Any] = field(default_factory=dict)
     question: Entry | None = None
+    past: bool = False
     recalled: tuple[Hit, ...] = ()
     recall_tokens: int = 0
     tools_tokens: int = 0
@@ -133,19 +138,21 @@ class _Assembly:
             for part in self.material.system
         )
         asked = self.material.question
-        question = self.sizes.pieces([asked] if asked else [])
         pins = [e for e in self.material.pinned if asked is None or e.seq != asked.seq]
-        self.must = {"system": system, "pinned": self.sizes.pieces(pins), "question": question}
-        taken = {name: sum(p.tokens for p in pieces) for name, pieces in self.must.items()}
+        pinned = self.sizes.pieces(pins)
         # Notes on what is not shown, before the question and behind it, are small, and a context
         # must always have the room for them.
         last = self.view.next_seq
-        note = self._gap(last, last).tokens * NOTES if last > len(question) else 0
+        notes = self._gap(last, last).tokens * NOTES
+        question = self._question(self.room - notes - sum(p.tokens for p in (*system, *pinned)))
+        note = notes if last > len(question) else 0
+        self.must = {"system": system, "pinned": pinned, "question": question}
+        taken = {name: sum(p.tokens for p in pieces) for name, pieces in self.must.items()}
         floor = sum(taken.values()) + note
         if floor > self.room:
-            blockers = {name: size for name, size in taken.items() if size}
-            blockers["tools"] = self.material.tools_tokens
-            names = ", ".join(f"{name} {size:,}" for name, size in blockers.items() if size)
+            around = {"tools": self.material.tools_tokens, "notes": note, "framing": self.framing}
+            blockers = {name: size for name, size in {**taken, **around}.items() if size}
+            names = ", ".join(f"{name} {size:,}" for name, size in blockers.items())
             raise BudgetError(
                 f"{self.material.conversation}: at least {floor + self.budget.limit - self.room:,}"
                 f" tokens are needed, {self.budget.limit:,} are there: {names}",
@@ -155,6 +162,22 @@ class _Assembly:
             )
         self.room -= floor
         return question
+
+    def _question(self, free: int) -> tuple[Piece, ...]:
+        """The newest question, whole; one that is past leaves some of what is free to the rest."""
+        asked = self.material.question
+        if asked is None:
+            return ()
+        (piece,) = self.sizes.pieces([asked])
+        cap = free - free // _PAST_SHARE
+        if not self.material.past or asked in self.material.pinned or piece.tokens <= cap:
+            return (piece,)
+        short = excerpt(asked.message, cap, self.sizes, asked)
+        if short is None:  # too little room, or nothing to cut: it comes in with the rest, or not
+            self.material = replace(self.material, question=None)
+            return ()
+        self._leave_out(f"the middle of entry {asked.seq}", "too long")
+        return (short,)
 
     def _task(self, cap: int) -> Section:
         if not self.material.task:
@@ -244,7 +267,8 @@ class _Assembly:
 
     def _leave_gap_out(self, first: int, last: int) -> None:
         planned = self.plan.recent_count is not None or self.plan.recent_tokens is not None
-        why = self.plan.reason if planned else "they are in no digest yet, no room"
+        kept_out = "they are of other topics" if self.view.topic else "the strategy shows fewer"
+        why = self.plan.reason or kept_out if planned else "they are in no digest yet, no room"
         self._leave_out(f"entries {first} to {last}", why)
         if not planned:
             self.degraded.append(f"entries {first} to {last} {NO_ROOM_FOR_ENTRIES}")
@@ -270,7 +294,7 @@ class _Assembly:
             if most is not None and count and count + len(unit.entries) > most:
                 break
             cap = room if self.plan.recent_tokens is None else self.plan.recent_tokens - used
-            pieces = self._fitting(unit, min(room, cap), asked)
+            pieces = self._fitting(unit, min(room, cap), question)
             if pieces is None:
                 self._leave_out(f"{_named(unit)} and those before", "no room")
                 break
@@ -296,9 +320,16 @@ class _Assembly:
         self._leave_gap_out(first, last)
         return (*question, self._gap(first, last), *pieces)
 
-    def _fitting(self, unit: Unit, room: int, asked: int) -> tuple[Piece, ...] | None:
+    def _fitting(
+        self, unit: Unit, room: int, question: tuple[Piece, ...]
+    ) -> tuple[Piece, ...] | None:
         """The unit as a whole, or with its long messages shortened; None if it does not fit."""
-        pieces = self.sizes.pieces(unit.entries)
+        given = {p.entry.seq: p for p in question if p.entry}
+        asked = next(iter(given), -1)
+        pieces = tuple(
+            given.get(entry.seq) or piece
+            for entry, piece in zip(unit.entries, self.sizes.pieces(unit.entries), strict=True)
+        )
         if sum(p.tokens for p in pieces if p.entry and p.entry.seq != asked) <= room:
             return pieces
         if unit.last_seq == asked:

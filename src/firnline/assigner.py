@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, TypeAlias
 
@@ -19,7 +19,7 @@ from firnline.plan import View
 from firnline.protocols import Assigned, Clock, Embedder, Store
 from firnline.strategies.topics import topics as by_topics
 from firnline.topics import Match, Rules, State, Step, TopicStats
-from firnline.view import look, look_at_topic
+from firnline.view import is_still, look, look_at_topic
 
 logger: Final = logging.getLogger("firnline.topics")
 
@@ -95,6 +95,8 @@ class Assigner:
         ]
         back = whole | {step.restored for step in steps if step.restored is not None}
         resting = [seq for id_ in back for seq in await self._resting(key, known.topics.get(id_))]
+        if not await is_still(self._store, key, page[-1]):
+            raise ConflictError(f"{key.conversation} was erased in the meantime")
         end = page[-1].seq + 1
         await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
         await self._bring_back(key, resting)
@@ -133,9 +135,16 @@ class Assigner:
 
     async def look(self, key: Key, *, tail_tokens: int, fold_tokens: int) -> View:
         """The active topic as a strategy should see it; without topics, the conversation."""
-        known = await self.at_hand(key)
-        topic = State.of(known.topics.values()).active_topic
         tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
+        known = await self.at_hand(key)
+        view = await self._view(key, known, tokens)
+        if not view.entries:  # the topic was merged into another one since it was read
+            known = await self.at_hand(key)
+            view = await self._view(key, known, tokens)
+        return await self._with_late(key, known, view) if view.topic else view
+
+    async def _view(self, key: Key, known: Assigned, tokens: Mapping[str, int]) -> View:
+        topic = State.of(known.topics.values()).active_topic
         if topic is None:
             return await look(self._store, key, by_topics(), **tokens)
         others = [t for t in known.topics.values() if t.id != topic.id and self._may_rest(t)]
@@ -146,7 +155,7 @@ class Assigner:
         if (last := self._rested(view, topic)) >= 0:
             topic = await self._rest(key, topic, last)
             view = await look_at_topic(self._store, key, topic, **tokens)
-        return await self._with_late(key, known, view)
+        return view
 
     def _may_rest(self, topic: Topic) -> bool:
         """Whether a topic was brought back, and left again with more than is kept active."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 from firnline import limits, proof
@@ -108,13 +109,13 @@ async def _append(store: Store, key: Key, drafts: Sequence[Draft], first: int, n
 
 async def _describe(store: Store, head: Head, seq: int, target: Key, *, replayed: bool) -> None:
     """Say what the branch is, once: what was said about it since then is newer."""
-    known = await store.head(target) if replayed else None
-    if known is None or not (known.project or known.metadata or known.strategy):
-        whence: Json = {"of": head.conversation, "at": seq}
-        metadata = {**head.metadata, MARK: whence}
-        await store.describe(
-            target, project=head.project, metadata=metadata, strategy=head.strategy
-        )
+    known = await store.head(target)
+    if known is None or (replayed and (known.project or known.metadata or known.strategy)):
+        return
+    whence: Json = {"of": head.conversation, "at": seq}
+    about = {"metadata": {**head.metadata, MARK: whence}, "strategy": head.strategy}
+    with suppress(ConflictError):  # described by others; or erased, and it does not come back
+        await store.describe(target, project=head.project, **about, known=known)
 
 
 async def _put_digests(store: Store, target: Key, digests: Sequence[Digest]) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self, TypeAlias
 
-from firnline.errors import InputError
-from firnline.tokens import model_named
+from firnline.errors import BudgetError, InputError
+from firnline.tokens import REPLY_TOKENS, model_named
 
 RECALL_TOKENS: Final = 2_000
 """What nearly every question can be answered from."""
@@ -33,7 +33,7 @@ class Budget:
         if not whole or not 0 <= self.reserve_tokens < self.window_tokens:
             raise InputError(
                 f"a window of {self.window_tokens!r} tokens, {self.reserve_tokens!r} in reserve;"
-                " the reserve is at least 0 and smaller than the window"
+                " both are whole numbers, the reserve at least 0 and smaller than the window"
             )
         if self.recall_tokens is not None and self.recall_tokens < 0:
             raise InputError(f"recall_tokens: {self.recall_tokens} is less than 0")
@@ -75,6 +75,21 @@ def as_budget(budget: BudgetLike) -> Budget:
     """The budget that is meant."""
     if isinstance(budget, Budget):
         return budget
-    if isinstance(budget, str):
-        return Budget.of(budget)
-    return Budget(budget)
+    if not isinstance(budget, str):
+        return Budget(budget)
+    if budget.replace(",", "").replace("_", "").isdecimal():  # no model is called so
+        raise InputError(f"budget: {budget!r} is a text: give the tokens as a number")
+    return Budget.of(budget)
+
+
+def less(budget: Budget, tokens: int) -> Budget:
+    """The budget without tokens that something else takes; `BudgetError` if they are too many."""
+    floor = tokens + REPLY_TOKENS
+    if floor > budget.limit:
+        raise BudgetError(
+            f"at least {floor:,} tokens are needed, {budget.limit:,} are there: input {tokens:,}",
+            floor=floor,
+            available=budget.limit,
+            blockers={"input": tokens, "framing": REPLY_TOKENS},
+        )
+    return replace(budget, reserve_tokens=budget.reserve_tokens + tokens)

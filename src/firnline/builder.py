@@ -13,6 +13,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any, Final
@@ -20,7 +21,7 @@ from typing import Any, Final
 from firnline import limits
 from firnline.assembly import Material, assemble
 from firnline.assigner import Assigner
-from firnline.budget import Budget
+from firnline.budget import Budget, less
 from firnline.context import (
     MORE_TO_FOLD,
     Context,
@@ -63,6 +64,7 @@ class Request:
     task: str | None = None
     retriever: Retriever | None = None
     fold: bool = True
+    past: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,6 +241,7 @@ class Builder:
             task=task,
             data=known.data,
             question=question,
+            past=request.past,
             tools_tokens=int(sizes.count.tools(request.tools)) if request.tools else 0,
             log_tokens=head.tokens if head else 0,
         )
@@ -251,7 +254,7 @@ class Builder:
         plan = self._planned(strategy, view, request.budget)
         kept = _kept_for_recall(plan, view, request)
         if kept:
-            plan = self._planned(strategy, view, _less(request.budget, kept))
+            plan = self._planned(strategy, view, less(request.budget, kept))
             material = replace(material, recall_tokens=kept)
         return _Scene(strategy=strategy, view=view, material=material, plan=plan)
 
@@ -334,12 +337,14 @@ class Builder:
         if budget is not None:
             noted["budget"] = budget.to_json()
         if head is not None and noted != stored:
-            await self._store.describe(key, strategy=noted)
+            # What was erased does not come back for it, and what was chosen meanwhile counts more.
+            with suppress(ConflictError):
+                await self._store.describe(key, strategy=noted, known=head)
 
     async def _owe(self, key: Key, scene: _Scene, budget: Budget) -> None:
         """Note durably that this conversation is to be digested, how, and for which budget."""
         head = await self._store.head(key)
-        budget = _less(budget, scene.material.recall_tokens)
+        budget = less(budget, scene.material.recall_tokens)
         await self.note(key, head, scene.strategy, budget)
         await self._store.owe(key, self._clock())
         self._poke()
@@ -445,11 +450,6 @@ def _kept_for_recall(plan: Plan, view: View, request: Request) -> int:
     if request.question is None or not (partly or view.open_tokens > free):
         return 0
     return min(request.budget.recall_room, free * 3 // 5)
-
-
-def _less(budget: Budget, tokens: int) -> Budget:
-    """The budget without tokens that are kept for something else."""
-    return replace(budget, reserve_tokens=budget.reserve_tokens + tokens)
 
 
 def _stored_budget(head: Head) -> Budget | None:

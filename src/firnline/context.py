@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from firnline.budget import Budget
+from firnline.errors import ConflictError
 from firnline.log import Entry, Hit
 from firnline.message import Message, encode
 from firnline.plan import is_question
-from firnline.wire import dump_anthropic, dump_openai
+from firnline.wire import dump_anthropic, sent_openai
 
 NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
 NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
@@ -161,12 +162,12 @@ class Context:
         return next((s for s in self.sections if s.name == name), Section(name))
 
     def to_openai(self, *, merge: bool = False) -> list[dict[str, Any]]:
-        """The messages in the OpenAI chat shape.
+        """The messages in the OpenAI chat shape, as its endpoints take them.
 
         `merge` joins neighbours of one role, for local models whose templates want them to take
         turns.
         """
-        messages = dump_openai(self.messages)
+        messages = sent_openai(self.messages)
         return _merged(messages) if merge else messages
 
     def to_anthropic(self) -> dict[str, Any]:
@@ -201,6 +202,28 @@ class Context:
             framing=self.framing_tokens,
             free=self.room_for_retrieval(),
         )
+
+    def up_to(self, seq: int) -> Context:
+        """The same without what was said behind the entry `seq`.
+
+        Several may ask in one conversation at once, and each is to be answered its own question.
+        `ConflictError` if the others have said so much in the meantime that it is not in it.
+        """
+        recent = self["recent"].pieces
+        kept = [p for p in recent if p.entry is None or p.entry.seq <= seq]
+        own = self.with_recent(kept)
+        shown = any(p.entry is not None and p.entry.seq == seq for p in own.pieces)
+        if len(kept) < len(recent) and not shown:
+            raise ConflictError("others have asked so much at the same time that there is no room")
+        return own
+
+    def with_recent(self, pieces: Sequence[Piece]) -> Context:
+        """The same with these messages at its end."""
+        sections = (
+            replace(section, pieces=tuple(pieces)) if section.name == "recent" else section
+            for section in self.sections
+        )
+        return replace(self, sections=tuple(sections))
 
     def with_section(self, section: Section, left_out: Sequence[LeftOut] = ()) -> Context:
         """The same context with one more section, which must fit."""

@@ -15,6 +15,7 @@ The tree, with the HTTP status each one answers with and whether trying again ca
     ├── TooFast                 429  yes     later
     ├── NotReady                503  yes     it is starting or stopping
     ├── ConflictError           409  yes     after reading again
+    │   └── KeyReused           409  no      an idempotency key stands for other messages
     ├── BudgetError             422  no      what must be in the context does not fit
     ├── ModelError              502  yes     the model failed; nothing stored is touched
     │   ├── ModelRefused        502  no      it rejects the request: key, name or input are wrong
@@ -25,6 +26,7 @@ The tree, with the HTTP status each one answers with and whether trying again ca
         ├── StoreFull           507  yes     once there is room again
         ├── StoreReadOnly       503  no
         ├── StoreTooNew         503  no      written by a newer Firnline
+        ├── StoreNotOpen        503  no      used before it is opened, or after it is closed
         └── StoreCorrupt        500  no      stop writing, run `firnline doctor`
 
 A class's docstring is its default message. ``context`` holds the facts for logs and for machines.
@@ -127,6 +129,12 @@ class ConflictError(FirnlineError):
     retryable = True
 
 
+class KeyReused(ConflictError):
+    """The idempotency key was used for other messages; choose another key for these."""
+
+    retryable = False
+
+
 class BudgetError(FirnlineError):
     """What must be in the context does not fit into the budget.
 
@@ -186,6 +194,10 @@ class StoreReadOnly(StoreError):
 
 class StoreTooNew(StoreError):
     """The store was written by a newer Firnline; this one will not touch it."""
+
+
+class StoreNotOpen(StoreError):
+    """The store is not open: use `async with Memory.open(...)`, or await `start()` first."""
 
 
 class StoreCorrupt(StoreError):

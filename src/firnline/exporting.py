@@ -7,15 +7,15 @@ again without loss is the own format; see `transfer`.
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from firnline import limits
 from firnline.errors import InputError
+from firnline.files import written
 from firnline.formats import markdown, webpage
 from firnline.formats.finetune import message_line
 from firnline.formats.found import brief
@@ -24,7 +24,7 @@ from firnline.protocols import Progress, Store
 from firnline.transfer import Manifest
 from firnline.transfer import export as export_own
 from firnline.view import in_force
-from firnline.walking import heads
+from firnline.walking import erased, heads
 
 ExportFormat: TypeAlias = Literal["jsonl", "openai", "markdown", "html"]
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
@@ -100,30 +100,27 @@ def _folder(path: Path) -> None:
 
 
 async def _write(path: Path, pieces: AsyncIterator[str]) -> None:
-    half_done = path.with_name(path.name + ".partial")
-    try:
-        with half_done.open("w", encoding="utf-8", newline="\n") as file:
-            async for piece in pieces:
-                await asyncio.to_thread(file.write, piece)
-            file.flush()
-            os.fsync(file.fileno())
-        half_done.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        half_done.unlink(missing_ok=True)
+    with written(path) as half_done, half_done.open("w", encoding="utf-8", newline="\n") as file:
+        async for piece in pieces:
+            await asyncio.to_thread(file.write, piece)
 
 
-async def _pages(
-    store: Store, key: Key, first: int, last: int, counting: _Counting
-) -> AsyncIterator[list[Entry]]:
-    while first <= last:
-        page = await store.read(key, first, last, limits.BACKLOG_PAGE)
-        if not page:
-            return
-        counting.entries(page)
-        yield page
-        first = page[-1].seq + 1
+class _Source(NamedTuple):
+    """A conversation as it was when its head was read."""
+
+    store: Store
+    key: Key
+    head: Head
+
+    async def pages(self, first: int, last: int, counting: _Counting) -> AsyncIterator[list[Entry]]:
+        """Its entries from `first` to `last`; `ConflictError` if it is erased meanwhile."""
+        while first <= last:
+            page = await self.store.read(self.key, first, last, limits.BACKLOG_PAGE)
+            if not page or (page[-1].seq == self.head.seq and page[-1].hash != self.head.hash):
+                raise erased(self.key)
+            counting.entries(page)
+            yield page
+            first = page[-1].seq + 1
 
 
 async def _openai(
@@ -133,9 +130,9 @@ async def _openai(
         counting.conversation()
         if not head.entries:
             continue
-        key, comma = Key(tenant, head.conversation), ""
+        source, comma = _Source(store, Key(tenant, head.conversation), head), ""
         yield '{"messages":['
-        async for page in _pages(store, key, 0, head.seq, counting):
+        async for page in source.pages(0, head.seq, counting):
             yield comma + ",".join(message_line(entry.message) for entry in page)
             comma = ","
         yield "]}\n"
@@ -146,18 +143,19 @@ def _shown(
 ) -> AsyncIterator[str]:
     counting.conversation()
     write = _markdown if as_format == "markdown" else _html
-    return write(store, Key(tenant, head.conversation), head, counting)
+    return write(_Source(store, Key(tenant, head.conversation), head), counting)
 
 
-async def _markdown(store: Store, key: Key, head: Head, counting: _Counting) -> AsyncIterator[str]:
-    yield markdown.opening(head, await in_force(store, key))
-    async for page in _pages(store, key, 0, head.seq, counting):
+async def _markdown(source: _Source, counting: _Counting) -> AsyncIterator[str]:
+    yield markdown.opening(source.head, await in_force(source.store, source.key))
+    async for page in source.pages(0, source.head.seq, counting):
         yield "".join(map(markdown.message, page))
 
 
-async def _html(store: Store, key: Key, head: Head, counting: _Counting) -> AsyncIterator[str]:
+async def _html(source: _Source, counting: _Counting) -> AsyncIterator[str]:
+    store, key, head = source
     yield webpage.opening(head)
-    layers = _Layers(store, key, counting)
+    layers = _Layers(source, counting)
     digests = await in_force(store, key)
     async for piece in layers.pieces(0, head.seq, digests):
         yield piece
@@ -171,8 +169,8 @@ async def _html(store: Store, key: Key, head: Head, counting: _Counting) -> Asyn
 class _Layers:
     """Messages below the digests that cover them, and digests below those that took them in."""
 
-    def __init__(self, store: Store, key: Key, counting: _Counting) -> None:
-        self._store, self._key, self._counting = store, key, counting
+    def __init__(self, source: _Source, counting: _Counting) -> None:
+        self._source, self._counting = source, counting
 
     async def pieces(
         self, first: int, last: int, digests: Sequence[Digest], depth: int = 0
@@ -195,11 +193,11 @@ class _Layers:
         yield webpage.digest_opening(digest)
         inner: Sequence[Digest] = ()
         if digest.parts and depth < webpage.NESTED_MAX:
-            inner = await self._store.digests(self._key, digest.parts)
+            inner = await self._source.store.digests(self._source.key, digest.parts)
         async for piece in self.pieces(digest.first_seq, digest.last_seq, inner, depth + 1):
             yield piece
         yield webpage.digest_closing()
 
     async def _entries(self, first: int, last: int) -> AsyncIterator[str]:
-        async for page in _pages(self._store, self._key, first, last, self._counting):
+        async for page in self._source.pages(first, last, self._counting):
             yield "".join(map(webpage.message, page))

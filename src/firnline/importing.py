@@ -33,9 +33,9 @@ from firnline.formats.choosing import Bar, chosen, format_of, no_format
 from firnline.formats.found import FORMAT as SOURCE
 from firnline.formats.found import ID, Found, Line, Noted, Notes, Said, Source, Tree, Way, brief
 from firnline.formats.found import ways as ways_of
-from firnline.formats.sources import File, Unreadable, files
+from firnline.formats.sources import File, Unreadable, files, owner_of
 from firnline.log import Appended, Entry, Head
-from firnline.message import encode, encode_json
+from firnline.message import Message, encode, encode_json
 from firnline.protocols import Progress
 from firnline.text import Json
 from firnline.transfer import Manifest
@@ -131,8 +131,9 @@ async def import_file(
             raise InputError(no_format(path, [name for _, name in named]))
         bar = Bar(progress, sum(file.size for file, _ in readable))
         taking = _Taking(memory, notes, bar.show)
+        owner = owner_of(path)
         for file, name in readable:
-            await _take_file(taking, file, name, times, bar, path.name)
+            await _take_file(taking, file, name, times, bar, owner)
         bar.finish()
     return taking.report(dict.fromkeys(name for _, name in readable))
 
@@ -362,6 +363,7 @@ class _Log:
     name: str
     next_seq: int = 0
     seqs: dict[str, int] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
     described: bool = False
 
     @classmethod
@@ -383,6 +385,7 @@ class _Log:
                 key = entry.message.metadata.get(ID)
                 if isinstance(key, str):
                     self.seqs[key] = entry.seq
+                    self.words[key] = _words(entry.message)
             if not page:
                 return
             self.next_seq = page[-1].seq + 1
@@ -393,8 +396,16 @@ class _Log:
             await self.memory.describe(self.name, metadata=about)
             self.described = True
 
+    def _compare(self, batch: Sequence[Said], notes: Notes) -> None:
+        """Note what a newer file says differently."""
+        for said in batch:
+            if said.id in self.words and self.words[said.id] != _words(said.message):
+                what = "a message that was changed since; the log keeps what was said first"
+                notes.leave(what, f"{self.name}, {said.id}")
+
     async def append(self, batch: Sequence[Said], notes: Notes) -> int:
         """Append those that are not here; returns how many. Others may append meanwhile."""
+        self._compare(batch, notes)
         for _ in range(limits.IMPORT_TRIES_MAX):
             new: dict[str, Said] = {}
             for said in batch:
@@ -418,6 +429,12 @@ class _Log:
             self.next_seq = max(self.next_seq, stored.seq + 1)
             return 0 if stored.replayed else len(new)
         raise ConflictError(f"{self.name}: others append faster than it can be imported")
+
+
+def _words(message: Message) -> str:
+    """A short name for what a message says; who is called how may change without it."""
+    fields = message.to_openai()
+    return brief(fields.get("content"), fields.get("tool_calls"))
 
 
 def _key(name: str, ids: Sequence[str]) -> str:

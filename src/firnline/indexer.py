@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 import logging
 import math
+import time
 from collections.abc import Collection, Sequence
 from typing import Final
 
@@ -23,12 +24,15 @@ from firnline.protocols import Embedder, Progress, Store, Vector
 from firnline.recall.nearest import Nearest
 from firnline.recall.passages import model_key, passages
 from firnline.recall.tools import is_recalled
+from firnline.view import is_still
 
 __all__ = ["Indexer", "Nearest"]
 
 _FAILURES_MAX: Final = 3  # conversations in a row; then it is not they that are to blame
 _PROBE: Final = "dimension"
 _CONVERSATIONS: Final = 20
+_TOLD_MAX: Final = 1_000
+_REST: Final = 50  # times as long as it took to look
 _STOP_SECONDS: Final = 5.0  # for an embedder that does not let itself be cancelled
 
 logger: Final = logging.getLogger("firnline.recall")
@@ -40,6 +44,9 @@ class Indexer:
     def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:
         self._store, self._embedder, self._tenant = store, embedder, tenant
         self._poked = asyncio.Event()
+        self._told: dict[Key, None] = {}
+        self._anywhere, self._rested_at = False, 0.0
+        self._waking: asyncio.TimerHandle | None = None
         self._in_vain = False
         self._dimension = 0
         self._task: asyncio.Task[None] | None = None
@@ -49,10 +56,17 @@ class Indexer:
         """Whether this process embeds in the background."""
         return self._task is not None
 
-    def poke(self) -> None:
-        """There are new entries; they are embedded a moment later."""
+    def poke(self, key: Key | None = None) -> None:
+        """There are new entries, in this conversation or in any; embedded a moment later.
+
+        In a large tenant that makes a difference: looking for what others have left walks through
+        all of its conversations, and is done the less often the longer it takes.
+        """
         if self._in_vain:
             return
+        if key is not None and len(self._told) < _TOLD_MAX:
+            self._told[key] = None
+        self._anywhere = True
         self._poked.set()
         if self._task is None or self._task.done():
             own = contextvars.Context()  # whoever has poked it first, this is nobody's request
@@ -76,6 +90,8 @@ class Indexer:
             if not page:
                 break
             vectors = await self._vectors(page)
+            if not await is_still(self._store, key, page[-1]):
+                break  # erased: what others have begun under its name is embedded the next time
             span = {"first_seq": first, "next_seq": page[-1].seq + 1}
             if await self._store.put_vectors(key, model, vectors, **span):
                 done += len(page)
@@ -126,6 +142,7 @@ class Indexer:
                 if not isinstance(error, FirnlineError):
                     logger.exception("a mistake in what embeds")
                 failures += 1
+                self._anywhere = True
                 wait = backoff.delay(failures)
                 why = outline(error)
                 logger.warning("entries are not embedded: %s; again in %.0f s", why, wait)
@@ -147,8 +164,27 @@ class Indexer:
             raise next(iter(failed.values()))
 
     async def _behind(self, failed: Collection[Key]) -> list[Key]:
-        limit = _CONVERSATIONS + len(failed)
-        behind = await self._store.unembedded(self._tenant, await self._model(), limit)
+        """What is known to have new entries; then what others have left, if it is time to look."""
+        told, self._told = self._told, {}
+        if known := [key for key in reversed(told) if key not in failed]:
+            return known
+        if not self._anywhere or self._rests():
+            return []
+        return await self._left(failed)
+
+    def _rests(self) -> bool:
+        """Whether it is too early to look again; then it wakes up in time."""
+        rest, loop = self._rested_at - time.monotonic(), asyncio.get_running_loop()
+        if rest > 0 and (self._waking is None or self._waking.when() <= loop.time()):
+            self._waking = loop.call_later(rest, self._poked.set)
+        return rest > 0
+
+    async def _left(self, failed: Collection[Key]) -> list[Key]:
+        limit, model, began = _CONVERSATIONS + len(failed), await self._model(), time.monotonic()
+        behind = await self._store.unembedded(self._tenant, model, limit)
+        if len(behind) < limit:  # those are all
+            self._anywhere = False
+            self._rested_at = time.monotonic() + _REST * (time.monotonic() - began)
         return [key for key in behind if key not in failed]
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from firnline.errors import InputError
+
 # What a caller may hand in.
 NAME_CHARS_MAX: Final = 200
 """Characters in the name of a tenant, conversation or project, or in an idempotency key."""
@@ -163,6 +165,8 @@ TOOL_CALL_REACH: Final = 100
 """Entries after a tool call among which its results are looked for."""
 ANSWER_REACH: Final = 200
 """Entries after a question among which its answer is looked for."""
+ANSWER_TRIES: Final = 20
+"""Times an answer is stored exactly at the end of the log, while others write there, too."""
 TOOL_ROUNDS_MAX: Final = 8
 """Rounds of tool calls in one turn."""
 TOOL_ERROR_CHARS_MAX: Final = 1_000
@@ -229,3 +233,14 @@ AGENT_CONVERSATIONS: Final = 100
 """Conversations that one question about a date looks into; the next one goes on behind them."""
 RESOURCE_TOKENS: Final = 8_000
 """Tokens of messages in one resource."""
+
+
+def checked(name: str, value: int, least: int | None = 0, most: int | None = None) -> int:
+    """A number that a caller hands in; `InputError` if it is none, or not within its bounds."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InputError(f"{name}: expected a whole number, got {value!r}")
+    if most is not None and not (least or 0) <= value <= most:
+        raise InputError(f"{name}: {value}; {least or 0} to {most} are allowed")
+    if least is not None and value < least:
+        raise InputError(f"{name}: {value} is less than {least}")
+    return value

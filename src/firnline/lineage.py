@@ -112,7 +112,7 @@ def difference(before: Digest, after: Digest) -> Difference:
         f"version {after.version}",
         lineterm="",
     )
-    old, new = items.from_json(before.data), items.from_json(after.data)
+    old, new = (items.shown(items.from_json(digest.data)) for digest in (before, after))
     return Difference(
         before.version,
         after.version,

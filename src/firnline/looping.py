@@ -12,6 +12,8 @@ import threading
 from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
+from firnline.errors import StoreNotOpen
+
 T = TypeVar("T")
 
 
@@ -49,26 +51,34 @@ class LoopThread:
             self._thread.join()
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns, run on the loop. From any thread but the loop's own."""
+        """What the coroutine returns, run on the loop. From any thread but the loop's own.
+
+        Whoever is interrupted while they wait, by Ctrl-C, gives up what they wait for.
+        """
         if self._loop is None:
             coroutine.close()
-            raise RuntimeError(self._hint)
+            raise StoreNotOpen(self._hint)
         if self._process != os.getpid():
             coroutine.close()
-            raise RuntimeError("this was opened before a fork; open one in the child")
+            raise StoreNotOpen("this was opened before a fork; open one in the child")
         if threading.current_thread() is self._thread:
             coroutine.close()
             raise RuntimeError("called from its own thread, for example from a progress callback")
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        running = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        try:
+            return running.result()
+        finally:
+            running.cancel()  # of no effect once there is a result
 
     def walk(self, items: AsyncIterator[T]) -> Iterator[T]:
         """The items as they come; left early, what gives them is closed, too."""
         nothing: Any = object()
+        asked = set[asyncio.Task[Any]]()
         try:
-            while (item := self.run(_next(items, nothing))) is not nothing:
+            while (item := self.run(_next(items, nothing, asked))) is not nothing:
                 yield item
         finally:
-            self.run(_ended(items))
+            self.run(_ended(items, asked))
 
     def _serve(self, ready: threading.Event) -> None:
         with asyncio.Runner() as runner:
@@ -77,12 +87,19 @@ class LoopThread:
             self._loop.run_forever()
 
 
-async def _next(items: AsyncIterator[T], nothing: T) -> T:
-    return await anext(items, nothing)
+async def _next(items: AsyncIterator[T], nothing: T, asked: set[asyncio.Task[Any]]) -> T:
+    if (task := asyncio.current_task()) is not None:
+        asked.add(task)
+    try:
+        return await anext(items, nothing)
+    finally:
+        asked.clear()
 
 
-async def _ended(items: AsyncIterator[Any]) -> None:
+async def _ended(items: AsyncIterator[Any], asked: set[asyncio.Task[Any]]) -> None:
     """A stream that is not read to its end is closed, so that its model's connection is."""
+    if asked:  # given up by an interruption; what is in the middle of something cannot be closed
+        await asyncio.wait(asked)
     close = getattr(items, "aclose", None)
     if close is not None:
         await close()

@@ -12,14 +12,15 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
+from weakref import WeakValueDictionary
 
-from firnline import branching, digest, exporting, importing, limits, transfer
+from firnline import branching, digest, exporting, importing, limits, transfer, verifying
 from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.builder import Builder, Request
 from firnline.context import Context
@@ -35,7 +36,6 @@ from firnline.errors import (
     ConflictError,
     InputError,
     MessageTooLarge,
-    StoreCorrupt,
     UnknownConversation,
 )
 from firnline.events import Events, of_append, of_context, of_erase, of_fold, of_recall
@@ -61,17 +61,16 @@ from firnline.message import Message, encode, utc_now
 from firnline.models import open_model
 from firnline.models.given import ModelLike, as_model
 from firnline.models.guard import Spend
-from firnline.options import MemoryOptions
+from firnline.options import MemoryOptions, check_names
 from firnline.plan import Strategy, call_ids, ends_round, is_question, result_ids
-from firnline.proof import Audit, Problem, Verification
+from firnline.proof import Verification
 from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
 from firnline.recaller import AUTO, Filters, Recaller
 from firnline.store import open_store
-from firnline.strategies import layered
-from firnline.strategies import strategy as strategy_named
+from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
 from firnline.text import Json, clean_fields, clean_name
@@ -83,7 +82,7 @@ from firnline.transfer import Manifest
 from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, of_turn
 from firnline.turn import run as run_turn
 from firnline.turn import stream as stream_turn
-from firnline.view import in_force, span_of
+from firnline.view import in_force, is_still, span_of
 from firnline.wire import MessageLike, load_openai
 from firnline.worker import Worker
 
@@ -109,6 +108,7 @@ class Memory:
     def __init__(
         self, store: Store, *, clock: Clock = utc_now, **options: Unpack[MemoryOptions]
     ) -> None:
+        check_names(options, MemoryOptions)
         self._store, self._clock = store, clock
         self._tenant = clean_name(options.get("tenant", DEFAULT_TENANT), "tenant")
         self._opened: dict[str, ChatModel] = {}
@@ -142,7 +142,7 @@ class Memory:
             self._engine,
             count=count,
             budget=Budget.of(named),
-            strategy=options.get("strategy") or layered(),
+            strategy=as_strategy(options.get("strategy") or layered()),
             strategies=options.get("strategies", ()),
             background=self._background,
             clock=clock,
@@ -154,6 +154,7 @@ class Memory:
         # Its own tenant's debts only: nobody's messages may reach another tenant's model.
         self._worker = Worker(store, self._builder.pay, clock=clock, tenant=self._tenant)
         self._by_rounds: OrderedDict[Key, bool] = OrderedDict()
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
     def open(
@@ -224,6 +225,12 @@ class Memory:
     def _key(self, conversation: str) -> Key:
         return Key(self._tenant, clean_name(conversation, "conversation"))
 
+    async def _known(self, key: Key) -> Head:
+        head = await self._store.head(key)
+        if head is None:
+            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+        return head
+
     # -- writing ------------------------------------------------------------------------------
 
     async def append(
@@ -257,7 +264,7 @@ class Memory:
             )
             told.done(of_append, appended)
         if self._works:
-            self._recaller.poke()
+            self._recaller.poke(key)
         if ends_round(given[-1]):
             await self._after_round(key)
         return appended
@@ -333,7 +340,7 @@ class Memory:
         self._by_rounds.pop(key, None)
         await self._after_round(key)
         if self._works:
-            self._recaller.poke()
+            self._recaller.poke(key)
         return await self._store.head(key) or head
 
     async def save_project(self, project: Project) -> None:
@@ -343,7 +350,9 @@ class Memory:
     async def pin(self, conversation: str, seq: int) -> None:
         """Show this entry in every context from now on, word for word."""
         key = self._key(conversation)
-        found = await self._store.read(key, seq, seq) if seq >= 0 else []
+        found = (
+            await self._store.read(key, seq, seq) if limits.checked("seq", seq, None) >= 0 else []
+        )
         if not found:
             raise InputError(f"{conversation} has no entry {seq}")
         check_pin(found[0].message)
@@ -351,6 +360,7 @@ class Memory:
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Treat the entry like any other again."""
+        limits.checked("seq", seq, None)
         await self._store.pin(self._key(conversation), seq, pinned=False)
 
     # -- contexts -----------------------------------------------------------------------------
@@ -366,6 +376,7 @@ class Memory:
         task: str | None = None,
         retriever: Retriever | None = None,
         fold: bool = True,
+        past: bool = False,
     ) -> Context:
         """What a model should see of the conversation now; never more than `budget`.
 
@@ -373,8 +384,11 @@ class Memory:
         that fit it are recalled. `system` comes first, `tools` are schemas in the OpenAI shape that
         will be sent along, `task` is the task at hand (else the project's), `retriever` finds
         documents for the room that is left. What cannot fit raises `BudgetError`. Without `fold` it
-        is only looked at: nothing is digested or owed for it, and nobody is told.
+        is only looked at: nothing is digested or owed for it, and nobody is told. All of it is
+        `past` if the question is not stored yet: then the user's newest message may be shortened.
         """
+        if not isinstance(question, str | None):
+            raise InputError(f"question: expected a text, got {type(question).__name__}")
         request = Request(
             budget=as_budget(budget),
             question=question,
@@ -383,6 +397,7 @@ class Memory:
             task=task,
             retriever=retriever,
             fold=fold,
+            past=past,
         )
         if not fold:
             return await self._builder.build(self._key(conversation), request)
@@ -400,7 +415,7 @@ class Memory:
     async def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
         """Plan this conversation's contexts so from now on; nothing stored is lost by it."""
         key = self._key(conversation)
-        chosen = strategy_named(strategy) if isinstance(strategy, str) else strategy
+        chosen = as_strategy(strategy)
         self._builder.check_known(chosen)
         head = await self._store.describe(key, strategy=chosen.to_json())
         self._remember_strategy(key, chosen)
@@ -423,17 +438,19 @@ class Memory:
 
         The user's message is durable before the model is asked. `model` is the memory's own unless
         given. See `TurnOptions` for the rest. If the model fails, `ModelError` is raised and the
-        user's message stays.
+        user's message stays. The same `idempotency_key` again gives the same answer, and waits for
+        it if it is still being made in this memory.
         """
         dialogue = self._dialogue(conversation, model, message, options)
-        with self._events.timed("turn", conversation) as told:
-            question = await self._asked(conversation, message, idempotency_key)
-            if idempotency_key and (answer := await self._answer_to(conversation, question)):
-                done = await answered(dialogue, question, answer)
-            else:
-                done = await run_turn(dialogue, question)
-                await self._recaller.credit(self._key(conversation), done)
-            told.done(of_turn, done)
+        async with self._turn_of(conversation, idempotency_key):
+            with self._events.timed("turn", conversation) as told:
+                question = await self._asked(conversation, message, idempotency_key)
+                if idempotency_key and (answer := await self._answer_to(conversation, question)):
+                    done = await answered(dialogue, question, answer)
+                else:
+                    done = await run_turn(dialogue, question)
+                    await self._recaller.credit(self._key(conversation), done)
+                told.done(of_turn, done)
         return done
 
     async def stream(
@@ -447,19 +464,37 @@ class Memory:
     ) -> AsyncIterator[str | Turn]:
         """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`."""
         dialogue = self._dialogue(conversation, model, message, options)
-        with self._events.timed("turn", conversation) as told:
-            question = await self._asked(conversation, message, idempotency_key)
-            if idempotency_key and (answer := await self._answer_to(conversation, question)):
-                yield answer.message.text
-                done = await answered(dialogue, question, answer)
-                told.done(of_turn, done)
-                yield done
-                return
-            async for item in stream_turn(dialogue, question):
-                if isinstance(item, Turn):
-                    await self._recaller.credit(self._key(conversation), item)
-                    told.done(of_turn, item)
-                yield item
+        async with self._turn_of(conversation, idempotency_key):
+            with self._events.timed("turn", conversation) as told:
+                question = await self._asked(conversation, message, idempotency_key)
+                if idempotency_key and (answer := await self._answer_to(conversation, question)):
+                    yield answer.message.text
+                    done = await answered(dialogue, question, answer)
+                    told.done(of_turn, done)
+                    yield done
+                    return
+                async for item in stream_turn(dialogue, question):
+                    if isinstance(item, Turn):
+                        await self._recaller.credit(self._key(conversation), item)
+                        told.done(of_turn, item)
+                    yield item
+
+    def _turn_of(self, conversation: str, idempotency_key: str | None) -> asyncio.Lock:
+        """Held while a turn is made: who repeats it meanwhile waits, and finds its answer."""
+        if idempotency_key is None:
+            return asyncio.Lock()
+        return self._turns.setdefault((conversation, idempotency_key), asyncio.Lock())
+
+    async def _go_on(self, question: Entry, key: Key, messages: Sequence[Message]) -> Appended:
+        """Append to a turn that has begun; a conversation erased meanwhile does not come back."""
+        for _ in range(limits.ANSWER_TRIES):
+            head = await self._known(key)
+            if not await is_still(self._store, key, question):
+                raise UnknownConversation(f"{key.conversation!r} was erased meanwhile")
+            # If others say something first, it is looked again whether it was erased.
+            with suppress(ConflictError):
+                return await self.append(key.conversation, messages, expected_seq=head.entries)
+        return await self.append(key.conversation, messages)  # so busy that it is there
 
     async def _answer_to(self, conversation: str, question: Entry) -> Entry | None:
         """The answer that a turn stored for this question, if it did so in an earlier try."""
@@ -485,13 +520,14 @@ class Memory:
         message: str | MessageLike,
         options: TurnOptions,
     ) -> Dialogue:
+        check_names(options, TurnOptions)
         chosen = self._meant(model) or self._model
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
         if options.get("recall_tools"):
             options["tools"] = joined(options.get("tools", ()), self.tools(conversation))
         return Dialogue(
-            append=lambda *messages: self.append(conversation, messages),
+            append=lambda asked, *more: self._go_on(asked, self._key(conversation), more),
             build=lambda budget, **request: self.context(conversation, budget, **request),
             model=chosen,
             text=message if isinstance(message, str) else load_openai(message)[0].text,
@@ -639,11 +675,14 @@ class Memory:
         limit: int | None = None,
     ) -> list[Entry]:
         """The entries from `first_seq` to `last_seq`, word for word, archived or not."""
+        for name, given in (("first_seq", first_seq), ("last_seq", last_seq), ("limit", limit)):
+            if given is not None:
+                limits.checked(name, given, None)
         return await self._store.read(self._key(conversation), first_seq, last_seq, limit)
 
     async def newest(self, conversation: str, *, tokens: int) -> list[Entry]:
         """The newest entries that fit into `tokens`; costs the same however long the log is."""
-        return await self._store.newest(self._key(conversation), tokens)
+        return await self._store.newest(self._key(conversation), limits.checked("tokens", tokens))
 
     async def tokens_between(self, conversation: str, first_seq: int, last_seq: int) -> int:
         """The tokens of the entries `first_seq` to `last_seq`, both included."""
@@ -661,8 +700,7 @@ class Memory:
         """The entries said in [since, until), by number, from `first_seq` on."""
         if since.utcoffset() is None or until.utcoffset() is None:
             raise InputError("since and until need a time zone, for example datetime.UTC")
-        if not 1 <= limit <= limits.PAGE_MAX:
-            raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
+        limits.checked("limit", limit, 1, limits.PAGE_MAX)
         return await self._store.dated(self._key(conversation), since, until, limit, first_seq)
 
     async def head(self, conversation: str) -> Head | None:
@@ -673,8 +711,7 @@ class Memory:
         self, *, project: str | None = None, after: str = "", limit: int = 100
     ) -> list[Head]:
         """The conversations by name, those behind `after`."""
-        if not 1 <= limit <= limits.PAGE_MAX:
-            raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
+        limits.checked("limit", limit, 1, limits.PAGE_MAX)
         for name, given in (("project", project), ("after", after)):
             if given:
                 clean_name(given, name)
@@ -703,10 +740,10 @@ class Memory:
         """
         if limit is None and tokens is None:
             limit = _RECALLED
-        if limit is not None and not 1 <= limit <= limits.PAGE_MAX:
-            raise InputError(f"limit: {limit}; 1 to {limits.PAGE_MAX} are allowed")
-        if tokens is not None and tokens < 0:
-            raise InputError(f"tokens: {tokens} is less than 0")
+        if limit is not None:
+            limits.checked("limit", limit, 1, limits.PAGE_MAX)
+        if tokens is not None:
+            limits.checked("tokens", tokens)
         if conversation is not None:
             clean_name(conversation, "conversation")
         with self._events.timed("recall", conversation) as told:
@@ -740,13 +777,21 @@ class Memory:
             raise InputError(f"{conversation} has no topics yet")
         return found[0]
 
-    async def topic_context(self, conversation: str, budget: BudgetLike) -> Context:
-        """The active topic: its summary as a system message, then its active messages."""
+    async def topic_context(
+        self, conversation: str, budget: BudgetLike, *, fold: bool = True
+    ) -> Context:
+        """The active topic: its summary as a system message, then its active messages.
+
+        Without `fold` it is only looked at, as in `context`.
+        """
         own, rules = await self.strategy(conversation), self._recaller.topics.rules
         most, keep = rules.max_messages_per_topic, rules.recent_message_keep
         strategy = own if own.by_topic else by_topics(max_messages=most, keep=keep)
-        request = Request(budget=as_budget(budget))
-        return await self._built(conversation, request, summary_as_system(strategy))
+        request = Request(budget=as_budget(budget), fold=fold)
+        chosen = summary_as_system(strategy)
+        if not fold:
+            return await self._builder.build(self._key(conversation), request, chosen)
+        return await self._built(conversation, request, chosen)
 
     async def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
         """Every message of a topic, the active one unless given, archived or not, in order."""
@@ -801,10 +846,7 @@ class Memory:
 
     async def stats(self, conversation: str, *, price: float = stats.PRICE) -> Stats:
         """How large the conversation is, and what an answer costs at `price` a million tokens."""
-        head = await self.head(conversation)
-        if head is None:
-            raise UnknownConversation(f"there is no conversation {conversation!r}")
-        return await stats.measured(self, head, price=price)
+        return await stats.measured(self, await self._known(self._key(conversation)), price=price)
 
     # -- proving ------------------------------------------------------------------------------
 
@@ -816,21 +858,7 @@ class Memory:
         `anchor` is a hash of an entry that was noted elsewhere; if it is not in the chain, the log
         is not the one it was taken from, however consistent it is in itself.
         """
-        key = self._key(conversation)
-        try:
-            head = await self._store.head(key)
-        except StoreCorrupt as error:
-            return Verification(conversation, 0, 0, "", (Problem(str(error)),))
-        if head is None:
-            raise UnknownConversation(f"there is no conversation {conversation!r}")
-        audit = Audit(key, anchor)
-        try:
-            await _walk(self._store, audit, head, progress)
-        except StoreCorrupt as error:
-            audit.problems.append(Problem(str(error)))
-        if audit.seq < head.entries and await self._store.head(key) is None:
-            raise UnknownConversation(f"{conversation!r} was erased while it was verified")
-        return audit.close(head)
+        return await verifying.verify(self._store, self._key(conversation), anchor, progress)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """The health of the store itself."""
@@ -844,15 +872,16 @@ class Memory:
 
     async def archive(self, conversation: str, *, keep: int = 1_000) -> Archived:
         """Compress all but the newest `keep` entries; reading, searching, verifying go on."""
+        limits.checked("keep", keep)
         key = self._key(conversation)
-        head = await self._store.head(key)
-        if head is None:
-            raise UnknownConversation(f"there is no conversation {conversation!r}")
-        return await self._store.archive(key, 0, head.seq - max(keep, 0))
+        head = await self._known(key)
+        return await self._store.archive(key, 0, head.seq - keep)
 
     async def restore(self, conversation: str) -> int:
         """Take every archived entry back; returns how many there were."""
-        return await self._store.restore(self._key(conversation), 0, (1 << limits.SEQ_BITS) - 1)
+        key = self._key(conversation)
+        await self._known(key)
+        return await self._store.restore(key, 0, (1 << limits.SEQ_BITS) - 1)
 
     async def erase(self, conversation: str) -> Erased:
         """Destroy a conversation and everything derived from it; no byte is left on disk."""
@@ -860,6 +889,7 @@ class Memory:
         with self._events.timed("erase", conversation) as told:
             erased = await self._store.erase(key)
             told.done(of_erase, erased)
+        self._by_rounds.pop(key, None)
         self._builder.forget(key)
         self._recaller.forget(key)
         digest.forget()
@@ -921,18 +951,3 @@ def _counted(
             check_pin(message)
         drafts.append(Draft(message, body, int(tokens), tokens.tokenizer, pinned))
     return drafts
-
-
-async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | None) -> None:
-    """Take the audit over every record up to the head, and a look behind it."""
-    while audit.seq < head.entries:
-        page = min(limits.READ_PAGE, head.entries - audit.seq)
-        records = await store.records(audit.key, audit.seq, page)
-        if not records:
-            break
-        await asyncio.to_thread(audit.take, records)
-        if progress is not None:
-            progress(min(audit.seq, head.entries), head.entries)
-    await store.digests(audit.key)  # each one is checked against its checksum
-    if await store.records(audit.key, head.entries, 1):
-        audit.beyond(await store.head(audit.key), head)

@@ -13,11 +13,10 @@ from datetime import UTC, datetime
 from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt
-from firnline.log import Card, Draft, Head, Key, Record
+from firnline.log import Card, Draft, Head, Key, Record, genesis
 from firnline.message import decode
 from firnline.protocols import Progress, Store
-from firnline.transfer import checked_page
-from firnline.walking import heads
+from firnline.walking import checked_pages, digests_up_to, erased, heads, topics_up_to
 
 _CARDS: Final = 200
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -49,9 +48,7 @@ async def move(
     index and vectors are views of the log, which the target makes itself; idempotency keys are not
     taken along, so let clients finish their retries before they go to the target.
     """
-    if tenants is not None and not tenants:
-        raise InputError("name at least one tenant, or none to move all of them")
-    chosen = await source.tenants() if tenants is None else list(tenants)
+    chosen = await _chosen(source, tenants)
     whole = 0
     for tenant in chosen:
         async for head in heads(source, tenant):
@@ -73,6 +70,17 @@ async def move(
             )
         moved = replace(moved, cards=moved.cards + await _cards(source, target, tenant))
     return moved
+
+
+async def _chosen(source: Store, tenants: Sequence[str] | None) -> list[str]:
+    there = await source.tenants()
+    if tenants is None:
+        return there
+    if not tenants:
+        raise InputError("name at least one tenant, or none to move all of them")
+    if unknown := [tenant for tenant in tenants if tenant not in there]:
+        raise InputError(f"the source has no tenant {unknown[0]!r}")
+    return list(tenants)
 
 
 async def _projects(source: Store, target: Store, tenant: str) -> None:
@@ -99,39 +107,39 @@ class _Conversation:
             await self._target.describe(
                 key, project=head.project, metadata=head.metadata, strategy=head.strategy
             )
-        first = await self._beginning(there)
+        start = await self._beginning(there)
         pinned = {entry.seq for entry in await self._source.pinned(key)}
-        while first < head.entries:
-            page = await checked_page(self._source, key, first, head.entries)
+        async for page in checked_pages(self._source, key, head, start):
             drafts = [_draft(record, pinned=record.seq in pinned) for record in page]
-            stored = await self._target.append(key, drafts, expected_seq=first)
+            stored = await self._target.append(key, drafts, expected_seq=page[0].seq)
             if [entry.hash for entry in stored] != [record.hash for record in page]:
                 raise StoreCorrupt(f"{key.conversation}: the target's hashes are not the source's")
-            first += len(page)
             self.added += len(page)
-            yield first
+            yield page[-1].seq + 1
 
-    async def _beginning(self, there: Head | None) -> int:
-        """How many entries the target has; they must be the same ones."""
+    async def _beginning(self, there: Head | None) -> tuple[int, str]:
+        """How many entries the target has, which must be the same ones, and the last one's hash."""
         if there is None or not there.entries or not self._head.entries:
-            return 0
+            return 0, genesis(self._key)
         common = min(there.entries, self._head.entries)
         ours, theirs = [
-            (await store.records(self._key, common - 1, 1))[0].hash
+            [record.hash for record in await store.records(self._key, common - 1, 1)]
             for store in (self._source, self._target)
         ]
+        if not ours or not theirs:
+            raise erased(self._key)
         if ours != theirs:
             raise ConflictError(
                 f"{self._key.conversation}: what the target has of it is not what the source has; "
                 "erase it there, or move into another store",
                 seq=common - 1,
             )
-        return common
+        return common, ours[0]
 
     async def views(self) -> int:
         """Take along digests and topics, with what people did to them; returns how many digests."""
         key = self._key
-        digests = await self._source.digests(key)
+        digests = await digests_up_to(self._source, key, self._head)
         known = len(await self._target.digests(key))
         if known and known < len(digests):
             raise ConflictError(
@@ -140,15 +148,15 @@ class _Conversation:
             )
         if digests and not known:
             await self._target.put_digests(key, digests)
-        topics = await self._source.topics(key)
+        topics, members = await topics_up_to(self._source, key, self._head)
         there = await self._target.topics(key)
-        if topics.topics and not there.topics and topics.next_seq <= self._head.entries:
-            members: dict[int, int | None] = {}
-            for topic in topics.topics:
-                members |= dict.fromkeys(await self._source.members(key, topic), topic)
-            values = list(topics.topics.values())
+        if topics.topics and not there.topics:
             await self._target.assign(
-                key, values, members, revision=there.revision, next_seq=topics.next_seq
+                key,
+                list(topics.topics.values()),
+                members,
+                revision=there.revision,
+                next_seq=topics.next_seq,
             )
         return 0 if known else len(digests)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypedDict
+from collections.abc import Iterable, Sequence
+from typing import Any, TypedDict
 
+from firnline.errors import InputError
 from firnline.models import Breaker, Spend
 from firnline.models.given import ModelLike
 from firnline.plan import Strategy
@@ -17,8 +18,10 @@ class MemoryOptions(TypedDict, total=False):
 
     tenant: str
     """Whose conversations these are."""
-    strategy: Strategy
-    """How contexts are planned where a conversation has no strategy of its own: `layered`."""
+    strategy: Strategy | str
+    """How contexts are planned where a conversation has no strategy of its own: `layered`.
+
+    One of `strategies`, or its name."""
     strategies: Sequence[Strategy]
     """Strategies of your own, so that conversations can be given them."""
     model: ModelLike | None
@@ -46,3 +49,14 @@ class MemoryOptions(TypedDict, total=False):
     """When messages join a topic and how topics fade, other than by default."""
     observer: Observer
     """Is told of events as they happen, for metrics."""
+
+
+def check_names(given: Iterable[str], known: Any, what: str = "option") -> None:
+    """`InputError` for a name that the `TypedDict` `known` has not.
+
+    A misspelt option would be passed over: ``tennant="ann"`` would mean the tenant that everybody
+    shares.
+    """
+    if strange := sorted(set(given) - set(known.__annotations__)):
+        names = ", ".join(known.__annotations__)
+        raise InputError(f"{', '.join(strange)}: no such {what}; there are {names}")

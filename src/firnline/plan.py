@@ -139,8 +139,10 @@ def call_ids(message: Message) -> list[str]:
     """The ids of the tool calls in a message, whichever provider's shape they have."""
     parts = () if isinstance(message.content, str) else message.content or ()
     inside = [part.fields for part in parts if part.kind == "tool_call"]
-    ids = [str(fields.get("id") or fields.get("call_id") or "") for fields in inside]
-    return [call.id for call in message.tool_calls] + ids
+    # What a result refers to is the `call_id` where there is one; the `id` is the item's own.
+    ids = [str(fields.get("call_id") or fields.get("id") or "") for fields in inside]
+    calls = [call.id for call in message.tool_calls]
+    return calls + [name for name in ids if name not in calls]  # content may repeat the calls
 
 
 def result_ids(message: Message) -> list[str]:

@@ -17,6 +17,7 @@ from firnline.embedding import default_embedder, open_embedder
 from firnline.embedding.words import WordEmbedder
 from firnline.errors import FirnlineError, InputError, ModelError, outline
 from firnline.log import Entry, Head, Hit, Key, Scope, Topic
+from firnline.options import check_names
 from firnline.protocols import ChatModel, Clock, Embedder, Progress, Store
 from firnline.recall.finding import Finder, names_of
 from firnline.recall.tools import is_recalled
@@ -70,10 +71,10 @@ class Recaller:
         self._finder = Finder(store, clock=clock, embedder=self.embedder, near=self._near)
         self.topics = Assigner(store, self.embedder or WordEmbedder(), clock=clock, rules=rules)
 
-    def poke(self) -> None:
-        """Something was appended."""
+    def poke(self, key: Key | None = None) -> None:
+        """Something was appended there, or anywhere."""
         if self._indexer is not None:
-            self._indexer.poke()
+            self._indexer.poke(key)
 
     async def close(self) -> None:
         """Stop embedding, and let go of the embedder."""
@@ -107,14 +108,13 @@ class Recaller:
         """See `Memory.recall`."""
         if not isinstance(query, str):
             raise InputError(f"query: expected a text, got {type(query).__name__}")
-        for name, most in (("limit", limit), ("tokens", tokens)):
-            if most is not None and type(most) is not int:
-                raise InputError(f"{name}: expected a whole number, got {most!r}")
         scope = await self._scope(conversation, filters)
         if not await self._belongs(conversation, scope.project):
             return []
         if self._indexer is not None and self._indexer.begun:
-            self._indexer.poke()  # what others have appended or imported is not embedded yet
+            # What others have appended or imported is not embedded yet.
+            asked = scope.conversation
+            self._indexer.poke(None if asked is None else Key(self._tenant, asked))
         return await self._finder.find(
             self._tenant, clean_text(query), scope, limit=limit, tokens=tokens, size=self._size
         )
@@ -298,9 +298,7 @@ class _Checked:
 
 def _check(filters: Filters) -> None:
     """Raise `InputError` for what cannot be meant."""
-    if strange := sorted(set(filters) - set(Filters.__annotations__)):
-        known = ", ".join(Filters.__annotations__)
-        raise InputError(f"{', '.join(strange)}: no such filter; there are {known}")
+    check_names(filters, Filters, "filter")
     for name in ("roles", "tags"):
         if isinstance(filters.get(name), str):
             raise InputError(f"{name}: several are meant, in a list; got a text")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from firnline.context import Piece
+from firnline.digest import prose
 from firnline.digest.marks import MARK_KEY, RECALLED_END, RECALLED_START
 from firnline.log import Digest, Entry
 from firnline.message import Message
@@ -29,6 +30,8 @@ RESIDUE_HEADING: Final = "Also said, word for word:"
 MARKER: Final = (
     "\n[... about {tokens:,} tokens of message {seq} are left out here; it is stored whole ...]\n"
 )
+WORDLESS: Final = "\n[...]\n"
+"""The marker in what is digested: no word and no number of it can be taken for something said."""
 
 _EXCERPT_MIN: Final = 64  # tokens; less of a message says nothing
 _SIZES_MAX: Final = 50_000
@@ -86,8 +89,14 @@ def render_digest(digest: Digest, heading: str = "", *, residue: bool = True) ->
     left = digest.receipt.get("residue") if residue else None
     if isinstance(left, list) and left:
         lines += ["", RESIDUE_HEADING]
-        lines += [f"- {item.get('quote', '')}" for item in left if isinstance(item, dict)]
+        lines += [residue_line(item) for item in left if isinstance(item, dict)]
     return "\n".join(lines)
+
+
+def residue_line(item: Mapping[str, Any]) -> str:
+    """Something that a digest left out: who said it, if that is known, and the words."""
+    speaker = item.get("speaker")
+    return f"- {speaker}: {item.get('quote', '')}" if speaker else f"- {item.get('quote', '')}"
 
 
 def render_recalled(entries: Sequence[Entry]) -> Message:
@@ -131,9 +140,12 @@ def shortened(pieces: Sequence[Piece], room: int, sizes: Sizes) -> tuple[Piece, 
     return tuple(found) if sum(piece.tokens for piece in found) <= room else None
 
 
-def excerpt(message: Message, room: int, sizes: Sizes, entry: Entry | None) -> Piece | None:
+def excerpt(
+    message: Message, room: int, sizes: Sizes, entry: Entry | None, marker: str = MARKER
+) -> Piece | None:
     """The beginning and the end of a message's text with a marker between; None if too little fits.
 
+    Both end where a sentence or a word does: half a number would be one that nobody said.
     Pictures and the like are left out of it. Tool calls are never cut.
     """
     text = message.text
@@ -141,10 +153,10 @@ def excerpt(message: Message, room: int, sizes: Sizes, entry: Entry | None) -> P
     if room < _EXCERPT_MIN or not text or paired:
         return None
     whole = sizes.of(message)
-    marker = MARKER.format(tokens=max(whole - room, 1), seq=entry.seq if entry else "?")
+    marker = marker.format(tokens=max(whole - room, 1), seq=entry.seq if entry else "?")
     chars = max(int(len(text) * room / max(whole, 1)), 1)
     for _ in range(12):
-        head, tail = text[: chars * 2 // 3], text[len(text) - chars // 3 :]
+        head, tail = prose.beginning(text, chars * 2 // 3), prose.ending(text, chars // 3)
         short = replace(message, content=f"{head}{marker}{tail}", metadata={})
         tokens = sizes.of(short)
         if tokens <= room:

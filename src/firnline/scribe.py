@@ -23,7 +23,7 @@ from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
 from firnline.plan import Fold, result_ids
 from firnline.protocols import Brief, Extractor, Store, Summarizer, Written
-from firnline.rendering import Sizes, excerpt, render_digest
+from firnline.rendering import WORDLESS, Sizes, excerpt, render_digest, residue_line
 from firnline.tokens import TokenCounter
 from firnline.view import span_of
 
@@ -68,7 +68,8 @@ class Scribe:
             try:
                 state = await self._step(key, state, fresh, window, work)
             except ModelError:
-                if not state.written or work.fold.slides or result_ids(fresh[0].message):
+                torn = not fresh or result_ids(fresh[0].message)  # nothing is there once erased
+                if not state.written or work.fold.slides or torn:
                     raise
                 digest = replace(digest, last_seq=start - 1)
                 break
@@ -116,8 +117,9 @@ class Scribe:
         """The entry as a summariser gets it: not longer than a prompt can bear."""
         if entry.tokens <= limits.FOLD_MESSAGE_TOKENS:
             return entry
-        short = excerpt(entry.message, limits.FOLD_MESSAGE_TOKENS, self._sizes, entry)
-        message = short.message if short else Message(entry.message.role, "[too long to show]")
+        most = limits.FOLD_MESSAGE_TOKENS
+        short = excerpt(entry.message, most, self._sizes, entry, marker=WORDLESS)
+        message = short.message if short else Message(entry.message.role, WORDLESS.strip())
         return replace(entry, message=message)
 
     async def _window(self, key: Key, digest: Digest, work: Work) -> tuple[Entry, ...]:
@@ -181,7 +183,7 @@ class Scribe:
         """As much of what is quoted beside the summary as there is room for; the best is first."""
         kept: list[Any] = []
         for item in residue:
-            size = int(self._count.text(f"- {item['quote']}\n"))
+            size = int(self._count.text(f"{residue_line(item)}\n"))
             if size <= tokens_max:
                 kept.append(item)
                 tokens_max -= size

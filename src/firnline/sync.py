@@ -205,6 +205,7 @@ class Memory:
         task: str | None = None,
         retriever: Retriever | None = None,
         fold: bool = True,
+        past: bool = False,
     ) -> Context:
         """What a model should see of the conversation now; never more than `budget`."""
         return self._run(
@@ -217,6 +218,7 @@ class Memory:
                 task=task,
                 retriever=retriever,
                 fold=fold,
+                past=past,
             )
         )
 
@@ -398,9 +400,9 @@ class Memory:
         """One topic in numbers: the active one unless given."""
         return self._run(self._memory.topic_stats(conversation, topic))
 
-    def topic_context(self, conversation: str, budget: BudgetLike) -> Context:
+    def topic_context(self, conversation: str, budget: BudgetLike, *, fold: bool = True) -> Context:
         """The active topic: its summary as a system message, then its active messages."""
-        return self._run(self._memory.topic_context(conversation, budget))
+        return self._run(self._memory.topic_context(conversation, budget, fold=fold))
 
     def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
         """Every message of a topic, archived or not, in order."""

@@ -7,8 +7,9 @@ becomes U+2400. Everything else is kept byte for byte: no trimming, no Unicode n
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from firnline import limits
 from firnline.errors import InputError
@@ -134,3 +135,20 @@ def clean_name(name: str, what: str) -> str:
             f"{what}: {name!r} has control or invisible characters, or blanks at an end"
         )
     return name
+
+
+# -- what providers take ----------------------------------------------------------------------
+
+_NOT_IN_NAMES: Final = re.compile(r"[\s<|\\/>]+")
+_NOT_IN_CALLS: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_SENT_CHARS: Final = 64
+
+
+def sent_name(name: str) -> str:
+    """The name of somebody who speaks, as OpenAI's endpoints take it: without blanks."""
+    return _NOT_IN_NAMES.sub("_", name)[:_SENT_CHARS]
+
+
+def sent_function(name: str) -> str:
+    """The name of a tool, as OpenAI's endpoints take it: letters, digits, ``_`` and ``-``."""
+    return _NOT_IN_CALLS.sub("_", name)[:_SENT_CHARS]

@@ -23,7 +23,7 @@ import tiktoken
 from firnline import limits
 from firnline.errors import FirnlineError, InputError
 from firnline.message import Message, Part, encode_json
-from firnline.text import clean_json
+from firnline.text import clean_json, sent_function, sent_name
 from firnline.wire import MessageLike, load_openai
 
 
@@ -121,6 +121,11 @@ def model_named(name: str, models: Mapping[str, Model] = MODELS) -> Model:
     return models[max(fitting, key=len)] if fitting else _UNKNOWN
 
 
+def is_known(name: str) -> bool:
+    """Whether the window of the model called `name` is known, and not merely guessed."""
+    return model_named(name) is not _UNKNOWN
+
+
 @dataclass(frozen=True, slots=True)
 class TokenCounter:
     """Counts text, messages and tool schemas for one model. Get one from `counter`."""
@@ -215,9 +220,9 @@ def _texts(message: Message) -> Iterable[str]:
         for part in message.content:
             yield _part_text(part)
     if message.name:
-        yield message.name
+        yield sent_name(message.name)
     for call in message.tool_calls:
-        yield call.name
+        yield sent_function(call.name)
         yield call.arguments
     if message.extra:
         yield from (encode_json(value) for value in message.extra.values() if value)

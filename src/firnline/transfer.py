@@ -10,19 +10,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, NamedTuple, TypeAlias, get_args
 
 from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt
+from firnline.files import written
 from firnline.log import (
     Digest,
     DigestStatus,
     Draft,
-    Head,
     Key,
     Project,
     Record,
@@ -36,7 +35,7 @@ from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
 from firnline.store.topics import decode_topic, encode_topic
 from firnline.text import clean_fields, clean_name
-from firnline.walking import heads
+from firnline.walking import checked_pages, digests_up_to, heads, topics_up_to
 
 FORMAT: Final = 1
 _STATUSES: Final = get_args(DigestStatus)
@@ -62,20 +61,11 @@ async def export(
 ) -> Manifest:
     """Write the tenant's conversations to `path`, which appears only when it is complete."""
     _refuse_own_file(store, path)
-    half_done = path.with_name(path.name + ".partial")
     counts = Manifest()
-    try:
-        with half_done.open("wb") as file:
-            async for lines, counts in pieces(store, tenant, keys):
-                await asyncio.to_thread(file.write, lines)
-                _tell(progress, counts.entries, 0)
-            file.flush()
-            os.fsync(file.fileno())
-        half_done.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        half_done.unlink(missing_ok=True)
+    with written(path) as half_done, half_done.open("wb") as file:
+        async for lines, counts in pieces(store, tenant, keys):
+            await asyncio.to_thread(file.write, lines)
+            _tell(progress, counts.entries, 0)
     return counts
 
 
@@ -107,40 +97,24 @@ async def _lines(
         key = Key(tenant, head.conversation)
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
         about = {"project": head.project, "metadata": head.metadata, "strategy": head.strategy}
-        # What was appended since the head was read is not in the file, nor are its pins.
+        # What was appended since the head was read is not in the file, nor are its pins. All this
+        # is read before the entries, the last of which proves that it was one conversation.
         pinned = [entry.seq for entry in await store.pinned(key) if entry.seq < head.entries]
+        digests = await digests_up_to(store, key, head)
+        known, members = await topics_up_to(store, key, head)
         yield _line({**fields, **about, "pinned": pinned}), Manifest(conversations=1)
-        first = 0
-        while first < head.entries:
-            page = await checked_page(store, key, first, head.entries)
+        async for page in checked_pages(store, key, head, (0, genesis(key))):
             yield _entry_lines(page)
-            first += len(page)
-        for item in await store.digests(key):
-            yield b'{"digest":' + encode_digest(item) + b"}\n", Manifest()
-        yield await _topic_lines(store, key, head), Manifest()
+        for digest in digests:
+            yield b'{"digest":' + encode_digest(digest) + b"}\n", Manifest()
+        for topic in known.topics.values():
+            yield _topic_line(topic, members, known.next_seq), Manifest()
 
 
-async def _topic_lines(store: Store, key: Key, head: Head) -> bytes:
-    """The topics with their members; none if entries were assigned that are not in the file."""
-    known = await store.topics(key)
-    if not known.topics or known.next_seq > head.entries:
-        return b""
-    lines = []
-    for topic in known.topics.values():
-        members = await store.members(key, topic.id)
-        about = {"members": members, "assigned": known.next_seq}
-        lines.append(b'{"topic":' + encode_topic(topic) + b"," + _line(about)[1:])
-    return b"".join(lines)
-
-
-async def checked_page(store: Store, key: Key, first: int, end: int) -> list[Record]:
-    """The next records, each as it was acknowledged; damage and erasure raise."""
-    limit = min(limits.READ_PAGE, end - first)
-    page = await store.records(key, first, limit)
-    entries = await store.read(key, first, first + max(len(page), 1) - 1)
-    if [entry.hash for entry in entries] != [record.hash for record in page] or not page:
-        raise ConflictError(f"{key.conversation} was erased while it was exported")
-    return page
+def _topic_line(topic: Topic, members: Mapping[int, int], assigned: int) -> bytes:
+    own = [seq for seq, of in members.items() if of == topic.id]
+    about = _line({"members": own, "assigned": assigned})
+    return b'{"topic":' + encode_topic(topic) + b"," + about[1:]
 
 
 def _entry_lines(page: Sequence[Record]) -> tuple[bytes, Manifest]:
@@ -226,7 +200,7 @@ async def import_(store: Store, tenant: str, path: Path, progress: Progress | No
         if isinstance(item, Manifest):
             checked = item
         elif isinstance(item, _Page):
-            await _check_against(store, tenant, item)
+            await _known(store, tenant, item, "nothing")
             _tell(progress, item.read_bytes // 2, size)
     added = 0
     async for item in _walk(path, tenant):
@@ -256,17 +230,18 @@ def _size(path: Path) -> int:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
-async def _check_against(store: Store, tenant: str, page: _Page) -> None:
-    """Where the store has these entries already, they must be the same ones."""
+async def _known(store: Store, tenant: str, page: _Page, so_far: str) -> int:
+    """How many of these entries the store has already; they must be the same ones."""
     key = Key(tenant, page.about.name)
     there = await store.records(key, page.first_seq, len(page.drafts))
     for record, expected in zip(there, page.hashes, strict=False):
         if record.hash != expected:
             raise ConflictError(
                 f"{key.conversation}: entry {record.seq} here is not the one in the file; "
-                "nothing was imported",
+                f"{so_far} was imported",
                 seq=record.seq,
             )
+    return len(there)
 
 
 async def _take(store: Store, tenant: str, item: _Item) -> int:
@@ -282,7 +257,7 @@ async def _take(store: Store, tenant: str, item: _Item) -> int:
     elif isinstance(item, _Topics):
         await _assign_new(store, Key(tenant, item.about.name), item)
     elif isinstance(item, _Page):
-        return await _append_new(store, Key(tenant, item.about.name), item)
+        return await _append_new(store, tenant, item)
     return 0
 
 
@@ -297,17 +272,20 @@ async def _assign_new(store: Store, key: Key, item: _Topics) -> None:
 async def _describe_new(store: Store, key: Key, about: _About) -> None:
     """What is known here already is newer than the file."""
     head = await store.head(key)
+    if head is None and about.entries:
+        raise ConflictError(f"{key.conversation} was erased while it was imported")
     if head is None or ((about.project or about.metadata) and not (head.project or head.metadata)):
-        await store.describe(key, project=about.project, metadata=about.metadata)
-    if about.strategy is not None and (head is None or head.strategy is None):
-        await store.describe(key, strategy=about.strategy)
+        head = await store.describe(key, project=about.project, metadata=about.metadata, known=head)
+    if about.strategy is not None and head.strategy is None:
+        await store.describe(key, strategy=about.strategy, known=head)
 
 
-async def _append_new(store: Store, key: Key, page: _Page) -> int:
-    head = await store.head(key)
-    known = max(0, (head.entries if head else 0) - page.first_seq)
+async def _append_new(store: Store, tenant: str, page: _Page) -> int:
+    """Append what is not there yet; whoever was faster since the file was checked is not joined."""
+    known = await _known(store, tenant, page, "what comes before it")
     new = page.drafts[known:]
     if new:
+        key = Key(tenant, page.about.name)
         await store.append(key, new, expected_seq=page.first_seq + known)
     return len(new)
 

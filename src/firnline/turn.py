@@ -77,10 +77,10 @@ class TurnOptions(TypedDict, total=False):
 
 
 class Append(Protocol):
-    """Stores messages at the end of the conversation."""
+    """Stores messages at the end of the conversation that a question was asked in."""
 
-    def __call__(self, *messages: Message) -> Awaitable[Appended]:
-        """Durable when it returns."""
+    def __call__(self, question: Entry, /, *messages: Message) -> Awaitable[Appended]:
+        """Durable when it returns; `UnknownConversation` if the question was erased."""
         ...
 
 
@@ -158,7 +158,8 @@ async def stream(
         if apology is None or tally.context is None:
             raise
         logger.error("the model failed: %s", outline(error))  # noqa: TRY400 - that is enough
-        stored = await dialogue.append(Message.assistant(apology, metadata={"degraded": True}))
+        sorry = Message.assistant(apology, metadata={"degraded": True})
+        stored = await dialogue.append(question, sorry)
         if not whole:
             yield apology
         yield tally.turn(stored[-1], degraded=str(error))
@@ -201,6 +202,8 @@ async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIte
         most = dialogue.options.get("rounds_max", limits.TOOL_ROUNDS_MAX)
         tools = dialogue.options.get("tools", ()) if tally.calls < most else ()
         model, tally.context = await _context(dialogue, tools)
+        if not tally.calls:  # what is said while tools work is seen with their results
+            tally.context = tally.context.up_to(tally.question.seq)
         completion: Completion | None = None
         async for item in _ask(dialogue, model, tally.context, tools, whole=whole):
             if isinstance(item, Completion):
@@ -211,10 +214,10 @@ async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIte
             raise ModelError("the model's answer ended without its end")
         tally.add(completion)
         if not completion.message.tool_calls or not tools:
-            stored = await dialogue.append(_without_calls(completion.message))
+            stored = await dialogue.append(tally.question, _without_calls(completion.message))
             yield tally.turn(stored[-1])
             return
-        tally.results += await _tool_round(dialogue, completion.message, tools)
+        tally.results += await _tool_round(dialogue, tally.question, completion.message, tools)
 
 
 async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel, Context]:
@@ -276,16 +279,16 @@ async def _ask(
 
 
 async def _tool_round(
-    dialogue: Dialogue, message: Message, tools: Sequence[Tool]
+    dialogue: Dialogue, question: Entry, message: Message, tools: Sequence[Tool]
 ) -> Sequence[Entry]:
     """Store the calls, run the tools side by side, store the results in the order of the calls."""
-    await dialogue.append(message)
+    await dialogue.append(question, message)
     answers = await asyncio.gather(*(answer(call, tools) for call in message.tool_calls))
     results = [
         Message.tool(text, tool_call_id=call.id)
         for call, text in zip(message.tool_calls, answers, strict=True)
     ]
-    return tuple(await dialogue.append(*results))
+    return tuple(await dialogue.append(question, *results))
 
 
 def _without_calls(message: Message) -> Message:

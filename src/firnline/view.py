@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Final
 
 from firnline import limits
-from firnline.log import Digest, Entry, Key, Topic
+from firnline.log import Digest, Entry, Head, Key, Topic
 from firnline.plan import Strategy, View, covering, is_question, result_ids
 from firnline.protocols import Store
+
+_LOOKS_MAX: Final = 3
 
 
 async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Digest, ...]:
@@ -23,19 +26,41 @@ async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Di
     return tuple(sorted((*beside, newest), key=lambda digest: (digest.first_seq, digest.last_seq)))
 
 
+async def is_still(store: Store, key: Key, entry: Entry) -> bool:
+    """Whether an entry is where it was read: its conversation was not erased meanwhile."""
+    return [found.hash for found in await store.at(key, [entry.seq])] == [entry.hash]
+
+
 async def look(
     store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
 ) -> View:
     """The conversation as `strategy` should see it, with at most about `tail_tokens` of entries."""
+    tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
+    for _ in range(_LOOKS_MAX):
+        view = await _looked(store, key, strategy, **tokens)
+        if view is not None:
+            return view
+    return View(next_seq=0, fold_tokens=fold_tokens)
+
+
+async def _looked(
+    store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
+) -> View | None:
+    """The same; None if the conversation was erased between two reads."""
     head, digests = await asyncio.gather(store.head(key), in_force(store, key))
     if head is None or head.seq < 0:
         return View(next_seq=0, fold_tokens=fold_tokens)
     used = digests if strategy.slides else covering(digests)
     first_open = used[-1].last_seq + 1 if used else 0
     before = await store.tokens_between(key, 0, first_open - 1) if first_open else 0
-    entries = await _tail(store, key, min(head.tokens - before, tail_tokens), head.seq)
-    if not entries:  # it was erased a moment ago
-        return View(next_seq=0, fold_tokens=fold_tokens)
+    open_then = head.tokens - before
+    entries = await _tail(store, key, min(open_then, tail_tokens), head.seq)
+    if not _reach(entries, head):
+        return None
+    if entries[0].seq > first_open and open_then < tail_tokens:
+        # What was said since the head was read took the place of as much of the oldest.
+        newest = await store.newest(key, tail_tokens)
+        entries = [entry for entry in newest if entry.seq >= first_open] or entries
     last = entries[-1]
     return View(
         next_seq=last.seq + 1,
@@ -120,6 +145,13 @@ async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[
     if len(entries) >= min(limits.TAIL_ENTRIES_MIN, last_seq + 1):
         return entries
     return await store.read(key, max(0, last_seq + 1 - limits.TAIL_ENTRIES_MIN))
+
+
+def _reach(entries: Sequence[Entry], head: Head) -> bool:
+    """Whether these newest entries are of the conversation of `head`, not of one begun anew."""
+    if not entries or entries[-1].seq < head.seq:
+        return False
+    return all(entry.hash == head.hash for entry in entries if entry.seq == head.seq)
 
 
 def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:

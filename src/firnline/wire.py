@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
+from firnline import limits
 from firnline.errors import InputError
 from firnline.message import Message, Part, ToolCall
-from firnline.text import Json, marked_json
+from firnline.text import Json, marked_json, sent_function, sent_name
 
 
 class SdkObject(Protocol):
@@ -44,6 +45,50 @@ def load_openai(messages: object) -> list[Message]:
 def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The messages in the OpenAI chat shape."""
     return [message.to_openai() for message in messages]
+
+
+def sent_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The same as OpenAI's endpoints take it; what they would refuse is written otherwise.
+
+    Names without blanks; and parts that only another program knows, such as the picture in a chat
+    that was imported, as words.
+    """
+    return [_sent(message.to_openai()) for message in messages]
+
+
+def _sent(message: dict[str, Any]) -> dict[str, Any]:
+    sent = dict(message)
+    if message.get("name"):
+        sent["name"] = sent_name(message["name"])
+    if isinstance(message.get("content"), list):
+        sent["content"] = [_sent_part(part) for part in message["content"]]
+    if message.get("tool_calls"):
+        sent["tool_calls"] = [_sent_call(call) for call in message["tool_calls"]]
+    return sent
+
+
+def _sent_part(part: dict[str, Any]) -> dict[str, Any]:
+    note = part_note(part)
+    return {"type": "text", "text": note} if note else part
+
+
+def part_note(part: Mapping[str, Any]) -> str:
+    """Words for a part that no provider knows; none for one that they do."""
+    kind, file = str(part.get("type")), part.get("file")
+    if ":" in kind:  # of a program whose chats were imported
+        return f"[{kind}]"
+    if kind != "file" or not isinstance(file, Mapping):
+        return ""
+    name = str(file.get("filename") or file.get("file_id") or "")
+    known = file.get("file_data") or name.startswith("file-")
+    return "" if known else f"[file: {name}]"
+
+
+def _sent_call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return call
+    return {**call, "function": {**function, "name": sent_function(function["name"])}}
 
 
 # -- Anthropic --------------------------------------------------------------------------------
@@ -184,14 +229,38 @@ def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     The system's text in front becomes ``system``, text unless its blocks have more to say; later
     system messages become marked text of the user, unless they came in Anthropic's own shape.
     Neighbours of one role are joined, tool results come first in what answers a call, and the first
-    message is the user's.
+    message is the user's. If users have several names, each stands in a block before their words.
     """
-    given = list(messages)
+    given = _attributed(list(messages))
     leading = next((at for at, message in enumerate(given) if _is_turn(message)), len(given))
     turns = anthropic_turns(given[leading:])
     if turns and turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [_text_block(OPENING)]})
     return {"system": _system(given[:leading]), "messages": turns}
+
+
+def _attributed(messages: list[Message]) -> list[Message]:
+    """The messages with the users' names in their words, if there is more than one name.
+
+    Anthropic has no place for a name, and joins what users say one after another.
+    """
+    names = {message.name for message in messages if message.role == "user" and message.name}
+    if len(names) <= 1:
+        return messages
+    return [_introduced(message) if message.role == "user" else message for message in messages]
+
+
+def _introduced(message: Message) -> Message:
+    """The message with its speaker's name and a colon as a block before its own.
+
+    The words stay as they are, and so a context's count holds: it has a token for what frames a
+    name, which is the colon's. In one text with the name, the first word might take one more.
+    """
+    name = " ".join((message.name or "").split())
+    parts = _content_parts(message)
+    if not name or not any(map(_block, parts)):
+        return message
+    return replace(message, content=(Part.of_text(f"{name}:"), *parts))
 
 
 def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -273,6 +342,8 @@ def _block(part: Part) -> dict[str, Any] | None:
     url = image.get("url") if isinstance(image, dict) else image
     if part.kind == "image" and isinstance(url, str):
         return {"type": "image", "source": _image_source(url)}
+    if note := part_note(part.fields):
+        return {"type": "text", "text": note}
     return None if part.type in _FOREIGN else dict(part.fields)
 
 
@@ -297,7 +368,9 @@ def load_json(text: str | bytes) -> Json:
     """
     try:
         return marked_json(json.loads(text, parse_constant=_no_constant))
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise InputError(f"more than {limits.JSON_DEPTH_MAX} levels of JSON") from error
+    except ValueError as error:
         raise InputError(f"not JSON: {error}") from error
 
 

@@ -23,6 +23,7 @@ from firnline.protocols import Clock, News, Store
 logger: Final = logging.getLogger("firnline.worker")
 
 _BUSY_SECONDS: Final = 1.0  # somebody else is digesting it; look again soon
+_LULL_SECONDS: Final = 0.02  # whoever has poked it is perhaps being answered: that comes first
 _KNOWN_MAX: Final = 10_000
 _AHEAD: Final = 16  # conversations that are looked up for each that can be worked on at once
 _HEARING: Final = 30  # as much longer it waits if it is told of work
@@ -52,6 +53,7 @@ class Worker:
         self._failures: dict[Key, int] = {}
         self.tenant = tenant
         self._poked = asyncio.Event()
+        self._at_work = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
     def poke(self) -> None:
@@ -92,6 +94,7 @@ class Worker:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(pause):
                         await self._poked.wait()
+                        await asyncio.sleep(_LULL_SECONDS)
         finally:
             if stop is not None:
                 stop()
@@ -108,14 +111,18 @@ class Worker:
         return min(max((known.oldest - now).total_seconds(), self._poll_seconds), longest)
 
     async def once(self) -> int:
-        """Do all that is due now; returns how many digests were made."""
+        """Do all that is due now; returns how many digests were made.
+
+        Whoever asks for it while it goes on waits until that is done: both would only meet.
+        """
         made = 0
-        for _ in range(_ROUNDS_MAX):
-            due = await self._store.owed(self._clock(), self._concurrency * _AHEAD, self.tenant)
-            if not due:
-                break
-            random.shuffle(due)  # several workers see the same list, and few meet at the same one
-            made += await self._paid(due)
+        async with self._at_work:
+            for _ in range(_ROUNDS_MAX):
+                due = await self._store.owed(self._clock(), self._concurrency * _AHEAD, self.tenant)
+                if not due:
+                    break
+                random.shuffle(due)  # several workers see the same list, and few meet at one
+                made += await self._paid(due)
         return made
 
     async def _paid(self, due: Sequence[Key]) -> int:

@@ -7,15 +7,13 @@ over all sessions of the app's user.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 from firnline.adapters.extras import needs
 from firnline.adapters.keeping import Keeper
 from firnline.log import Hit
 from firnline.memory import Memory
-from firnline.message import Message, Part, ToolCall, encode_json
 
 try:
     from google.adk.events.event import Event
@@ -23,6 +21,8 @@ try:
     from google.adk.memory.memory_entry import MemoryEntry
     from google.adk.sessions import Session
     from google.genai import types
+
+    from firnline.adapters.adk_messages import from_content
 except ModuleNotFoundError as error:
     raise needs("adk", error) from error
 
@@ -38,7 +38,7 @@ class FirnlineMemoryService(BaseMemoryService):
 
     def __init__(self, memory: Memory, *, tokens: int = 2_000) -> None:
         self._memory, self._tokens = memory, tokens
-        self._keeper = Keeper(memory)
+        self._keeper = Keeper(memory, stable=True)
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Keep what is new in the session; durable when this returns."""
@@ -118,33 +118,3 @@ def _entry(hit: Hit) -> MemoryEntry:
         timestamp=message.created_at.isoformat() if message.created_at else None,
         id=f"{hit.conversation}#{hit.seq}",
     )
-
-
-def from_content(
-    content: types.Content, author: str, timestamp: float | None = None
-) -> list[Message]:
-    """ADK's content as messages: what is said and called is one, each tool's result another."""
-    parts = content.parts or []
-    called = [part.function_call for part in parts if part.function_call]
-    returned = [part.function_response for part in parts if part.function_response]
-    said = [part for part in parts if not part.function_call and not part.function_response]
-    time = datetime.fromtimestamp(timestamp, UTC) if timestamp else None
-    about: dict[str, Any] = {"name": author, "created_at": time}
-    found: list[Message] = []
-    if said or called:
-        texts = [part.text for part in said if part.text]
-        plain = len(texts) == len(said)
-        inside = "\n".join(texts) if plain else tuple(map(_part, said))
-        role: Any = "user" if author == "user" else "assistant"
-        calls = tuple(ToolCall.of(c.id or "", c.name or "", c.args or {}) for c in called)
-        found.append(Message(role, inside or None, tool_calls=calls, **about))
-    return found + [
-        Message.tool(encode_json(r.response or {}), tool_call_id=r.id or "", **about)
-        for r in returned
-    ]
-
-
-def _part(part: types.Part) -> Part:
-    if part.text:
-        return Part.of_text(part.text)
-    return Part({"type": "file", **part.model_dump(mode="json", exclude_none=True)})

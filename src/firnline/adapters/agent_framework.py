@@ -6,22 +6,28 @@ is a context within a budget.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Any
 
 from firnline.adapters.extras import needs
-from firnline.budget import BudgetLike, as_budget
+from firnline.budget import BudgetLike, as_budget, less
 from firnline.errors import InputError
+from firnline.limits import TOOL_CALL_REACH
 from firnline.memory import Memory
+from firnline.message import Message
+from firnline.plan import UNANSWERED, call_ids, units
 from firnline.tokens import counter
 
 try:
     from agent_framework import AgentSession, HistoryProvider, SessionContext, SupportsAgentRun
     from agent_framework import Message as Turned
 
-    from firnline.adapters.agent_framework_messages import from_framework, to_framework
+    from firnline.adapters.agent_framework_messages import (
+        answered_ids,
+        from_framework,
+        to_framework,
+    )
 except ModuleNotFoundError as error:
     raise needs("agent-framework", error) from error
 
@@ -52,12 +58,28 @@ class FirnlineHistory(HistoryProvider):
         if head is None or not head.entries:
             return []
         said = [ours for message in given for ours in from_framework(message)]
+        waiting = await self._waiting(name, head.entries, answered_ids(given))
         count = counter(self._budget.model) if self._budget.model else counter()
-        taken = sum(map(count.message, said))
-        budget = replace(self._budget, reserve_tokens=self._budget.reserve_tokens + taken)
+        budget = less(self._budget, sum(map(count.message, (*said, *waiting))))
         asked = next((message.text for message in reversed(said) if message.role == "user"), None)
-        context = await self._memory.context(name, budget, asked)
-        return [to_framework(message) for message in context.messages]
+        context = await self._memory.context(name, budget, asked, past=True)
+        return [to_framework(message) for message in (*context.messages, *waiting)]
+
+    async def _waiting(self, name: str, end: int, answered: Collection[str]) -> list[Message]:
+        """The calls that the input is the answer to, with the results that they have already.
+
+        No context shows them, as they are half done; but without them the answer is to nothing.
+        """
+        if not answered:
+            return []
+        near = await self._memory.read(name, first_seq=max(end - TOOL_CALL_REACH, 0))
+        return [
+            entry.message
+            for unit in units(near)
+            if unit.problem == UNANSWERED
+            and any(call in answered for e in unit.entries for call in call_ids(e.message))
+            for entry in unit.entries
+        ]
 
     async def save_messages(
         self,

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agent_framework import Content
 from agent_framework import Message as Turned
 
-from firnline.message import Message, Part, ToolCall, encode_json
+from firnline.message import ROLES, Message, Part, ToolCall, encode_json
 
 NOTE: Final = "agent_framework"
 """In a message's metadata: what the framework's message had that ours has no place for."""
@@ -30,7 +30,7 @@ def from_framework(message: Turned) -> list[Message]:
         return []
     plain = len(said) == 1 and said[0]["type"] == "text"
     about = {"id": message.message_id, "more": whole.get("additional_properties")}
-    role: Any = message.role if message.role in ("assistant", "system") else "user"
+    role: Any = message.role if message.role in ROLES else "user"
     return [
         Message(
             role,
@@ -40,6 +40,14 @@ def from_framework(message: Turned) -> list[Message]:
             metadata={NOTE: about} if any(about.values()) else {},
         )
     ]
+
+
+def answered_ids(messages: Iterable[Turned]) -> set[str]:
+    """The calls that these messages answer: with a result, or by saying whether they may be."""
+    contents = [content for message in messages for content in message.contents]
+    asked = [content.function_call for content in contents if content.function_call]
+    results = [content for content in contents if content.type == "function_result"]
+    return {content.call_id for content in (*asked, *results) if content.call_id}
 
 
 def _result(content: Content, fields: Mapping[str, Any]) -> Message:
@@ -66,9 +74,12 @@ def to_framework(message: Message) -> Turned:
         Content.from_function_call(call.id, call.name, arguments=call.arguments)
         for call in message.tool_calls
     ]
+    # A request to approve a call is known by the call before it; else it is taken for another.
+    asked = [c for c in said if isinstance(c, Content) and c.type == "function_approval_request"]
+    said = [content for content in said if content not in asked]
     return Turned(
         message.role,
-        [*said, *calls],
+        [*said, *calls, *asked],
         author_name=message.name,
         message_id=note.get("id"),
         additional_properties=note.get("more") or {},

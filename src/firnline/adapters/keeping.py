@@ -1,23 +1,30 @@
 """What a framework's own history holds and the log does not: told apart, and stored.
 
-Frameworks hand over the whole history, again and again. A message is known by the framework's id
-for it, or, where that is another each time, by a hash of all that was said up to it. Both are kept
-in the entry's metadata, so any process can go on; what is remembered here only saves reading.
+Frameworks hand over the whole history, again and again, or only what is new. A message is known by
+the framework's id for it, or, where that is another each time, by a hash of all that was said up to
+it. Both are kept in the entry's metadata, so any process can go on; what is remembered here only
+saves reading.
+
+A hash alone cannot tell a history that is sent again from the same words said again. The order of
+the log can (`_matched`): entries follow each other like their messages, and a question that the log
+has an answer to, but the history has not, is a new one.
 """
 
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Final
 
 from firnline.errors import ConflictError
 from firnline.log import Entry
 from firnline.memory import Memory
 from firnline.message import Message, encode_json
-from firnline.plan import call_ids
+from firnline.plan import call_ids, is_question
 from firnline.text import Json
 
 NOTE: Final = "adapter"
@@ -30,28 +37,37 @@ _TRIES: Final = 5
 
 @dataclass(slots=True)
 class _Known:
-    """How far the log was read, and the entries of ids and of hashes; `last` is the newest id."""
+    """How far the log was read, and the entries of ids and of hashes.
+
+    `last` is the newest id with its hash, `answered` the newest entry that a model said.
+    """
 
     next_seq: int = 0
+    answered: int = -1
     ids: dict[str, int] = field(default_factory=dict)
-    chains: dict[str, int] = field(default_factory=dict)
+    chains: dict[str, list[int]] = field(default_factory=dict)
     last: tuple[str, str] = ("", "")
 
     def learn(self, entry: Entry) -> None:
         self.next_seq = entry.seq + 1
+        if entry.message.role == "assistant":
+            self.answered = entry.seq
         note = entry.message.metadata.get(NOTE)
         if isinstance(note, dict):
             name, chain = self.last = str(note.get("id") or ""), str(note.get("chain") or "")
-            self.chains[chain] = entry.seq
+            self.chains.setdefault(chain, []).append(entry.seq)
             if name:
                 self.ids[name] = entry.seq
 
 
 class Keeper:
-    """Keeps the log up with histories; one for all conversations of a memory."""
+    """Keeps the log up with histories; one for all conversations of a memory.
 
-    def __init__(self, memory: Memory) -> None:
-        self._memory = memory
+    `stable`: the framework's ids never change, so a message with an unknown one is new.
+    """
+
+    def __init__(self, memory: Memory, *, stable: bool = False) -> None:
+        self._memory, self._stable = memory, stable
         self._known: OrderedDict[str, _Known] = OrderedDict()
 
     async def keep(
@@ -75,20 +91,17 @@ class Keeper:
         known = await self._look(conversation, len(ids))
         places = {known.ids[name]: at for at, name in enumerate(ids) if name in known.ids}
         start, chain = _start(known, ids)
+        given = [message(at) for at in range(start, len(ids))]
+        chains = list(accumulate(given, _chained, initial=chain))[1:]
         new: list[Message] = []
-        for at in range(start, len(ids)):
-            given = message(at)
-            chain = _chained(chain, given)
-            seq = known.ids.get(ids[at], known.chains.get(chain))
+        for at, seq in enumerate(self._entries(known, ids, start, given, chains), start):
             if seq is None:
-                seq = known.next_seq + len(new)
-                note: dict[str, Json] = (
-                    {"id": ids[at], "chain": chain} if ids[at] else {"chain": chain}
-                )
-                new.append(replace(given, metadata={**given.metadata, NOTE: note}))
-            elif ids[at]:
-                known.ids[ids[at]] = seq
-            places[seq] = at
+                places[known.next_seq + len(new)] = at
+                new.append(_noted(given[at - start], ids[at], chains[at - start]))
+            else:
+                places[seq] = at
+                if ids[at]:
+                    known.ids[ids[at]] = seq
         for first in range(0, len(new), _BATCH):
             batch = new[first : first + _BATCH]
             for entry in await self._memory.append(
@@ -96,6 +109,24 @@ class Keeper:
             ):
                 known.learn(entry)
         return places
+
+    def _entries(
+        self,
+        known: _Known,
+        ids: Sequence[str],
+        start: int,
+        given: Sequence[Message],
+        chains: Sequence[str],
+    ) -> list[int | None]:
+        """The entries of the messages from place `start` on; None for what is new."""
+        own = [known.ids.get(name) for name in ids[start:]]
+        like = [
+            () if name and self._stable else known.chains.get(chain, ())
+            for name, chain in zip(ids[start:], chains, strict=True)
+        ]
+        return _matched(
+            given, own, like, known.ids[ids[start - 1]] if start else -1, known.answered
+        )
 
     async def _look(self, conversation: str, reach: int) -> _Known:
         """What is known of the conversation, with what others have added to it since."""
@@ -120,6 +151,48 @@ def _start(known: _Known, ids: Sequence[str]) -> tuple[int, str]:
     at = next((at for at in range(len(ids) - 1, -1, -1) if ids[at] == name), -1) if name else -1
     whole = at >= 0 and all(before in known.ids for before in ids[:at])
     return (at + 1, chain) if whole else (0, "")
+
+
+def _matched(
+    given: Sequence[Message],
+    own: Sequence[int | None],
+    like: Sequence[Sequence[int]],
+    floor: int,
+    answered: int,
+) -> list[int | None]:
+    """The entry of each message: its `own` by its id, or one of those of the same hash, or None.
+
+    Entries lie behind `floor` and in the order of their messages. What the user says behind the
+    history's last answer is not answered yet, so its entry lies behind the log's last answer. The
+    newest entry is taken for the newest question: its answer may be that of an older one, word
+    for word, and is still another.
+    """
+    asks = [is_question(message) for message in given]
+    others = (at for at, message in enumerate(given) if not asks[at] and not _is_system(message))
+    turn = max(others, default=-1) + 1
+    newest = max((at for at in range(len(given)) if asks[at]), default=len(given) - 1)
+    floors = list(accumulate((-1 if seq is None else seq for seq in own), max, initial=floor))
+    found, above = list(own), sys.maxsize
+    for at in range(newest, -1, -1):
+        below = max(floors[at], answered) if asks[at] and at >= turn else floors[at]
+        if found[at] is None:
+            found[at] = max((seq for seq in like[at] if below < seq < above), default=None)
+        above = min(above, above if (seq := found[at]) is None else seq)
+    for at in range(newest + 1, len(given)):
+        before = found[at - 1]
+        if found[at] is None and before is not None:
+            found[at] = next((seq for seq in like[at] if seq > before), None)
+    return found
+
+
+def _is_system(message: Message) -> bool:
+    return message.role in ("system", "developer")
+
+
+def _noted(message: Message, name: str, chain: str) -> Message:
+    """The message with what a history knows it by."""
+    note: dict[str, Json] = {"id": name, "chain": chain} if name else {"chain": chain}
+    return replace(message, metadata={**message.metadata, NOTE: note})
 
 
 def _chained(chain: str, message: Message) -> str:

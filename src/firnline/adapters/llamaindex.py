@@ -46,7 +46,8 @@ class FirnlineMemoryBlock(BaseMemoryBlock[str]):
         if head is None or not head.entries:
             return ""
         asked = (m.content for m in reversed(messages or ()) if m.role == "user" and m.content)
-        context = await self.memory.context(name, Budget(self.tokens), next(asked, None))
+        budget = Budget(self.tokens)
+        context = await self.memory.context(name, budget, next(asked, None), past=True)
         return "\n\n".join(f"{m.role}: {m.text}" for m in context.messages if m.text)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
@@ -81,11 +82,20 @@ def from_llamaindex(message: ChatMessage) -> Message:
         for block in said
     )
     dumped = message.model_dump(mode="json")["additional_kwargs"]
+    if not calls and (calls := _written(dumped.get("tool_calls"))):
+        del dumped["tool_calls"]
     rest = {name: value for name, value in dumped.items() if name not in _KEPT}
     return Message(
         role,
         (message.content or None) if plain else parts,
+        name=str(more["name"]) if more.get("name") else None,
         tool_calls=tuple(calls),
         tool_call_id=str(more.get("tool_call_id") or "") if role == "tool" else None,
         metadata={"llamaindex": rest} if rest else {},
     )
+
+
+def _written(calls: object) -> list[ToolCall]:
+    """Calls that a model left beside its message, in OpenAI's shape."""
+    given = calls if isinstance(calls, list) else []
+    return [ToolCall(call) for call in given if isinstance(call, dict) and call.get("id")]

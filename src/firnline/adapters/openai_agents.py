@@ -10,7 +10,7 @@ import secrets
 from typing import Any, Final, cast
 
 from firnline.adapters.extras import needs
-from firnline.adapters.openai_items import items_of, messages_of
+from firnline.adapters.openai_items import items_of, messages_of, plain_calls
 from firnline.budget import BudgetLike
 from firnline.memory import Memory
 
@@ -43,8 +43,13 @@ class FirnlineSession:
         if limit is not None:
             newest = await self._memory.read(name, first_seq=max(end - limit, 0))
             return _typed([item for entry in newest for item in items_of(entry.message)][-limit:])
-        context = await self._memory.context(name, self._budget)
-        return _typed([item for p in context.pieces for item in items_of(p.message, whole=p.whole)])
+        context = await self._memory.context(name, self._budget, past=True)
+        plain = plain_calls((piece.message, piece.whole) for piece in context.pieces)
+        found: list[dict[str, Any]] = []
+        for piece in context.pieces:
+            ids = {piece.message.tool_call_id, *(call.id for call in piece.message.tool_calls)}
+            found += items_of(piece.message, whole=piece.whole and not ids & plain)
+        return _typed(found)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Keep items; durable when this returns."""

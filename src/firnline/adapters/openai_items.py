@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from firnline.message import Message, Part, ToolCall, encode_json
@@ -11,6 +11,11 @@ ITEMS: Final = "items"
 """In a message's metadata: how its items were made, beside what the message itself holds."""
 _PLAIN: Final = ("role", "content")
 _CALL: Final = ("call_id", "name", "arguments")
+_ABOUT: Final = ("type", "id", "call_id", "status", "name")
+_MADE: Final = "made"
+"""In the note of an item that our shape has no place for: the item as it was."""
+_SHOT: Final = "shot"
+"""In the note of a result that is a picture: what the picture's type was."""
 
 
 def messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
@@ -29,14 +34,27 @@ def messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
 
 
 def _result(item: Mapping[str, Any]) -> bool:
-    return "call_id" in item and str(item.get("type")).endswith("_output")
+    return isinstance(item.get("call_id"), str) and str(item.get("type")).endswith("_output")
+
+
+def _call(item: Mapping[str, Any]) -> bool:
+    """Whether a tool of ours is called, whatever it is: a function, a shell, a computer.
+
+    The local shell is not: its result does not say `call_id`, so both are kept as parts.
+    """
+    kind = str(item.get("type"))
+    is_named = isinstance(item.get("call_id"), str)
+    return is_named and kind.endswith("_call") and kind != "local_shell_call"
 
 
 def _input(item: Mapping[str, Any]) -> Message:
     """What the user or the application says, or what a tool returns."""
     content, rest = item.get("output") if _result(item) else item.get("content"), _rest(item)
-    if not isinstance(content, str | list):
-        content, rest = encode_json(content), dict(item)
+    if isinstance(content, Mapping) and "image_url" in content:  # it counts as a picture does
+        rest |= {_SHOT: content.get("type")}
+        content = [{**content, "type": "input_image"}]
+    elif not isinstance(content, str | list) or not all(map(_typed, content)):
+        content, rest = encode_json(_rest(item, _ABOUT)), {_MADE: dict(item)}
     plain = {"role": "tool" if _result(item) else item["role"], "content": content}
     named = {"tool_call_id": item["call_id"]} if _result(item) else {}
     return Message.from_openai({**plain, **named}, metadata={ITEMS: [rest]})
@@ -51,6 +69,9 @@ def _output(items: Sequence[Mapping[str, Any]]) -> Message:
         if item.get("type") == "function_call":
             calls.append(ToolCall.of(*(item[name] for name in _CALL)))
             notes.append({"call": _rest(item, _CALL)})
+        elif _call(item):
+            calls.append(_named(item))
+            notes.append({_MADE: dict(item)})
         elif item.get("role") == "assistant":
             content = item["content"]
             texts = [Part.of_text(content)] if isinstance(content, str) else map(Part, content)
@@ -64,6 +85,18 @@ def _output(items: Sequence[Mapping[str, Any]]) -> Message:
     return Message.assistant(parts or None, tool_calls=calls, metadata={ITEMS: notes})
 
 
+def _typed(part: object) -> bool:
+    """Whether this is a character, or a part of a message."""
+    return isinstance(part, str) or (isinstance(part, Mapping) and "type" in part)
+
+
+def _named(item: Mapping[str, Any]) -> ToolCall:
+    """The call of a tool that is no function, so that its result belongs to it."""
+    given = item.get("input")
+    arguments = given if isinstance(given, str) else encode_json(_rest(item, _ABOUT))
+    return ToolCall.of(item["call_id"], item.get("name") or item["type"], arguments)
+
+
 def _rest(item: Mapping[str, Any], known: Sequence[str] = ("content", "output")) -> dict[str, Any]:
     return {name: value for name, value in item.items() if name not in known}
 
@@ -73,14 +106,15 @@ def items_of(message: Message, *, whole: bool = True) -> list[dict[str, Any]]:
     notes: Any = message.metadata.get(ITEMS) if whole else None
     if not isinstance(notes, list):
         return _plain(message)
-    shape = message.to_openai()
     if message.role != "assistant":
-        where = "output" if message.role == "tool" else "content"
-        return [{where: shape["content"], **notes[0]}]
-    parts, calls = list(shape.get("content") or ()), list(message.tool_calls)
+        return [_given(message, notes[0])]
+    parts, calls = list(message.to_openai().get("content") or ()), list(message.tool_calls)
     found: list[dict[str, Any]] = []
     for note in notes:
-        if "call" in note:
+        if _MADE in note:
+            calls.pop(0)
+            found.append(note[_MADE])
+        elif "call" in note:
             call = calls.pop(0)
             found.append(
                 {**note["call"], "call_id": call.id, "name": call.name, "arguments": call.arguments}
@@ -93,6 +127,28 @@ def items_of(message: Message, *, whole: bool = True) -> list[dict[str, Any]]:
         else:
             found.append(parts.pop(0))
     return found
+
+
+def _given(message: Message, note: Mapping[str, Any]) -> dict[str, Any]:
+    """What the user or the application said, or a tool returned, as it was."""
+    if _MADE in note:
+        return dict(note[_MADE])
+    content = message.to_openai()["content"]
+    if _SHOT in note:
+        content = {**content[0], "type": note[_SHOT]}
+    return {"output" if message.role == "tool" else "content": content, **_rest(note, (_SHOT,))}
+
+
+def plain_calls(shown: Iterable[tuple[Message, bool]]) -> set[str]:
+    """The calls that have to be plain, of messages and whether they are shown whole.
+
+    A result that is shortened is that of a function: so the call has to be one, and, as they come
+    in one message, all that were made with it.
+    """
+    said = list(shown)
+    short = {message.tool_call_id for message, whole in said if not whole}
+    made = [{call.id for call in message.tool_calls} for message, _ in said]
+    return {name for names in made if names & short for name in names}
 
 
 def _split(parts: list[Any], at: int) -> tuple[list[Any], list[Any]]:

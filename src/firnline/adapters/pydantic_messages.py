@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias, cast
 
 from pydantic_ai.messages import (
     BinaryContent,
+    FilePart,
     ImageUrl,
     ModelMessage,
     ModelMessagesTypeAdapter,
@@ -51,10 +52,8 @@ def message_of(place: Place) -> Message:
     """What is said there, in our shape."""
     match place:
         case Place(ModelResponse() as response):
-            thoughts = [p for p in response.parts if isinstance(p, ThinkingPart) and p.content]
             calls = [p for p in response.parts if isinstance(p, ToolCallPart)]
-            parts = [Part.reasoning(p.content) for p in thoughts]
-            text = response.text or None
+            parts, text = _beside(response), response.text or None
             return Message.assistant(
                 [*parts, Part.of_text(text or "")] if parts else text,
                 tool_calls=[
@@ -64,8 +63,9 @@ def message_of(place: Place) -> Message:
         case Place(part=SystemPromptPart(content=text)):
             return Message.system(text)
         case Place(part=ToolReturnPart() as part):
-            text = part.model_response_str()
-            return Message.tool(text, tool_call_id=part.tool_call_id, name=part.tool_name)
+            text, files = part.model_response_str(), _files(part.files)
+            content = [*([Part.of_text(text)] if text else []), *files] if files else text
+            return Message.tool(content, tool_call_id=part.tool_call_id, name=part.tool_name)
         case Place(part=RetryFeedbackPart() as part):
             return Message.user(part.model_response())
         case Place(part=UserPromptPart(content=content)) if isinstance(content, str):
@@ -73,6 +73,24 @@ def message_of(place: Place) -> Message:
         case Place(part=UserPromptPart() as part):
             return Message.user(_parts(part))
     raise TypeError(f"not said by anybody: {place}")
+
+
+def _beside(response: ModelResponse) -> list[Part]:
+    """What a response holds beside text and calls: thoughts, files, and tools of the provider's."""
+    (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json")
+    found: list[Part] = []
+    for part, fields in zip(response.parts, dumped["parts"], strict=True):
+        if isinstance(part, ThinkingPart):
+            found += [Part.reasoning(part.content)] if part.content else []
+        elif isinstance(part, FilePart):
+            found += _files([part.content])
+        elif not isinstance(part, TextPart | ToolCallPart):
+            found.append(Part({**fields, "type": part.part_kind}))
+    return found
+
+
+def _files(files: Sequence[Any]) -> list[Part]:
+    return _parts(UserPromptPart(list(files))) if files else []
 
 
 def _parts(part: UserPromptPart) -> list[Part]:

@@ -109,7 +109,7 @@ def _whole(conversation: str, digest: Digest, force: Collection[int]) -> str:
         ", ".join(filter(None, facts)),
         _titled("Error", digest.error),
         _titled("Text", digest.text),
-        _titled("Important data", "\n".join(map(_item, items.from_json(digest.data)))),
+        _titled("Important data", "\n".join(map(_item, items.shown(items.from_json(digest.data))))),
         _titled("Set aside, for want of evidence", "\n".join(_aside(digest))),
         _titled("Receipt", describe(digest.receipt) if digest.receipt else ""),
     ]

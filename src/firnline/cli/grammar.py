@@ -16,14 +16,21 @@ Command: TypeAlias = Callable[..., argparse.ArgumentParser]
 """
 
 
+def count(text: str) -> int:
+    """A number of things, as an option takes it."""
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+    return int(text)
+
+
 def shared_options() -> argparse.ArgumentParser:
     """The options of every command."""
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--store",
-        default=os.environ.get("FIRNLINE_STORE", DEFAULT_STORE),
+        default=os.environ.get("FIRNLINE_STORE") or DEFAULT_STORE,  # as the server takes it
         metavar="URL",
-        help="where the conversations are (default: $FIRNLINE_STORE, else %(default)s)",
+        help=f"where the conversations are (default: $FIRNLINE_STORE, else {DEFAULT_STORE})",
     )
     shared.add_argument("--tenant", default="default", help="whose they are (default: %(default)s)")
     shared.add_argument("--json", action="store_true", help="print JSON, one object a line")

@@ -9,8 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
-from firnline.cli.grammar import Command
+from firnline.cli.grammar import Command, count
 from firnline.cli.opening import known, open_memory, with_memory
+from firnline.cli.piping import STANDARD, to_read, to_write
 from firnline.cli.printing import print_json, progress_on, report
 from firnline.errors import InputError
 from firnline.exporting import FORMATS as WRITTEN
@@ -27,18 +28,28 @@ _EXAMPLES_SHOWN: Final = 2
 
 
 def _export(options: argparse.Namespace) -> None:
-    with open_memory(options) as memory, progress_on("exporting") as progress:
+    with (
+        open_memory(options) as memory,
+        to_write(options.file) as path,
+        progress_on("exporting") as progress,
+    ):
         manifest = memory.export(
-            options.file,
+            path,
             conversations=options.conversations or None,
             as_format=options.format,
             progress=progress,
         )
-    report(options, f"{options.file}: ", asdict(manifest), ("conversations", "entries", "tokens"))
+    if options.file != STANDARD:
+        shown = ("conversations", "entries", "tokens")
+        report(options, f"{options.file}: ", asdict(manifest), shown)
 
 
 def _import(options: argparse.Namespace) -> int:
-    path = Path(options.file)
+    with to_read(options.file) as path:
+        return _import_from(path, options)
+
+
+def _import_from(path: Path, options: argparse.Namespace) -> int:
     if options.format == OWN or (options.format is None and format_of(path) == OWN):
         with open_memory(options, create=True) as memory, progress_on("importing") as progress:
             manifest = memory.import_(path, progress=progress)
@@ -126,7 +137,9 @@ def _rebuild_index(memory: Memory) -> None:
 def add(command: Command) -> None:
     """Tell the parser of these commands."""
     export = command("export", _export, "Write conversations to a file.", "conversations")
-    export.add_argument("file", help="for markdown and html a folder, unless one is named")
+    export.add_argument(
+        "file", help="for markdown and html a folder, unless one is named; - is standard output"
+    )
     export.add_argument(
         "--format",
         choices=WRITTEN,
@@ -138,7 +151,7 @@ def add(command: Command) -> None:
     imports = command(
         "import", _import, "Read such a file, or another program's; doing it again adds nothing."
     )
-    imports.add_argument("file", help="a file, a zip or a folder")
+    imports.add_argument("file", help="a file, a zip or a folder; - is standard input")
     imports.add_argument(
         "--format", choices=(OWN, *READ), help="what it is; without it, that is found out"
     )
@@ -151,7 +164,9 @@ def add(command: Command) -> None:
 
     archive = command("archive", _archive, "Compress old entries; nothing else changes.")
     archive.add_argument("conversation")
-    archive.add_argument("--keep", type=int, default=1_000, help="so many stay live (%(default)s)")
+    archive.add_argument(
+        "--keep", type=count, default=1_000, help="so many stay live (%(default)s)"
+    )
 
     restore = command("restore", _restore, "Take archived entries back.")
     restore.add_argument("conversation")

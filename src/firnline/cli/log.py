@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import TextIO
 
-from firnline.cli.grammar import Command
+from firnline.cli.grammar import Command, count
 from firnline.cli.opening import all_heads, known, open_memory
 from firnline.cli.printing import entry_json, head_json, human_entry, print_json, progress_on
 from firnline.errors import InputError
@@ -45,7 +45,7 @@ def _standard_input() -> TextIO:
 def _show(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
         head = known(memory, options.conversation)
-        first = max(options.first, 0)
+        first = options.first
         if not options.all:
             first = max(first, head.entries - options.last)
         for start in range(first, head.entries, 1_000):
@@ -54,7 +54,7 @@ def _show(options: argparse.Namespace) -> None:
                     print_json(entry_json(entry))
                 else:
                     print(human_entry(entry))
-        if not options.json and first > max(options.first, 0):
+        if not options.json and first > options.first:
             print(f"({first:,} earlier entries; --all shows them)", file=sys.stderr)
 
 
@@ -77,6 +77,8 @@ def _conversations(options: argparse.Namespace) -> None:
     if not options.json and rows:
         names = ("conversation", "entries", "archived", "tokens", "last message", "project")
         print(table(names, rows, right=(1, 2, 3)))
+    elif not options.json and options.project:
+        print(plain(f"No conversations of the project {options.project}."))
     elif not options.json:
         print("No conversations yet. Try: firnline append hello 'My first message'")
 
@@ -127,9 +129,11 @@ def add(command: Command) -> None:
 
     show = command("show", _show, "Print a conversation, word for word.")
     show.add_argument("conversation")
-    show.add_argument("--last", type=int, default=50, help="so many entries (default: %(default)s)")
+    show.add_argument(
+        "--last", type=count, default=50, help="so many entries (default: %(default)s)"
+    )
     show.add_argument("--all", action="store_true", help="all of them")
-    show.add_argument("--first", type=int, default=0, metavar="SEQ", help="from this entry on")
+    show.add_argument("--first", type=count, default=0, metavar="SEQ", help="from this entry on")
 
     conversations = command("conversations", _conversations, "List the conversations.")
     conversations.add_argument("--project", help="only those of this project")

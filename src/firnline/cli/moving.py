@@ -19,6 +19,8 @@ def _migrate(options: argparse.Namespace) -> None:
         raise InputError(f"there is no store at {missing}")
     if options.source == options.target:
         raise InputError("--from and --to name the same store")
+    if options.target.startswith("memory:"):
+        raise InputError("memory: ends with this command; name a store that stays")
     with progress_on("moving") as progress:
         moved = asyncio.run(_moved(options, progress))
     report(options, f"{shown(options.target)}: ", asdict(moved), tuple(asdict(moved)))

@@ -73,7 +73,7 @@ class Connection:
         if not 0 <= retries <= RETRIES_MAX:
             raise InputError(f"retries: {retries} is not between 0 and {RETRIES_MAX}")
         self.url = _checked(url)
-        self._key = key
+        self._key = None if key is None else _checked_key(key)
         self._timeout = timeout
         self._retries = retries
         self._sleep = sleep
@@ -89,12 +89,12 @@ class Connection:
     # -- three kinds of answers -----------------------------------------------------------------
 
     async def json(self, ask: Ask) -> Any:
-        """The answer as JSON."""
+        """The answer, an object of JSON; what it should hold and does not is a `FirnlineError`."""
 
         async def attempt() -> Any:
             response = await self._open(ask)
             try:
-                return _loaded(await _whole(response))
+                return _object(await _whole(response))
             finally:
                 await response.aclose()
 
@@ -115,7 +115,7 @@ class Connection:
         """The answer's events, each with its name and its JSON; an ``error`` is raised."""
         async with aclosing(self.pieces(ask)) as pieces:
             async for name, data in _events(pieces):
-                told = _loaded(data)
+                told = _object(data)
                 if name == "error":
                     raise error_of(told)
                 yield name, told
@@ -173,12 +173,24 @@ class Connection:
 
 
 def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urlsplit(url)
+        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # no port, or no address in the brackets
+        known = False
+    if not known:
         raise InputError(f"url: expected something like http://localhost:8080, got {url!r}")
     if parts.username or parts.password:
         raise InputError("url: give the API key as `key`, not in the address")
     return url.rstrip("/")
+
+
+def _checked_key(key: str) -> str:
+    """The key as a header takes it. What is wrong is told without it: errors get into logs."""
+    trimmed = key.strip()  # a file's last line has an end
+    if not trimmed or not trimmed.isascii() or not trimmed.isprintable() or " " in trimmed:
+        raise InputError("key: expected an API key such as fl_..., visible ASCII characters")
+    return trimmed
 
 
 def _may_pass(ask: Ask, error: FirnlineError) -> bool:
@@ -215,11 +227,21 @@ async def _whole(response: httpx2.Response) -> bytes:
         raise _lost(error) from error
 
 
-def _loaded(data: bytes) -> Any:
+class _Object(dict[str, Any]):
+    """What a server answers. Whoever answers otherwise is no Firnline, or a very old one."""
+
+    def __missing__(self, name: str) -> Any:
+        raise FirnlineError(f"the server's answer has no {name!r}; is it a Firnline server?")
+
+
+def _object(data: bytes) -> _Object:
     try:
-        return json.loads(data)
+        found = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise FirnlineError(f"the server's answer is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise FirnlineError("the server's answer is no object; is it a Firnline server?")
+    return _Object(found)
 
 
 def _problem(said: bytes) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from firnline.client.reading import read
 from firnline.errors import InputError, StoreTimeout
+from firnline.files import written
 from firnline.transfer import Manifest
 
 _PIECE: Final = 1024 * 1024
@@ -21,32 +22,24 @@ async def saved(pieces: AsyncIterator[bytes], path: Path) -> Manifest:
 
     Its manifest is its last line, with the SHA-256 of all before it; both are checked.
     """
-    half_done = path.with_name(path.name + ".partial")
-    try:
-        with half_done.open("wb") as file:
-            async for piece in pieces:
-                await asyncio.to_thread(file.write, piece)
-        manifest = await asyncio.to_thread(_checked, half_done)
-        half_done.replace(path)
-    except OSError as error:
-        raise InputError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        half_done.unlink(missing_ok=True)
-    return manifest
-
-
-def _checked(path: Path) -> Manifest:
-    """The manifest of an export that is whole."""
     digest, last = hashlib.sha256(), b""
-    with path.open("rb") as file:
-        for line in file:
-            digest.update(last)
-            last = line
+    with written(path) as half_done, half_done.open("wb") as file:
+        async for piece in pieces:
+            await asyncio.to_thread(file.write, piece)
+            last += piece
+            end = last.rfind(b"\n", 0, -1) + 1  # a line with something behind it is not the last
+            digest.update(last[:end])
+            last = last[end:]
+        return _checked(last, digest.hexdigest())
+
+
+def _checked(last: bytes, sha256: str) -> Manifest:
+    """The manifest in the last line of an export whose other lines have this sum."""
     try:
         manifest = read(Manifest, json.loads(last)["manifest"])
     except (ValueError, KeyError, TypeError):
         raise StoreTimeout("the export broke off: its manifest is missing") from None
-    if manifest.sha256 != digest.hexdigest():
+    if manifest.sha256 != sha256:
         raise StoreTimeout("the export did not arrive as it was sent")
     return manifest
 
@@ -54,7 +47,8 @@ def _checked(path: Path) -> Manifest:
 def body_of(path: Path) -> tuple[int, Callable[[], AsyncIterator[bytes]]]:
     """A file as a request's body: its size, and its pieces, as often as they are asked for."""
     try:
-        size = path.stat().st_size
+        with path.open("rb"):
+            size = path.stat().st_size
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     return size, lambda: _pieces(path)

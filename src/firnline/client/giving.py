@@ -45,16 +45,23 @@ class TurnOptions(TypedDict, total=False):
     """The longest answer."""
 
 
-def plain(value: Any) -> Any:
-    """Our values as JSON: budgets as objects, times as text, what is None left out."""
+def plain(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request's fields as JSON: budgets as objects, times as text.
+
+    A field that is None was not given. What lies deeper is the caller's own, its nulls too.
+    """
+    return {name: _plain(value) for name, value in body.items() if value is not None}
+
+
+def _plain(value: Any) -> Any:
     if isinstance(value, Budget):
-        return plain(value.to_json())
+        return value.to_json()
     if isinstance(value, datetime):
         return format_time(value)
     if isinstance(value, Mapping):
-        return {name: plain(item) for name, item in value.items() if item is not None}
+        return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, Collection) and not isinstance(value, str | bytes):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 
@@ -69,10 +76,8 @@ def messages_of(given: MessageLike | Iterable[MessageLike]) -> list[dict[str, An
 
 
 def message_of(given: str | MessageLike) -> str | dict[str, Any]:
-    """What the user says, as text or as a message."""
-    if isinstance(given, str):
-        return given
-    return _message(given)
+    """What the user says, as text or as a message with what is kept with it."""
+    return given if isinstance(given, str) else _said(given)
 
 
 def _said(given: MessageLike) -> dict[str, Any]:

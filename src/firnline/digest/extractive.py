@@ -17,6 +17,7 @@ import re
 from bisect import bisect, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from firnline import limits
@@ -33,14 +34,17 @@ from firnline.digest.prose import (
     sentences,
 )
 from firnline.log import Entry
+from firnline.message import Message
 from firnline.protocols import Brief
 
-__all__ = ["sentences", "source_words", "summarize"]
+__all__ = ["sentences", "source_words", "speaker", "summarize"]
 
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
-"""How a summary's lines name who speaks; the rest is system text."""
+"""How a summary's lines name who speaks, if it is no user with a name; the rest is system text."""
 
-_LABELLED: Final = re.compile(r"(User|Assistant|Tool|System): ?(.*)", re.DOTALL)
+_LABELLED: Final = re.compile(r"([@+~]?[^\W_][^:\n]{0,39}): (.*)", re.DOTALL)
+_LABEL_CHARS_MAX: Final = 40
+_LABEL_WORDS_MAX: Final = 4
 _CODE: Final = re.compile(r"```[^\n]*\n?(.*?)(?:```|\Z)", re.DOTALL)
 _TERM: Final = re.compile(rf"[{CJK}]{{2}}|[^\W_{CJK}]+")
 _HARD: Final = re.compile(r"[A-ZÀ-ÞА-Я0-9][\w.,:/-]*")
@@ -101,10 +105,30 @@ def _texts(brief: Brief) -> Iterator[tuple[str, str, bool]]:
     """Speaker and text of all there is to summarise, oldest first; True for earlier summaries."""
     for earlier in () if brief.window else brief.earlier:
         for line in earlier.splitlines():
-            match = _LABELLED.match(line)
-            yield (match[1], match[2], True) if match else ("", line, True)
+            yield *_labelled(line), True
     for entry in _entries(brief):
-        yield SPEAKERS.get(entry.message.role, "System"), marks.said(entry.message), False
+        yield speaker(entry.message), marks.said(entry.message), False
+
+
+def speaker(message: Message) -> str:
+    """Who speaks: a user by name, if there is one that cannot be taken for somebody else's."""
+    label = SPEAKERS.get(message.role, "System")
+    if message.role != "user" or not message.name:
+        return label
+    words = message.name.replace(":", " ").split()[:_LABEL_WORDS_MAX]
+    name = " ".join(words)[:_LABEL_CHARS_MAX].strip()
+    mistaken = name.casefold() in map(str.casefold, _ROLE_WEIGHTS)
+    return label if mistaken or _labelled(f"{name}: x") != (name, "x") else name
+
+
+def _labelled(line: str) -> tuple[str, str]:
+    """Speaker and text of a summary's line; no speaker if it does not start with a label.
+
+    What only looks like a label does no harm: it is written again as it was.
+    """
+    match = _LABELLED.match(line)
+    words = match[1].split(" ") if match else []
+    return (match[1], match[2]) if match and len(words) <= _LABEL_WORDS_MAX else ("", line)
 
 
 def _entries(brief: Brief) -> Iterable[Entry]:
@@ -167,7 +191,7 @@ def _one_line(sentence: str) -> str:
 
 def _standing(speaker: str, text: str) -> float:
     """How much a sentence counts before its words are weighed."""
-    weight = _ROLE_WEIGHTS[speaker]
+    weight = _ROLE_WEIGHTS.get(speaker, _ROLE_WEIGHTS["User"])
     told = rules.cues(text)
     weight *= 1.6 if told.decision else 1.0
     weight *= 1.5 if told.preference or told.marked else 1.0
@@ -199,7 +223,7 @@ def _chosen(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int
     halves = 0
     left: list[int] = []
     for i in _ranked(pool):
-        cost = pool[i].halves + 2 * _labels(pool, taken, i)
+        cost = pool[i].halves + _labels(pool, taken, i)
         if halves >= 2 * goal:
             break
         if halves + cost > 2 * most:
@@ -211,7 +235,7 @@ def _chosen(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int
     if halves < 2 * max(least, 1):
         # All that is left is too long: cut the best of it.
         for i in left:
-            room = most - (halves + 1) // 2 - _labels(pool, taken, i)
+            room = most - (halves + _labels(pool, taken, i) + 1) // 2
             if room > 0:
                 return {**chosen, i: cut_words(pool[i].text, room)}
     return chosen
@@ -262,7 +286,7 @@ def _weights(terms: Sequence[frozenset[str]]) -> dict[str, float]:
 
 
 def _labels(pool: Sequence[_Sentence], taken: Sequence[int], i: int) -> int:
-    """How many more speaker's labels the text needs when sentence `i` joins those taken."""
+    """How many more half words of labels the text needs when sentence `i` joins those taken."""
     place = bisect(taken, i)
     before = taken[place - 1] if place else None
     after = taken[place] if place < len(taken) else None
@@ -272,20 +296,30 @@ def _labels(pool: Sequence[_Sentence], taken: Sequence[int], i: int) -> int:
 def _label(pool: Sequence[_Sentence], before: int | None, i: int | None) -> int:
     if i is None or not pool[i].speaker:
         return 0
-    return int(before is None or pool[before].speaker != pool[i].speaker)
+    same = before is not None and pool[before].speaker == pool[i].speaker
+    return 0 if same else half_words(f"{pool[i].speaker}:")
 
 
 def _written(pool: Sequence[_Sentence], chosen: dict[int, str]) -> str:
     """The chosen sentences in their order, a line for each turn of a speaker."""
     lines: list[str] = []
     speaker: str | None = None
-    for i in sorted(chosen):
+    for before, i in pairwise([-1, *sorted(chosen)]):
         text = chosen[i]
         if pool[i].speaker != speaker:
             speaker = pool[i].speaker
             lines.append(f"{speaker}: {text}" if speaker else text)
         else:
-            last = lines[-1]
-            ends = last.endswith(_POINTED) or "://" in last.rsplit(maxsplit=1)[-1]
-            lines[-1] = f"{last} {text}" if ends else f"{last}; {text}"
+            lines[-1] = _joined(lines[-1], text, next_to=i == before + 1)
     return "\n".join(lines)
+
+
+def _joined(line: str, text: str, *, next_to: bool) -> str:
+    """The line and what its speaker says further on.
+
+    A colon announces what stood next to it, and nothing else.
+    """
+    if line.endswith((":", "：")) and not next_to:
+        return f"{line}{ELLIPSIS} {text}"
+    ends = line.endswith(_POINTED) or "://" in line.rsplit(maxsplit=1)[-1]
+    return f"{line} {text}" if ends else f"{line}; {text}"

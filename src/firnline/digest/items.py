@@ -25,6 +25,7 @@ ListField: TypeAlias = Literal["key_decisions", "important_facts", "source_urls"
 Field: TypeAlias = DictField | ListField
 
 DICT_FIELDS: Final[tuple[DictField, ...]] = get_args(DictField)
+LIST_FIELDS: Final[tuple[ListField, ...]] = get_args(ListField)
 FIELDS: Final[tuple[Field, ...]] = (
     "user_preferences",
     "key_decisions",
@@ -36,6 +37,8 @@ FIELDS: Final[tuple[Field, ...]] = (
 )
 """The fields of important data, in their order."""
 
+_STATED: Final = ("user_preferences", "key_decisions", "important_facts")
+"""What somebody says of themselves, or in their own name: "I live in Porto"."""
 _QUOTE_CHARS_MIN: Final = 3
 _LEAVING: Final = ("entities", "superseded", "important_facts", "source_urls")
 """What makes room first when there are too many items."""
@@ -48,7 +51,9 @@ class Item:
     `name` is the subject or attribute in the three fields that are objects, empty in the lists.
     `seqs` are the entries that say it and `quote` their words; both are empty if the application
     said it. `superseded_by` is the sequence number of the newer item that replaced it, -1 if that
-    came from the application.
+    came from the application. `speaker` is the name of the user who stated a preference, a decision
+    or a fact, empty if the message had none; `in_company` says that users with other names spoke
+    there, too.
     """
 
     field: Field
@@ -57,6 +62,8 @@ class Item:
     seqs: tuple[int, ...]
     quote: str
     superseded_by: int | None = None
+    speaker: str = ""
+    in_company: bool = False
 
 
 SetAside: TypeAlias = dict[str, Json]
@@ -73,10 +80,12 @@ def checked(
 
     An item's quote must occur in the entries it names, whatever the case and the blanks; if it
     names none, or wrong ones, the quote is looked up. Names, numbers, dates and URLs of its value
-    must occur in those entries too. Recalled and injected text proves nothing.
+    must occur in those entries too. Recalled and injected text proves nothing. A preference,
+    a decision or a fact is that of the user whose message proves it.
     """
     texts = {entry.seq: marks.said(entry.message) for entry in entries}
     folded = {seq: prose.folded(text) for seq, text in texts.items()}
+    speakers = {entry.seq: _speaker(entry) for entry in entries}
     items: list[Item] = []
     aside: list[SetAside] = []
     for raw in raw_items:
@@ -84,7 +93,7 @@ def checked(
         if item is None:
             aside.append({"item": _visible(raw), "reason": reason})
         else:
-            items.append(item)
+            items.append(_attributed(item, speakers))
     return tuple(items), tuple(aside[-limits.SET_ASIDE_MAX :])
 
 
@@ -108,6 +117,21 @@ def _proved(
         if sure := [claim for claim in foreign if claim.sure]:
             return None, f"its messages do not mention {sure[0].value}"
     return replace(item, seqs=tuple(sorted(set(seqs)))), ""
+
+
+def _speaker(entry: Entry) -> str:
+    """The name of the user who says it, on one line."""
+    message = entry.message
+    return " ".join((message.name or "").split()) if message.role == "user" else ""
+
+
+def _attributed(item: Item, speakers: Mapping[int, str]) -> Item:
+    """The item with its speaker, if it is a statement and one user's alone."""
+    said_by = {speakers[seq] for seq in item.seqs}
+    if item.field not in _STATED or len(said_by) != 1:
+        return item
+    names = {name_key(name) for name in speakers.values() if name}
+    return replace(item, speaker=said_by.pop(), in_company=len(names) > 1)
 
 
 def _shaped(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
@@ -161,13 +185,14 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
 
     In lists, what is there already only gains evidence. In the other fields the newest value of a
     name is in force; the one it replaced stays, marked; what the application says is new when it
-    is said. Merging the same items again changes nothing. At most `ITEMS_MAX` are kept: the oldest
-    entities leave first.
+    is said. Where several users speak, nobody's preference replaces another's. Merging the same
+    items again changes nothing. At most `ITEMS_MAX` are kept: the oldest entities leave first.
     """
     merged: list[Item] = []
     places: dict[tuple[str, ...], list[int]] = {}
+    apart = _several((*old, *new))
     for item in (*old, *sorted(new, key=_first)):
-        _take(merged, places, item)
+        _take(merged, places.setdefault(_subject(item, apart=apart), []), item)
     return _bounded(sorted(merged, key=_first))
 
 
@@ -179,9 +204,11 @@ def _newest(item: Item) -> int:
     return item.seqs[-1] if item.seqs else -1
 
 
-def _take(merged: list[Item], places: dict[tuple[str, ...], list[int]], item: Item) -> None:
-    """Add one item to the list: as evidence for what is there, as a successor, or as new."""
-    same = places.setdefault(_subject(item), [])
+def _take(merged: list[Item], same: list[int], item: Item) -> None:
+    """Add one item to the list: as evidence for what is there, as a successor, or as new.
+
+    `same` are the places of what is there on its subject.
+    """
     live = next((i for i in same if merged[i].superseded_by is None), None)
     place = next((i for i in same if _same_value(merged[i], item)), None)
     known = place is not None
@@ -190,7 +217,7 @@ def _take(merged: list[Item], places: dict[tuple[str, ...], list[int]], item: It
         same.append(place)
         merged.append(item)
     else:
-        merged[place] = replace(merged[place], seqs=_evidence(merged[place], item))
+        merged[place] = _again(merged[place], item)
     if live is None or live == place or item.superseded_by is not None:
         return
     if _follows(item, merged[live], known=known):
@@ -198,6 +225,16 @@ def _take(merged: list[Item], places: dict[tuple[str, ...], list[int]], item: It
         merged[place] = replace(merged[place], superseded_by=None)
     elif not known:
         merged[place] = replace(merged[place], superseded_by=_newest(merged[live]))
+
+
+def _again(one: Item, other: Item) -> Item:
+    """An item that was said once more."""
+    return replace(
+        one,
+        seqs=_evidence(one, other),
+        speaker=one.speaker or other.speaker,
+        in_company=one.in_company or other.in_company,
+    )
 
 
 def _evidence(one: Item, other: Item) -> tuple[int, ...]:
@@ -217,11 +254,29 @@ def _follows(item: Item, live: Item, *, known: bool) -> bool:
     return _newest(item) > _newest(live) or (not known and _newest(item) == _newest(live))
 
 
-def _subject(item: Item) -> tuple[str, ...]:
-    """What an item is about: its name, or in the lists its value."""
+def _several(items: Iterable[Item]) -> bool:
+    """Whether these are from a conversation of several users with names."""
+    known = list(items)
+    names = {name_key(item.speaker) for item in known if item.speaker}
+    return len(names) > 1 or any(item.in_company for item in known)
+
+
+def _shown_name(item: Item, *, apart: bool) -> str:
+    """An item's name as it is shown: with its speaker, where there are several."""
+    return f"{item.name} ({item.speaker})" if apart and item.speaker else item.name
+
+
+def _shown_value(item: Item, *, apart: bool) -> Json:
+    """An item's value as it is shown: in the lists behind its speaker, where there are several."""
+    told = apart and item.speaker and item.field in LIST_FIELDS
+    return f"{item.speaker}: {item.value}" if told else item.value
+
+
+def _subject(item: Item, *, apart: bool) -> tuple[str, ...]:
+    """What an item is about: its name as it is shown, or in the lists its value."""
     if item.field in DICT_FIELDS:
-        return (item.field, name_key(item.name))
-    return (item.field, value_key(item.field, item.value))
+        return (item.field, name_key(_shown_name(item, apart=apart)))
+    return (item.field, value_key(item.field, _shown_value(item, apart=apart)))
 
 
 def _same_value(one: Item, other: Item) -> bool:
@@ -261,10 +316,11 @@ def _bounded(items: list[Item]) -> tuple[Item, ...]:
 
 def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
     """Take back the replacements that the entry `seq` made: what was before is in force again."""
-    back = {_subject(item): item for item in items if item.superseded_by == seq}
+    apart = _several(items)
+    back = {_subject(item, apart=apart): item for item in items if item.superseded_by == seq}
     undone = []
     for item in items:
-        earlier = back.get(_subject(item))
+        earlier = back.get(_subject(item, apart=apart))
         if item.superseded_by == seq:
             undone.append(replace(item, superseded_by=None))
         elif earlier is not None and item.superseded_by is None and _newest(item) == seq:
@@ -278,9 +334,13 @@ def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
 
 
 def important_data(items: Iterable[Item]) -> dict[str, Any]:
-    """The seven fields with what is in force; no items give the empty structure."""
+    """The seven fields with what is in force; no items give the empty structure.
+
+    Where several users speak, a preference has its speaker behind its name, "tea (Ana)", a decision
+    or a fact before it, "Ana: I live in Porto".
+    """
     data: dict[str, Any] = {name: {} if name in DICT_FIELDS else [] for name in FIELDS}
-    for item in items:
+    for item in shown(items):
         if item.superseded_by is not None:
             continue
         if item.field in DICT_FIELDS:
@@ -288,6 +348,16 @@ def important_data(items: Iterable[Item]) -> dict[str, Any]:
         else:
             data[item.field].append(item.value)
     return data
+
+
+def shown(items: Iterable[Item]) -> tuple[Item, ...]:
+    """The items as they are shown: where several users speak, each statement with its speaker."""
+    known = tuple(items)
+    apart = _several(known)
+    return tuple(
+        replace(item, name=_shown_name(item, apart=apart), value=_shown_value(item, apart=apart))
+        for item in known
+    )
 
 
 def given(data: Mapping[str, Any]) -> tuple[Item, ...]:
@@ -326,6 +396,10 @@ def _item_json(item: Item) -> Json:
         data["quote"] = item.quote
     if item.superseded_by is not None:
         data["superseded_by"] = item.superseded_by
+    if item.speaker:
+        data["speaker"] = item.speaker
+    if item.in_company:
+        data["in_company"] = True
     return data
 
 
@@ -349,10 +423,12 @@ def _item(row: Json) -> Item:
     fields = row if isinstance(row, dict) else {}
     field, name, seqs = fields.get("field"), fields.get("name"), fields.get("seqs")
     quote, superseded_by = fields.get("quote", fields.get("value")), fields.get("superseded_by")
+    speaker = fields.get("speaker", "")
     fine = (
         field in FIELDS
         and isinstance(name, str)
         and isinstance(quote, str)
+        and isinstance(speaker, str)
         and isinstance(seqs, list)
         and all(type(seq) is int for seq in seqs)
         and "value" in fields
@@ -367,4 +443,6 @@ def _item(row: Json) -> Item:
         tuple(cast("list[int]", seqs)),
         cast("str", quote),
         cast("int | None", superseded_by),
+        cast("str", speaker),
+        fields.get("in_company") is True,
     )

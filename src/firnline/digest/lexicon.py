@@ -211,7 +211,62 @@ wasn't went will wins wird wished wishes won won't worked works would writes wro
 
 ABBREVIATIONS: Final = _words("""
 mr mrs ms mx dr prof st sr sra srta dra mme mlle hr fr no nr fig vs e.g i.e cf al approx dept z.b
-d.h bzw ca u.a p.ej ud uds gen col sgt rev hon pres gov sen rep vol ch art jan feb mar apr jun jul
-aug sep sept oct nov dec г ул им т.е т.д
+d.h bzw ca u.a o.ä i.d.r z.t bspw evtl ggf inkl exkl zzgl sog vgl tel abt p.ej ud uds gen col sgt
+rev hon pres gov sen rep vol ch art jan feb mar apr jun jul aug sep sept oct nov dec mrz okt dez
+г ул им т.е т.д
 """)
 """Words whose point does not end a sentence."""
+
+STARTS: Final = GERMAN | _words("""
+aber alle allerdings alles als also am an außerdem bei bis da dabei dadurch dafür dagegen daher
+damit danach dann daran darauf darum dazu denn deshalb dies diese dieser dieses doch dort du er es
+euer falls gestern gibt hier heute ihr ihre in ja jede jeder jedes jedoch jetzt kann kein keine man
+mein meine morgen nach nein noch nun ob oder ok okay schon sein seine seit so sobald somit später
+trotzdem um unser unsere vielleicht vor wann warum was weil wenn wer wie wo zudem zuerst zum
+after all and are at but can did do does for he her his how i if is it its let my no not now
+of on or our she since that the their then there these they this those was we what when where
+which who why will with yes you your
+""")
+"""Words that start a sentence, in German and English, and stand behind no ordinal."""
+
+AROUND: Final = _words("""
+now nowadays today lately currently again too also instead though anymore actually please then
+most best jetzt nun lieber ahora maintenant теперь
+""")
+"""Words around a thing that say when or how much, and not what."""
+
+NO_THING: Final = _words("""
+it its this that these those them they him her his their he she you your yours me us we i what
+how when where who why which if whether is are was were has have had will would can not and or
+but so about one ones both neither none nothing anything everything either que pas nicht si
+wenn dass
+""")
+"""A thing does not start with these: it would be another sentence, or something out of sight."""
+
+POINTING: Final = _words("""
+above below here there attached latter former one ones so
+""")
+"""A thing that ends with these is something out of sight."""
+
+BINDING: Final = _words("""
+on at by of from after before during without under near while until
+""")
+"""Words that bind what follows them to a thing."""
+
+ASKING: Final = _words("""
+i i'd i’d would want like prefer need we you should must can could may to just always also now
+then ok okay so and but hi hello hey from on only simply kindly feel free rather make sure
+remember try
+""")
+"""The words that may stand before what is asked for, if it is asked for."""
+
+NO_NAMES: Final = _words("""
+i you he she it we they sie dich euch ihn ihnen a an the not no never nobody none unknown wrong
+spelled spelt misspelled pronounced written mentioned listed important irrelevant missing on in
+at as of for from and or but is was back anytime later soon tomorrow today tonight now again
+asap ok okay whatever anything maybe always only also just when if before after please uber
+german english french spanish italian polish russian turkish greek chinese japanese korean
+arabic hebrew irish scottish welsh dutch swedish norwegian danish finnish portuguese czech
+hungarian ukrainian persian indian latin american british european african asian
+""")
+"""Words that are no name where one might stand: "my name is spelled …", "call me back"."""

@@ -13,7 +13,7 @@ from itertools import count as count_from
 from typing import Any, Final
 
 from firnline import limits
-from firnline.digest import marks
+from firnline.digest import marks, prose
 from firnline.digest.items import DICT_FIELDS, FIELDS
 from firnline.log import Entry
 from firnline.message import encode_json
@@ -162,7 +162,7 @@ def _middle_cut(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     half = most // 2
-    return f"{text[:half]} … {text[-half:]}"
+    return f"{prose.beginning(text, half)} … {prose.ending(text, half)}"
 
 
 # -- reading the answer -----------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 from firnline import limits
-from firnline.digest.lexicon import ABBREVIATIONS, COMMON
+from firnline.digest.lexicon import ABBREVIATIONS, COMMON, MONTHS, STARTS
 
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -28,6 +28,31 @@ _END: Final = re.compile(
     r"(?<![.!?…])(?P<near>[.!?…।؟۔]{1,20}[\"'”’»)\]*_]{0,6})(?=\s)"
 )
 _LAST_WORD: Final = re.compile(r"[^\s(\[\"'“„«]*\Z")
+_SPACED: Final = re.compile(
+    r"\b(?:z\. ?B|d\. ?h|u\. ?[aÄ]|o\. ?[aÄ]|i\. ?d\. ?R|i\. ?A|z\. ?T|[0-9] ?(?:Mio|Mrd))\Z"
+)
+"""Abbreviations of several words, but for the last point, and those that need their number."""
+_LETTER: Final = re.compile(r"[^\W\d_]\.")
+_SHORT_NUMBER: Final = re.compile(r"(?<![\w.,:-])[0-9]{1,2}\Z")
+_REST_OF_DATE: Final = re.compile(r"[0-9]{1,2}\.\s?[0-9]{2,4}\b")
+_DAY_AND_MONTH: Final = re.compile(r"(?<![\w.,])[0-9]{1,2}\.\s?[0-9]{1,2}\Z")
+_ARTICLE: Final = re.compile(
+    r"(?<![^\W_])(?:(?<!\bi )am|im|ins|beim|vom|zum|zur|bis|ab|de[rnms]|die|das|jede[rnms]?"
+    r"|(?:k?ein|mein|dein|sein|ihr|unser|diese)(?:e[rnms]?|[rnms])?)\s+[0-9]{1,2}\Z",
+    re.IGNORECASE,
+)
+"""A German word that makes the number behind it an ordinal; "I am 30" is English."""
+_MONTH_NAMES: Final = MONTHS.keys() - {"may", "march", "mars", "mar", "set"}
+"""Not those that are English words: "There were 3. May I?" has two sentences."""
+_NEAR_END: Final = re.compile(r"[.!?…؟۔।][\"'”’»)\]]{0,3}\s|[。！？｡]|\n")
+_BLANK: Final = re.compile(r"\s")
+_DIGITS: Final = re.compile(r"\d")
+_NEAR_SHARE: Final = 4  # of a piece that is cut, what may be given up for a clean edge
+_CODE_START: Final = re.compile(
+    r"File \"|at [\w.$<>]+ ?\(|\$ |\||@@|---|\+\+\+|Traceback \(|def \w+\(|class \w+[:(]"
+    r"|from [\w.]+ import |(?:const|let|var) \w+ ?=|[{}]|\[[{\"\]]"
+)
+_INDENTED: Final = re.compile(r"\n[ \t]{2,}\S")
 _BULLET: Final = re.compile(r"\s*(?:[-*•+>]|#{1,6}|\d{1,3}[.)])\s")
 
 
@@ -85,15 +110,33 @@ def _abbreviated(before: str, after: str) -> bool:
     """Whether the point behind `before` belongs to its last word."""
     found = _LAST_WORD.search(before)
     word = found[0] if found else ""
-    if word.lower() in {"no", "nr"}:
-        return after[:1].isdigit()
-    if word.lower() in ABBREVIATIONS:
-        return True
-    if word.isdigit() and len(before.strip()) == len(word):
-        return True  # "1. The first point": a list's number, alone before its point
     follows = after.split(maxsplit=1)[0].casefold().strip(".,") if after else ""
-    # "J. Smith" is a name; "X causes Y. This" is not.
-    return len(word) == 1 and word.isupper() and follows not in COMMON
+    if word.isdigit():
+        # "1. The first point": a list's number, alone before its point
+        return len(before.strip()) == len(word) or _ordinal(before, follows, after)
+    if word.lower() == "no":
+        return after[:1].isdigit()
+    if word.lower() in ABBREVIATIONS or _SPACED.search(before):
+        return True
+    if word.lower().endswith("str"):  # "Hauptstr. 5", "Hauptstr. Nord"
+        return follows not in STARTS
+    if len(word) != 1:
+        return False
+    # "J. Smith" is a name, "d. M." an abbreviation; "X causes Y. This" is neither.
+    return bool(_LETTER.match(after)) or (
+        word.isupper() and follows not in COMMON and follows not in STARTS
+    )
+
+
+def _ordinal(before: str, follows: str, after: str) -> bool:
+    """Whether the number that `before` ends with is a German ordinal, or part of "3. 4. 2026"."""
+    if not _SHORT_NUMBER.search(before):
+        return False
+    if follows in _MONTH_NAMES or _REST_OF_DATE.match(after):
+        return True
+    if after[:1].isdigit():
+        return bool(_DAY_AND_MONTH.search(before))
+    return bool(_ARTICLE.search(before)) and follows not in STARTS
 
 
 def _add(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
@@ -111,9 +154,45 @@ def _add(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
         found.append((start, end))
 
 
+def is_code(sentence: str) -> bool:
+    """Whether it is a line of a program, a traceback, a diff, a table or a terminal."""
+    return bool(_CODE_START.match(sentence) or _INDENTED.search(sentence))
+
+
 def folded(text: str) -> str:
     """The text for comparing: case folded, runs of blanks as one."""
     return " ".join(text.casefold().split())
+
+
+def beginning(text: str, chars: int) -> str:
+    """About the first `chars` characters, never more, up to where a sentence or a word ends.
+
+    A number that was cut would be another one, so none is: not even where nothing ends near by.
+    """
+    if chars >= len(text):
+        return text
+    near = text[chars - chars // _NEAR_SHARE : chars]
+    for edge in (_NEAR_END, _BLANK):
+        ends = [match.end() for match in edge.finditer(near)]
+        if ends:
+            return text[: chars - len(near) + ends[-1]]
+    while chars and _DIGITS.match(text[chars]) and _DIGITS.match(text[chars - 1]):
+        chars -= 1
+    return text[:chars]
+
+
+def ending(text: str, chars: int) -> str:
+    """About the last `chars` characters, from where a sentence or a word begins: `beginning`."""
+    if chars >= len(text):
+        return text
+    start = len(text) - chars
+    near = text[start : start + chars // _NEAR_SHARE]
+    for edge in (_NEAR_END, _BLANK):
+        if found := edge.search(near):
+            return text[start + found.end() :]
+    while start < len(text) and _DIGITS.match(text[start]) and _DIGITS.match(text[start - 1]):
+        start += 1
+    return text[start:]
 
 
 def cut_words(text: str, words_max: int) -> str:

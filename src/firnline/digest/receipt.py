@@ -6,11 +6,12 @@ number out of its text but not out of the memory.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from firnline import limits
-from firnline.digest import claims, marks, prose, rules
+from firnline.digest import claims, extractive, marks, prose, rules
 from firnline.digest.items import Item
 from firnline.digest.lexicon import COMMON
 from firnline.log import Entry
@@ -25,6 +26,8 @@ _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates
 """What is carried along when it is lost, the most valuable first."""
 _SAME_SHARE: Final = 0.7
 _NOWHERE: Final = -1
+_FAR: Final = re.compile(f"[{prose.CJK}]")
+_PAIR: Final = re.compile(f"(?=([{prose.CJK}]{{2}}))")
 
 
 class _Thing(NamedTuple):
@@ -35,6 +38,14 @@ class _Thing(NamedTuple):
     seq: int
     quote: str
     claim: claims.Claim | None = None
+    speaker: str = ""
+
+
+class _Memory(NamedTuple):
+    """What a digest holds: what can be checked, and pairs of characters where no blanks are."""
+
+    known: claims.Known
+    pairs: frozenset[str]
 
 
 def receipt(
@@ -48,14 +59,14 @@ def receipt(
 
     ``covers`` says what it stands for; ``kinds`` has for each kind how many things there are, how
     many are kept, and which are lost; ``residue`` are quotes of lost things that matter, with
-    their sequence numbers, the most valuable first. `carried` is the residue of the digest before
-    it: what is still not in the text goes on. `earlier` are the texts of digests that go on in this
-    one: what they say and this one does not is lost, too. All lists are bounded; the counts are
-    exact.
+    their sequence numbers and speakers, the most valuable first. `carried` is the residue of the
+    digest before it: what is still not in the text goes on. `earlier` are the texts of digests that
+    go on in this one: what they say and this one does not is lost, too. Of code only addresses
+    count. All lists are bounded; the counts are exact.
     """
     kept_items = [item for item in items if item.superseded_by is None]
     memory = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
-    known = claims.known([memory])
+    known = _Memory(claims.known([memory]), frozenset(_PAIR.findall(memory)))
     things = _things([*map(_as_entry, earlier), *entries])
     lost = [thing for thing in things if not _kept(thing, known)]
     return {
@@ -140,18 +151,29 @@ def _said(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
     text = marks.said(entry.message)
     if not text.strip():
         return
-    for sentence in prose.sentences(text):
-        for claim in claims.claims(sentence):
-            if claim.sure and (role != "tool" or claim.kind == "url"):
-                quote = _around(sentence, claim)
-                yield _Thing(_PLURAL[claim.kind], claim.value, entry.seq, quote, claim)
+    speaker = extractive.speaker(entry.message)
+    for sentence in prose.sentences(rules.CODE.sub("\n\n", text)):
+        for thing in _asserted(sentence, entry.seq, urls_only=role == "tool"):
+            yield thing._replace(speaker=speaker)
         if role != "tool":
-            yield from _meant(sentence, entry.seq, by_user=role == "user", asks=open_question)
+            for thing in _meant(sentence, entry.seq, by_user=role == "user", asks=open_question):
+                yield thing._replace(speaker=speaker)
+    for code in rules.CODE.findall(text):
+        # A program's numbers say little without it; an address does.
+        for thing in _asserted(code, entry.seq, urls_only=True):
+            yield thing._replace(speaker=speaker, quote=thing.value)
+
+
+def _asserted(sentence: str, seq: int, *, urls_only: bool) -> Iterator[_Thing]:
+    for claim in claims.claims(sentence):
+        if claim.sure and (claim.kind == "url" or not urls_only):
+            quote = _around(sentence, claim)
+            yield _Thing(_PLURAL[claim.kind], claim.value, seq, quote, claim)
 
 
 def _meant(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_Thing]:
     told = rules.cues(sentence)
-    quote = sentence[: limits.RESIDUE_QUOTE_CHARS_MAX]
+    quote = prose.beginning(sentence, limits.RESIDUE_QUOTE_CHARS_MAX).strip()
     if told.decision:
         yield _Thing("decisions", quote, seq, quote)
     if told.preference and by_user:
@@ -166,34 +188,43 @@ def _around(sentence: str, claim: claims.Claim) -> str:
     if len(sentence) <= limit:
         return sentence
     start = max(0, min(claim.start - limit // 3, len(sentence) - limit))
-    return sentence[start : start + limit].strip()
+    end = start + limit
+    # From a blank to a blank, where there are some: half a word, or a number, would be another.
+    first = sentence.find(" ", start, claim.start) + 1 if start else 0
+    last = sentence.rfind(" ", claim.start + len(claim.value), end) if end < len(sentence) else end
+    return sentence[max(start, first) : last if last > 0 else end].strip()
 
 
 # -- what is left of it -----------------------------------------------------------------------
 
 
-def _kept(thing: _Thing, known: claims.Known) -> bool:
+def _kept(thing: _Thing, known: _Memory) -> bool:
     if thing.claim is not None:
-        return claims.supports(known, thing.claim)
+        return claims.supports(known.known, thing.claim)
     return _repeats(thing.quote, known)
 
 
-def _repeats(quote: str, known: claims.Known) -> bool:
+def _repeats(quote: str, known: _Memory) -> bool:
     """Whether the memory has nearly all the words of a quote, and all that can be checked."""
-    words = [word for word in claims.plain(quote).split() if word not in COMMON]
-    if not words:
-        words = claims.plain(quote).split()
-    there = sum(word in known.words for word in words)
-    if there < _SAME_SHARE * len(words):
+    near, pairs = claims.plain(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
+    words = [word for word in near if word not in COMMON]
+    if not words and not pairs:
+        words = near
+    there = sum(word in known.known.words for word in words)
+    there += sum(pair in known.pairs for pair in pairs)
+    if there < _SAME_SHARE * (len(words) + len(pairs)):
         return False
-    return all(claims.supports(known, claim) for claim in claims.claims(quote) if claim.sure)
+    sure = (claim for claim in claims.claims(quote) if claim.sure)
+    return all(claims.supports(known.known, claim) for claim in sure)
 
 
 def _residue(
-    lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: claims.Known
+    lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: _Memory
 ) -> list[Json]:
     """Quotes of what is lost, the most valuable first, so that the end can be left out."""
     waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NOWHERE]
+    # A row of a table or a line of a program says little by itself.
+    waiting = [t for t in waiting if t.kind == "urls" or not prose.is_code(t.quote)]
     fresh = len(waiting)
     waiting += [thing for thing in _carried(carried) if not _repeats(thing.quote, known)]
     order = sorted(
@@ -208,7 +239,12 @@ def _residue(
             continue
         taken[key] = thing
         room -= len(thing.quote)
-    return [{"seq": row.seq, "kind": row.kind, "quote": row.quote} for row in taken.values()]
+    return [_row(thing) for thing in taken.values()]
+
+
+def _row(thing: _Thing) -> Json:
+    row: dict[str, Json] = {"seq": thing.seq, "kind": thing.kind, "quote": thing.quote}
+    return {**row, "speaker": thing.speaker} if thing.speaker else row
 
 
 def _carried(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
@@ -217,7 +253,9 @@ def _carried(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
         seq, kind, quote = row.get("seq"), row.get("kind"), row.get("quote")
         if type(seq) is int and kind in _CARRIED_KINDS and isinstance(quote, str) and quote:
             quote = quote[: limits.RESIDUE_QUOTE_CHARS_MAX]
-            yield _Thing(str(kind), quote, seq, quote)
+            speaker = row.get("speaker")
+            named = speaker if isinstance(speaker, str) else ""
+            yield _Thing(str(kind), quote, seq, quote, speaker=named)
 
 
 # -- for people -------------------------------------------------------------------------------

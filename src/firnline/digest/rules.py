@@ -9,98 +9,39 @@ make it up: what they return is checked against the log like anything a model re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from bisect import bisect
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from firnline import limits
-from firnline.digest import marks, prose
+from firnline.digest import marks, personal, prose
 from firnline.digest.claims import Claim, claims
+from firnline.digest.preferences import LIST_SPLIT, any_of, matched, preferences
 from firnline.log import Entry
 from firnline.text import Json
 
 _WORDS_MAX: Final = 60
 _FACT_WORDS_MIN: Final = 3
-_PHRASE_WORDS_MAX: Final = 8
-_SPLIT_WORDS_MAX: Final = 4
-_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+"""Code between fences: quoted, not said."""
 
 
-def _any(*patterns: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
-
-_END: Final = r"(?=[.,;!?)]|\s(?:and|but|because|since|so|when|for|in|with|over|than|instead|rather|to|please|from now|as)\b|$)"  # noqa: E501
-_TOLD: Final = r"(?:^|[.!?;:,]\s+|\b(?:please|I|we|should|must|to|and|but)\s+)"
-"""What stands before "never" or "always" if it is a wish, and not something that happened."""
-_THING: Final = rf"(?P<thing>[^.,;!?\n]{{1,80}}?){_END}"
-_OVER: Final = r"(?:\s+(?:over|to|rather than|instead of|than)\s+(?P<over>[^.,;!?\n]{1,60}))?"
-
-_WOULD: Final = r"\bI(?:'d| would)?(?: really| strongly| generally| usually| always| much)*"
-_PREFERS_DOING: Final = re.compile(
-    rf"{_WOULD} prefer (?P<toward>to|not to) (?P<doing>[^.,;!?\n]{{1,80}})",
-    re.IGNORECASE,
+_NOT_YET: Final = (
+    r"(?! (?:still |not |yet |to be )*(?:open|pending|none|postponed|delayed|made|up to|yours|hard"
+    r"|difficult)\b)"
 )
-_PREFERS: Final = _any(
-    rf"{_WOULD} prefer {_THING}{_OVER}",
-    rf"\bmy (?:strong )?preference is (?:for )?{_THING.replace('thing', 'thing2')}",
-    rf"\bplease (?:always )?(?:use|stick to|keep to) {_THING.replace('thing', 'thing3')}",
-    r"\bich bevorzuge (?P<thing4>[^.,;!?\n]{1,80})",
-    r"\bprefiero (?P<thing5>[^.,;!?\n]{1,80})",
-    r"\bje préfère (?P<thing6>[^.,;!?\n]{1,80})",
-    r"\bя предпочитаю (?P<thing7>[^.,;!?\n]{1,80})",
-    r"我(?:更)?(?:喜欢|偏好)(?P<thing8>[^。，！？\n]{1,40})",
-)
-_ATTITUDE: Final = (
-    (
-        re.compile(
-            rf"\bI (?:really |absolutely |also )*(?:like|love|enjoy|adore) {_THING}", re.IGNORECASE
-        ),
-        "likes",
-    ),
-    (
-        re.compile(
-            rf"\bI (?:really |absolutely |also )*(?:don't like|do not like|dislike|hate|can't stand"
-            rf"|cannot stand|don't enjoy) {_THING}",
-            re.IGNORECASE,
-        ),
-        "dislikes",
-    ),
-    (
-        re.compile(
-            rf"{_TOLD}(?:never|don't ever) (?!mind\b|been\b|had\b|saw\b|seen\b){_THING}",
-            re.IGNORECASE,
-        ),
-        "never",
-    ),
-    (re.compile(rf"{_TOLD}always (?!been\b|had\b){_THING}", re.IGNORECASE), "always"),
-)
-_ALLERGIC: Final = re.compile(r"\ballergic to (?P<things>[^.;!?\n]{1,80})", re.IGNORECASE)
-_CALLED: Final = _any(
-    r"\bmy name(?:'s| is) (?P<name>[^\W\d_][\w'’-]*(?: (?-i:[A-ZÀ-Þ])[\w'’-]*){0,2})",
-    r"\b(?:please )?call me (?P<name2>[^\W\d_][\w'’-]*(?: (?-i:[A-ZÀ-Þ])[\w'’-]*){0,2})",
-    r"\b(?:ich heiße|me llamo|je m'appelle|меня зовут) (?P<name3>[^\W\d_][\w-]*)",
-    r"我叫(?P<name4>[\w·]{1,12})",
-)
-_LANGUAGE: Final = re.compile(
-    r"\b(?:answer|reply|respond|write|speak)(?: to)?(?: me)? in"
-    r" (?P<language>[A-Z][a-z]+(?: [A-Z][a-z]+)?)\b"
-)
-_DIET: Final = re.compile(
-    r"\bI(?:'m| am) (?:a |an )?(?P<diet>vegetarian|vegan|pescatarian|lactose intolerant"
-    r"|gluten[- ]free|celiac|halal|kosher)\b",
-    re.IGNORECASE,
-)
-_DECISION: Final = _any(
+_DECISION: Final = any_of(
     r"\blet(?:'s|’s| us) (?:go with|use|do|stick with|pick|choose|settle on"
-    r"|switch to|move|keep|plan on|schedule|book|make it)\b",
+    r"|switch to|move|keep|plan on|schedule|book|make it)\b(?! (?:it|this|that|on|going)\b[.!]?$)",
     r"\b(?:we|I)(?:'ve| have)?(?: all| both| finally| already)* (?:decided|agreed"
     r"|settled on|chose|opted|concluded|picked)\b",
     r"\b(?:we|I)(?:'ll| will| are going to|'re going to) (?:use|go with|switch to|adopt"
-    r"|stick with|move to|drop|keep)\b",
-    r"\b(?:the |our |final )decision (?:is|was)\b|\bdecision:",
+    r"|stick with|move to|drop|keep)\b(?! (?:you|by|in mind|an eye|(?:it|this|that) (?:in mind"
+    r"|up))\b)",
+    rf"\b(?:the |our |final )decision (?:is|was)\b{_NOT_YET}|\bdecision:{_NOT_YET}",
     r"\b(?:it's|it is) (?:decided|settled|agreed)\b|^agreed\b[:,. -]",
-    r"\bgoing with\b",
+    r"(?:^|\b(?:we|I)(?:['’]re|['’]m| are| am) )going with\b(?! (?:me|you|him|her|them|us)\b)",
     r"\bwir (?:haben (?:uns )?(?:entschieden|beschlossen)|nehmen|verwenden)\b",
     r"\b(?:entschieden|beschlossen)\b",
     r"\b(?:hemos decidido|decidimos|acordamos|vamos a usar)\b",
@@ -108,7 +49,8 @@ _DECISION: Final = _any(
     r"\b(?:мы решили|решено|договорились|будем использовать)\b",
     r"(?:我们决定|决定(?:了|使用|采用)|就用|达成一致)",
 )
-_CUED: Final = _any(
+_CONCLUDES: Final = re.compile(r",?\s(?:so|then|therefore)\s|[;:]|\s[-–—]\s", re.IGNORECASE)
+_CUED: Final = any_of(
     r"\bimportant(?:ly)?\s*(?::|is that|to (?:note|remember|know))",
     r"\b(?:key|main|central) (?:finding|result|insight|point|takeaway)s?\b",
     r"\b(?:remember|note|keep in mind|bear in mind|don't forget|be aware|fyi)\b(?: that\b|\s*:|,)",
@@ -122,21 +64,22 @@ _STATES: Final = re.compile(
     r"habite|am|I'm|we're|he's|she's|it's|there's)\b|[是有在]",
     re.IGNORECASE,
 )
-_STRUCTURE: Final = _any(
+_CORRECTS: Final = any_of(
+    r"^\W*(?:(?:actually|wait|sorry|oh|hm+)\b\W*)?(?:no|nope|correction|scratch that"
+    r"|I changed my mind|on second thought|I meant?)\b",
+    r"^\W*actually\b.*\b(?:now|instead|after all|these days)\b",
+)
+_ALSO: Final = any_of(r"\b(?:also|too|as well|both)\b")
+_CORRECTION_REACH: Final = 8  # entries; what is older is more likely about something else
+_STRUCTURE: Final = any_of(
     r"\b(?:document structure|structure|outline|table of contents|toc)\s*"
     r"(?:is|will be|should be)?\s*:\s*(?P<list>[^\n]{3,300})",
     r"\b(?:sections?|chapters?|parts)\s*(?:for|on|about|called|named|titled|:|are|will be|should be"
     r"|like|such as)\s*(?P<list2>[^\n]{3,300})",
     r"\b(?:Abschnitte|Kapitel|secciones|sections|разделы)\s*:?\s+(?:für|para|pour|:)?\s*(?P<list3>[A-ZÀ-ÞА-Я][^\n]{3,300})",
 )
-_LIST_SPLIT: Final = re.compile(
-    r"\s*(?:,\s*(?:and|und|y|et|и)\s+|[,;→>|、]|\s(?:and|und|y|et|и)\s)\s*"
-)
 _SECTION_WORDS_MAX: Final = 6
 _SECTIONS_MAX: Final = 30
-_FILLER: Final = re.compile(
-    r"^(?:a |an |the |my |some |any |your |using |having |to )+|\s+$", re.IGNORECASE
-)
 _QUESTION_ENDS: Final = ("?", "？", "؟")
 
 
@@ -154,11 +97,26 @@ def cues(sentence: str) -> Cues:
     """Whether a sentence decides, prefers, asks, or is marked as important."""
     question = sentence.rstrip("\"'”’)* ").endswith(_QUESTION_ENDS)
     return Cues(
-        decision=not question and bool(_DECISION.search(sentence)),
-        preference=not question and next(_preferences(sentence), None) is not None,
+        decision=not question and _decides(sentence),
+        preference=not question and next(preferences(sentence), None) is not None,
         question=question,
         marked=not question and bool(_CUED.search(sentence)),
     )
+
+
+def _decides(sentence: str) -> bool:
+    """Whether the speaker says that something is settled: not that it is not, or might be.
+
+    What others say or want may come before it as its reason: "Bob asked for it, so let's use it".
+    """
+    if personal.is_foreign(sentence):
+        return False
+    reasons = [0, *(reason.end() for reason in _CONCLUDES.finditer(sentence))]
+    for match in _DECISION.finditer(sentence):
+        own = reasons[bisect(reasons, match.start()) - 1]
+        if personal.is_own(sentence[own:], match.start() - own):
+            return True
+    return False
 
 
 def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
@@ -169,33 +127,56 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
     text is not read at all.
     """
     found: list[dict[str, Any]] = []
+    speakers: dict[int, str] = {}
     for entry in entries:
+        speakers[entry.seq] = entry.message.name or ""
         role = entry.message.role
-        text = _CODE.sub("\n", marks.said(entry.message))
+        text = CODE.sub("\n", marks.said(entry.message))
         if not text.strip() or role in ("system", "developer"):
             continue
         if role != "tool":
             for sentence in prose.sentences(text):
                 found += _stated(sentence, entry.seq, by_user=role == "user")
         found += _mentioned(text, entry.seq)
-    return found
+    return list(_corrected(found, speakers))
+
+
+def _corrected(
+    found: Iterable[dict[str, Any]], speakers: Mapping[int, str]
+) -> Iterator[dict[str, Any]]:
+    """The items, and for one that takes back what its speaker just preferred, that this is over.
+
+    Nothing but the words of the correction shows that both are about the same, so it has to be
+    near, and plain.
+    """
+    before: dict[str, tuple[int, str]] = {}
+    for raw in found:
+        yield raw
+        if raw["field"] != "user_preferences" or raw["value"] != "preferred":
+            continue
+        seq, name, quote = raw["seqs"][0], raw["name"], raw["quote"]
+        said, old = before.get(speakers[seq], (seq, name))
+        near = old != name and seq - said <= _CORRECTION_REACH
+        if near and _CORRECTS.search(quote) and not _ALSO.search(quote):
+            yield _raw("user_preferences", old, "no longer preferred", seq, quote)
+        before[speakers[seq]] = (seq, name)
 
 
 def _stated(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any]]:
     """What a sentence says about preferences, structure, decisions or facts."""
     if prose.count_words(sentence) > _WORDS_MAX or cues(sentence).question:
         return
-    quote = sentence[: limits.ITEM_CHARS_MAX]
+    quote = prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
     told = False
     if by_user:
-        for name, value in _preferences(sentence):
+        for name, value in preferences(sentence):
             told = True
             yield _raw("user_preferences", name, value, seq, quote)
     sections = _sections(sentence)
     if sections:
         told = True
         yield _raw("document_structure", "sections", list(sections), seq, quote)
-    if _DECISION.search(sentence):
+    if _decides(sentence):
         yield _raw("key_decisions", "", quote, seq, quote)
     elif not told and _is_fact(sentence, by_user=by_user):
         yield _raw("important_facts", "", quote, seq, quote)
@@ -223,84 +204,17 @@ def _field(claim: Claim) -> str:
 
 def _is_fact(sentence: str, *, by_user: bool) -> bool:
     """Marked as important; or a user's statement that has a name, a number or a date in it."""
-    if prose.count_words(sentence) < _FACT_WORDS_MIN:
+    if prose.count_words(sentence) < _FACT_WORDS_MIN or prose.is_code(sentence):
+        return False
+    if personal.is_imagined(sentence):
         return False
     if _CUED.search(sentence):
         return True
-    if not by_user:
+    if not by_user or personal.is_request(sentence):
         return False
     checkable = [claim for claim in claims(sentence) if claim.sure and claim.kind != "url"]
     dated = any(claim.kind == "date" for claim in checkable)
     return dated or bool(checkable and _STATES.search(sentence))
-
-
-# -- preferences ------------------------------------------------------------------------------
-
-
-def _preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """Attribute and value of every preference in the sentence."""
-    named = _group(_CALLED.search(sentence), "name")
-    if named:
-        yield "name", named.rstrip("'’-")
-    language = _LANGUAGE.search(sentence)
-    if language:
-        yield "language", language["language"]
-    diet = _DIET.search(sentence)
-    if diet:
-        yield "diet", diet["diet"].lower()
-    yield from _avoided(sentence)
-    preferred = _preferred(sentence)
-    if preferred:
-        yield preferred
-    elif not language:
-        yield from _attitudes(sentence)
-
-
-def _avoided(sentence: str) -> Iterator[tuple[str, Json]]:
-    for match in _ALLERGIC.finditer(sentence):
-        for thing in _LIST_SPLIT.split(match["things"]):
-            if 0 < prose.count_words(thing) <= _SPLIT_WORDS_MAX:
-                yield _phrase(thing), "allergic"
-
-
-def _preferred(sentence: str) -> tuple[str, Json] | None:
-    doing = _PREFERS_DOING.search(sentence)
-    if doing:
-        toward = "preferred" if doing["toward"].lower() == "to" else "not preferred"
-        return _phrase(doing["doing"]), toward
-    match = _PREFERS.search(sentence)
-    return _attribute(_group(match, "thing"), match["over"]) if match else None
-
-
-def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
-    for pattern, attitude in _ATTITUDE:
-        match = pattern.search(sentence)
-        if match:
-            yield _phrase(match["thing"]), attitude
-
-
-def _group(match: re.Match[str] | None, name: str) -> str:
-    """The text of the group that matched, of all those whose name starts alike."""
-    if match is None:
-        return ""
-    found = (value for key, value in match.groupdict().items() if key.startswith(name) and value)
-    return next(found, "").strip()
-
-
-def _attribute(thing: str, over: str | None) -> tuple[str, Json]:
-    """A preferred thing as attribute and value: "dark mode" is the mode "dark"."""
-    words = _FILLER.sub("", thing).split()
-    if over:
-        return _phrase(thing), f"preferred over {_phrase(over)}"
-    if 1 < len(words) <= _SPLIT_WORDS_MAX and words[0].isascii() and not words[0].endswith("ing"):
-        return words[-1].lower(), " ".join(words[:-1])
-    return _phrase(thing), "preferred"
-
-
-def _phrase(thing: str) -> str:
-    """A thing as the name of an attribute: a few words, in lower case unless they are names."""
-    words = _FILLER.sub("", thing.strip(" \"'“”")).split()[:_PHRASE_WORDS_MAX]
-    return " ".join(words) or thing.strip()
 
 
 # -- document structure -----------------------------------------------------------------------
@@ -308,8 +222,8 @@ def _phrase(thing: str) -> str:
 
 def _sections(sentence: str) -> tuple[str, ...]:
     """The sections that the sentence lists, at least two; else none."""
-    listed = _group(_STRUCTURE.search(sentence), "list")
-    parts = [part.strip(" .:\"'“”*`") for part in _LIST_SPLIT.split(listed.rstrip(".!"))]
+    listed = matched(_STRUCTURE.search(sentence), "list")
+    parts = [part.strip(" .:\"'“”*`") for part in LIST_SPLIT.split(listed.rstrip(".!"))]
     named = [part for part in parts if part and prose.count_words(part) <= _SECTION_WORDS_MAX]
     capitals = sum(part[0].isupper() or not part[0].isascii() for part in named)
     if len(named) < 2 or capitals < len(named) / 2:  # noqa: PLR2004

@@ -65,7 +65,8 @@ def open_embedder(
             raise InputError(f"{name} works inside this process and takes no api_key")
         _need(name, _LOCAL[name])
         return _open_local(name)
-    found = locate(name, api_key=api_key, url=url)
+    local = ", ".join(_LOCAL)
+    found = locate(name, api_key=api_key, url=url, or_else=f"one of {local}, or ")
     _need(name, _REMOTE)
     from firnline.embedding.http import HttpEmbedder  # noqa: PLC0415 - an optional extra
 

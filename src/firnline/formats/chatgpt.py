@@ -1,6 +1,7 @@
 """ChatGPT's export: an array of conversations, each a tree of messages.
 
-A call of a tool is a message to somebody else than "all"; what the tool returns is its child.
+A call of a tool is a message to somebody else than "all"; what the tool returns is its child,
+one on each branch, and may be empty.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from firnline.formats.found import (
     marked,
     objects,
     texts,
+    timed,
 )
 from firnline.message import Part, ToolCall
 
@@ -55,13 +57,12 @@ def _current(conversation: Mapping[str, Any], nodes: Mapping[str, Any]) -> str |
     named = texts(conversation.get("current_node"))
     if named in nodes:
         return named
-    times = {key: _time(mapping(node.get("message")), None) for key, node in nodes.items()}
+    times = {
+        key: at_seconds(mapping(node.get("message")).get("create_time"))
+        for key, node in nodes.items()
+    }
     known = {key: time for key, time in times.items() if time is not None}
     return max(known, key=lambda key: known[key]) if known else next(iter([*nodes][-1:]), None)
-
-
-def _time(message: Mapping[str, Any], started: object) -> Any:
-    return at_seconds(message.get("create_time")) or at_seconds(started)
 
 
 def _said(
@@ -74,7 +75,7 @@ def _said(
         notes.leave("a hidden message", where)
         return
     content = _content(mapping(message.get("content")), where, notes)
-    if not content:
+    if not content and not _is_call(key, nodes) and not _is_answer(key, nodes):
         notes.leave("an empty message", where)
         return
     fields = _message(key, nodes, message, content)
@@ -84,7 +85,8 @@ def _said(
     facts = mapping(message.get("metadata"))
     files = [texts(file.get("name")) for file in objects(facts.get("attachments"))]
     about = marked(FORMAT, key, model=facts.get("model_slug"), attachments=files or None)
-    time = _time(message, started)
+    time = timed(at_seconds(given := message.get("create_time")), given, where, notes)
+    time = time or at_seconds(started)
     yield from made(where, notes, **fields, metadata=about, created_at=time)
 
 
@@ -94,9 +96,9 @@ def _message(
     author = mapping(message.get("author"))
     role, name = author.get("role"), texts(author.get("name")) or None
     if role == "tool":
-        call = texts(nodes[key].get("parent"))
-        if _is_call(call, nodes) and key == _answers(call, nodes)[0]:
-            return {"role": "tool", "content": content, "tool_call_id": call, "name": name}
+        if _is_answer(key, nodes):
+            call = texts(nodes[key].get("parent"))
+            return {"role": "tool", "content": content or "", "tool_call_id": call, "name": name}
         # What a tool says unasked, or besides: half a tool call would be shown to no model.
         return {"role": "assistant", "content": content, "name": name or "tool"}
     if role == "assistant" and _is_call(key, nodes):
@@ -114,6 +116,12 @@ def _is_call(key: str, nodes: Mapping[str, Any]) -> bool:
     role = mapping(message.get("author")).get("role")
     to_all = message.get("recipient", "all") in ("all", None, "")
     return role == "assistant" and not to_all and bool(_answers(key, nodes))
+
+
+def _is_answer(key: str, nodes: Mapping[str, Any]) -> bool:
+    """Whether a node is what a tool returned for the call before it; siblings are regenerated."""
+    call = texts(nodes[key].get("parent"))
+    return _is_call(call, nodes) and key in _answers(call, nodes)
 
 
 def _answers(key: str, nodes: Mapping[str, Any]) -> list[str]:

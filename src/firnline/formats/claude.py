@@ -23,6 +23,7 @@ from firnline.formats.found import (
     marked,
     objects,
     texts,
+    timed,
 )
 from firnline.message import Part
 
@@ -82,7 +83,7 @@ def _said(message: Mapping[str, Any], where: str, notes: Notes) -> Iterator[Said
         writer.take(block)
     for part in _attached(message):
         writer.add(part)
-    time = at_text(message.get("created_at"))
+    time = timed(at_text(given := message.get("created_at")), given, where, notes)
     messages = writer.messages(role)
     if not messages:
         notes.leave("an empty message", where)

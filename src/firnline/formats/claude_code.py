@@ -28,6 +28,7 @@ from firnline.formats.found import (
     marked,
     objects,
     texts,
+    timed,
 )
 
 FORMAT: Final = "claude_code"
@@ -128,7 +129,8 @@ def _said(key: str, line: Mapping[str, Any], where: str, notes: Notes) -> Iterat
     writer = Writer(key, where, notes)
     for block in blocks:
         writer.take(block)
-    time, model = at_text(line.get("timestamp")), message.get("model")
+    time = timed(at_text(given := line.get("timestamp")), given, where, notes)
+    model = message.get("model")
     messages = writer.messages(str(line["type"]))
     if not messages:
         notes.leave("an empty message", where)

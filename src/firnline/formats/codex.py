@@ -22,6 +22,7 @@ from firnline.formats.found import (
     marked,
     objects,
     texts,
+    timed,
     written,
 )
 from firnline.message import Part, ToolCall
@@ -53,7 +54,7 @@ def _said(first: tuple[str, Any], lines: Iterator[tuple[str, Any]], notes: Notes
             key = str(number)
             fields = _FIELDS.get(texts(item.get("type")), _unknown)(item, where, notes)
             if fields is not None:
-                time = at_text(line.get("timestamp"))
+                time = timed(at_text(given := line.get("timestamp")), given, where, notes)
                 about = marked(FORMAT, key)
                 yield from made(where, notes, **fields, metadata=about, created_at=time)
         number += 1

@@ -207,6 +207,13 @@ def at_text(value: object, zone: tzinfo = UTC) -> datetime | None:
         return None
 
 
+def timed(time: datetime | None, given: object, where: str, notes: Notes) -> datetime | None:
+    """`time`, as which `given` was read; that it is no time although it says something is noted."""
+    if time is None and given not in (None, ""):
+        notes.wonder("a time that does not exist", f"{where}: {given!r:.60}")
+    return time
+
+
 # -- ways through a tree ----------------------------------------------------------------------
 
 

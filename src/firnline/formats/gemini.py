@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 from firnline import limits
@@ -30,7 +32,11 @@ from firnline.formats.found import (
 FORMAT: Final = "gemini"
 _ASKED: Final = re.compile(r"(?:Prompted|Asked|Said)\s+")
 _DID: Final = re.compile(r"(?:Used|Gave feedback|Created|Selected|Opened|Viewed|Cancelled)\b")
-_BLOCKS: Final = re.compile(r"p|div|br|li|ul|ol|tr|table|pre|blockquote|h[1-6]")
+_BLOCKS: Final = re.compile(r"p|div|br|li|ul|ol|pre|blockquote|h[1-6]")
+_ROWS: Final = ("tr", "table")
+_CELLS: Final = ("td", "th")
+_BLANKS: Final = re.compile(r"\s+")
+_BREAKS: Final = re.compile(r"[ \t]*\n\s*\n?")
 
 
 def read(source: Source, notes: Notes) -> Iterator[Found]:
@@ -84,35 +90,75 @@ def _answers(activity: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Text(HTMLParser):
-    """The words of HTML, a line for each block."""
+    """The words of HTML, a line for each block and for each row of a table.
+
+    Each comes with whether its blanks count, as they do inside of `pre`.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
-        self.words: list[str] = []
-        self._hidden = 0
+        self.words: list[tuple[bool, str]] = []
+        self._hidden = self._pre = self._cells = 0
+        self._in_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A block begins on a line of its own."""
+        """A block begins on a line of its own, a cell after a bar."""
         del attrs
         self._hidden += tag in ("script", "style")
-        if _BLOCKS.fullmatch(tag):
-            self.words.append("\n- " if tag == "li" else "\n")
+        if tag in _CELLS:
+            if self._cells:
+                self._say(" | ")
+            self._cells, self._in_cell = self._cells + 1, True
+        elif tag in _ROWS:
+            self._end_row()
+        elif _BLOCKS.fullmatch(tag):
+            self._break(tag, "- " if tag == "li" else "")
+        self._pre += tag == "pre"
 
     def handle_endtag(self, tag: str) -> None:
         """And ends with it."""
         self._hidden -= tag in ("script", "style") and self._hidden > 0
-        if _BLOCKS.fullmatch(tag):
-            self.words.append("\n")
+        self._pre -= tag == "pre" and self._pre > 0
+        if tag in _CELLS:
+            self._in_cell = False
+        elif tag in _ROWS:
+            self._end_row()
+        elif _BLOCKS.fullmatch(tag):
+            self._break(tag, "")
 
     def handle_data(self, data: str) -> None:
-        """Words are words."""
-        if not self._hidden:
-            self.words.append(data)
+        """Words are words; blanks between cells are none, and a cell stays on its line."""
+        between = self._cells and not self._in_cell and data.isspace()
+        if not self._hidden and not between:
+            self._say(_BLANKS.sub(" ", data) if self._in_cell and not self._pre else data)
+
+    def _say(self, text: str) -> None:
+        """Say it; in a row, blanks are not doubled."""
+        if self._cells and not self._pre and self.words and self.words[-1][1].endswith(" "):
+            text = text.lstrip(" ")
+        if text:
+            self.words.append((self._pre > 0, text))
+
+    def _break(self, tag: str, then: str) -> None:
+        """A new line, in a cell only a blank; lines in `pre` that are blocks have no empty ones."""
+        if self._pre and tag != "br" and self.words[-1][1].endswith("\n"):
+            return
+        cell = self._in_cell and not self._pre and tag != "pre"
+        self._say((" " if cell else "\n") + then)
+
+    def _end_row(self) -> None:
+        self._cells, self._in_cell = 0, False
+        self._say("\n")
 
 
 def text_of(html: str) -> str:
-    """The words of HTML."""
+    """The words of HTML. Blanks stay as they are inside of `pre`; cells have bars between them."""
     parser = _Text()
     parser.feed(html)
     parser.close()
-    return re.sub(r"[ \t]*\n\s*\n?", "\n", "".join(parser.words)).strip()
+    pieces = []
+    for kept, group in groupby(parser.words, key=itemgetter(0)):
+        piece = "".join(word for _, word in group)
+        pieces.append(piece.strip("\n") if kept else _BREAKS.sub("\n", piece))
+    # A line begins before `pre` does, so the first piece is never one whose blanks count.
+    return "".join([*(first.lstrip() for first in pieces[:1]), *pieces[1:]]).rstrip()

@@ -22,6 +22,7 @@ from firnline.formats.found import (
     mapping,
     marked,
     texts,
+    timed,
 )
 
 FORMAT: Final = "mem0"
@@ -77,6 +78,7 @@ def _text(memory: Mapping[str, Any]) -> str:
 def _said(memories: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[Said]:
     for where, memory in memories:
         key, role = memory["id"], memory.get("role")
+        time = timed(at_text(given := memory.get("created_at")), given, where, notes)
         about = marked(
             FORMAT,
             key,
@@ -91,5 +93,5 @@ def _said(memories: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterat
             content=_text(memory),
             name=texts(memory.get("actor_id")) or None,
             metadata=about,
-            created_at=at_text(memory.get("created_at")),
+            created_at=time,
         )

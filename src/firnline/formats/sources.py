@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -55,6 +56,19 @@ def files(path: Path, notes: Notes) -> Iterator[list[File]]:
     except (OSError, zipfile.BadZipFile) as error:
         what = getattr(error, "strerror", None) or error
         raise InputError(f"{path} cannot be read: {what}") from error
+
+
+def owner_of(path: Path) -> str:
+    """The name of what holds the files at `path`: the zip, or the folder.
+
+    None if that is a folder which we made for a pipe or an upload: it is another one every time.
+    """
+    if zipfile.is_zipfile(path):
+        return path.name
+    folder = path.resolve() if path.is_dir() else path.parent.resolve()
+    temporary = Path(tempfile.gettempdir()).resolve()
+    is_ours = folder.parent == temporary and folder.name.startswith("firnline-")
+    return "" if is_ours else folder.name
 
 
 def _file(path: Path, name: str) -> File:

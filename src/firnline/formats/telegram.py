@@ -21,6 +21,7 @@ from firnline.formats.found import (
     mapping,
     marked,
     texts,
+    timed,
 )
 from firnline.message import Part
 
@@ -97,7 +98,9 @@ def _said(
     if not text and not things:
         notes.leave("an empty message", where)
         return
+    given = message.get("date_unixtime") or message.get("date")
     time = at_seconds(message.get("date_unixtime")) or at_text(message.get("date"), source.zone)
+    time = timed(time, given, where, notes)
     about = marked(
         FORMAT,
         key,

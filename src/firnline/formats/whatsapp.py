@@ -1,84 +1,111 @@
 """WhatsApp's chats as text, in the spellings of its languages.
 
-A message begins with a date and a time, in brackets (iOS) or before a dash (Android); lines without
-them go on with the message before. Whether the day or the month comes first is found out from the
-dates; times have no zone. Everybody speaks as a user with a name.
+A message begins with a date and a time, in brackets (iOS) or before a dash (Android), as the first
+one of the file does; all other lines go on with the message before. Times have no zone. Everybody
+speaks as a user with a name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from itertools import chain
+from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from firnline import limits
 from firnline.formats.found import Found, Line, Notes, Said, Source, brief, made, marked
+from firnline.formats.whatsapp_dates import Start, Style, start_of, style_of
 
 FORMAT: Final = "whatsapp"
-_DATE: Final = r"(\d{1,4})[./\-。年] ?(\d{1,2})[./\-。月] ?(\d{1,4})[.日]?"
-_MARK: Final = r"(?:[AaPp]\.? ?[Mm]\.?|午前|午後|上午|下午|오전|오후)"
-_TIME: Final = rf"(?:({_MARK}) ?)?(\d{{1,2}})[:.](\d{{2}})(?:[:.](\d{{2}}))?(?: ?({_MARK}))?"
-_BETWEEN: Final = r",? (?:klo |um |kl\. |à |a las |alle |às )?"
-_START: Final = re.compile(rf"\[?{_DATE}{_BETWEEN}{_TIME}(?:\] ?|\s?[-\u2013] )(.*)", re.DOTALL)
-_MARKS: Final = re.compile("[\u200e\u200f\u202a-\u202c\u2066-\u2069\ufeff]")
 _NAME_CHARS_MAX: Final = 60
-_YEAR_MIN: Final = 1_000
-_CENTURY: Final = 100
 _CHAT: Final = re.compile(
-    r"(?:.*/)?(?:WhatsApp[- ]Chat(?: with| - | mit)?|Chat de WhatsApp con|Conversa do WhatsApp com"
-    r"|Discussion WhatsApp avec)?\s*(.*?)(?:\.txt|\.zip)?$"
+    r"(?:WhatsApp[- ]Chat(?: with| - | mit)?|Chat de WhatsApp con|Conversa do WhatsApp com"
+    r"|Discussion WhatsApp avec)?\s*(.*?)(?i:\.txt|\.zip)?"
 )
+_TELLING: Final = re.compile(
+    r"WhatsApp[- ]Chat(?: with | - | mit )|Chat de WhatsApp con |Conversa do WhatsApp com "
+    r"|Discussion WhatsApp avec |.*(?i:\.zip)$"
+)
+"""What holds one chat and is named after it: a folder that was a zip, or the zip."""
+_SAME: Final = "_chat"
+_ANY: Final = re.compile(r"(?:_?chat[ _-]*\(?\d*\)?)?|input", re.IGNORECASE)
+"""What a file is called whatever the chat: by WhatsApp on iOS, by browsers, by us for a pipe."""
 _OMITTED: Final = re.compile(r"<[^<>]{3,40}>|\S+ (?:omitted|weggelassen|omitido|omitida|omis)")
+_QUOTE: Final = re.compile(r' (?:"[^"]*|“[^”]*|„[^“”]*|«[^»]*)\Z')
+_QUOTED: Final = re.compile('["”“»]')
+"""The end of what only seems a name, a quotation that goes on after the colon; and its end."""
 
 
 class _Raw(NamedTuple):
     number: int
-    date: tuple[int, int, int]
-    time: tuple[int, int, int]
+    start: Start
+    time: datetime
     text: str
 
 
 def starts(line: str) -> bool:
     """Whether a line looks like the first one of a message."""
-    return _START.match(_spelt(line)) is not None
+    return start_of(line) is not None
 
 
 def read(source: Source, notes: Notes) -> Iterator[Found]:
     """The chat. How dates are written is found out by reading the file once before."""
-    order = _order(raw.date for raw in _messages(source, Notes()))
-    if order is None:
+    style = style_of(_lines(source, Notes()))
+    if style is None:
         notes.wonder("a file without a date that exists", source.name)
         return
-    source.stream.seek(0)
     if str(source.zone) == "UTC":
         notes.leave("the time zone, which the file does not name: UTC is assumed", source.name)
-    match = _CHAT.match(source.owner if source.name.endswith("_chat.txt") else source.name)
-    name = (match[1] if match else "") or source.name
-    yield Line(name, name, _said(source, order, notes))
+    if style.is_guessed:
+        what = f"the order of day and month, which is guessed: {style.leading} is first"
+        notes.leave(what, source.name)
+    source.stream.seek(0)
+    title, is_telling = _title(source)
+    # A longer export of a chat begins with the same line, that of another chat does not.
+    mark = brief(style.first.date, style.first.time, style.first.text)
+    yield Line(title if is_telling else f"{title}-{mark}", title, _said(source, style, notes))
 
 
-def _said(source: Source, order: tuple[int, int, int], notes: Notes) -> Iterator[Said]:
+def _title(source: Source) -> tuple[str, bool]:
+    """What a chat is called, and whether that tells it from others.
+
+    The file tells; if it is called `_chat.txt`, as with iOS, the zip does, or the folder if it is
+    called as WhatsApp calls the zip. Any other folder may hold a `_chat.txt` of another chat
+    tomorrow.
+    """
+    path = PurePath(source.name)
+    if called := _called(path.name):
+        return called, True
+    holder = path.parent.name or source.owner
+    called = _called(holder)
+    is_telling = path.stem == _SAME and _TELLING.match(holder) is not None
+    return called or "chat", bool(called) and is_telling
+
+
+def _called(name: str) -> str:
+    """The name of a chat in that of a file or folder; none if every chat's is called so."""
+    match = _CHAT.fullmatch(name)
+    found = (match[1] if match else name).strip()
+    return "" if _ANY.fullmatch(found) else found
+
+
+def _said(source: Source, style: Style, notes: Notes) -> Iterator[Said]:
     minute, times = "", dict[str, int]()
-    for raw in _messages(source, notes):
+    for raw in _messages(source, style, notes):
         where = f"{source.name}, line {raw.number}"
-        who, colon, what = raw.text.partition(": ")
-        if not colon and raw.text.endswith(":"):
-            who, colon = raw.text[:-1], ":"
-        time = _time(raw, order, source.zone)
-        if time is None:
-            notes.wonder("a date that does not exist", f"{where}: {raw.date} {raw.time}")
-        elif not colon or len(who) > _NAME_CHARS_MAX or "\n" in who:
+        who, what = _speaker(raw.text)
+        if not who:
             notes.leave("a note of WhatsApp's, such as who joined", where)
         elif not what.strip():
             notes.leave("an empty message", where)
         else:
-            stamp = f"{time:%Y-%m-%dT%H:%M:%S}"
+            stamp = f"{raw.time:%Y-%m-%dT%H:%M:%S}"
             minute, times = (minute, times) if stamp == minute else (stamp, {})
             content = brief(who, what)
             times[content] = times.get(content, 0) + 1
-            local = "-".join(f"{n:02}" for n in (*raw.date, *raw.time))
+            local = "-".join(f"{n:02}" for n in (*raw.start.date, *raw.start.time))
             key = f"{local} {content} {times[content]}"
             if _OMITTED.fullmatch(what):
                 notes.leave(
@@ -87,26 +114,40 @@ def _said(source: Source, order: tuple[int, int, int], notes: Notes) -> Iterator
             about = marked(FORMAT, key)
             yield from made(
                 where, notes, role="user", content=what, name=who,
-                metadata=about, created_at=time,
+                metadata=about, created_at=raw.time,
             )  # fmt: skip
 
 
-def _messages(source: Source, notes: Notes) -> Iterator[_Raw]:
+def _speaker(text: str) -> tuple[str, str]:
+    """Who said what; nobody if it is a note, even one that quotes a name with a colon."""
+    who, colon, what = text.partition(": ")
+    if not colon and text.endswith(":"):
+        who, colon = text[:-1], ":"
+    is_quoted = _QUOTE.search(who) and _QUOTED.search(what)
+    is_long = len(who) > _NAME_CHARS_MAX or "\n" in who
+    return ("", text) if not colon or is_long or is_quoted else (who, what)
+
+
+def _messages(source: Source, style: Style, notes: Notes) -> Iterator[_Raw]:
     """The messages with all their lines, as they are written."""
-    number, begun, text = 0, None, list[str]()
+    begun, more = None, list[str]()
     for at, line in enumerate(_lines(source, notes), 1):
-        match = _START.match(_spelt(line))
-        if match is None:
+        start = start_of(line)
+        time = start and style.time(start, source.zone)
+        if start and time:
             if begun is not None:
-                text.append(line)
-            elif line.strip():
-                notes.wonder("a line before the first message", f"{source.name}, line {at}")
-            continue
-        if begun is not None:
-            yield _raw(number, begun, text)
-        number, begun, text = at, match, []
+                yield _whole(begun, more)
+            begun, more = _Raw(at, start, time, start.text), []
+        elif begun is not None:
+            more.append(line)
+        elif line.strip():
+            notes.wonder("a line before the first message", f"{source.name}, line {at}")
     if begun is not None:
-        yield _raw(number, begun, text)
+        yield _whole(begun, more)
+
+
+def _whole(begun: _Raw, more: list[str]) -> _Raw:
+    return begun._replace(text="\n".join(chain([begun.text], more)))
 
 
 def _lines(source: Source, notes: Notes) -> Iterator[str]:
@@ -115,60 +156,3 @@ def _lines(source: Source, notes: Notes) -> Iterator[str]:
         if not data.endswith(b"\n") and len(data) == limits.MESSAGE_BYTES_MAX:
             notes.wonder("a line that is longer than any message", source.name)
         yield line
-
-
-def _spelt(line: str) -> str:
-    """A line without the invisible marks, with all blanks alike; only where a message begins."""
-    return _MARKS.sub("", line[:200]).replace("\u202f", " ").replace("\xa0", " ") + line[200:]
-
-
-def _raw(number: int, match: re.Match[str], more: list[str]) -> _Raw:
-    year, month, day, before, hour, minute, second, after, text = match.groups()
-    hours = int(hour)
-    if mark := before or after:
-        hours = hours % 12 + 12 * (mark[0] in "pP" or mark in ("午後", "下午", "오후"))
-    return _Raw(
-        number,
-        (int(year), int(month), int(day)),
-        (hours, int(minute), int(second or 0)),
-        "\n".join(chain([text], more)),
-    )
-
-
-_ORDERS: Final = ((2, 1, 0), (2, 0, 1), (0, 1, 2))
-"""Where year, month and day are: 31.12.2025, 12/31/2025, 2025-12-31."""
-
-
-def _order(dates: Iterator[tuple[int, int, int]]) -> tuple[int, int, int] | None:
-    """The order in which most dates exist, and of two such the one in which time goes forward."""
-    fits = [0] * len(_ORDERS)
-    back = [0] * len(_ORDERS)
-    last: list[datetime | None] = [None] * len(_ORDERS)
-    for date in dates:
-        for i, order in enumerate(_ORDERS):
-            day = _day(date, order)
-            if day is not None:
-                fits[i] += 1
-                back[i] += last[i] is not None and day < (last[i] or day)
-                last[i] = day
-    best = max(range(len(_ORDERS)), key=lambda i: (fits[i], -back[i], -i))
-    return _ORDERS[best] if fits[best] else None
-
-
-def _day(date: tuple[int, int, int], order: tuple[int, int, int]) -> datetime | None:
-    year, month, day = (date[i] for i in order)
-    if order[0] == 0 and year < _YEAR_MIN:
-        return None
-    try:
-        return datetime(year if year >= _CENTURY else year + 2_000, month, day, tzinfo=UTC)
-    except ValueError:
-        return None
-
-
-def _time(raw: _Raw, order: tuple[int, int, int], zone: tzinfo) -> datetime | None:
-    day = _day(raw.date, order)
-    try:
-        hour, minute, second = raw.time
-        return day and day.replace(hour=hour, minute=minute, second=second, tzinfo=zone)
-    except ValueError:
-        return None

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, TypeVar
 from pydantic import BaseModel
 
 from firnline import limits
+from firnline.digest import prose
 from firnline.errors import InputError
 from firnline.log import Entry
 from firnline.mcp.results import Said
@@ -96,7 +97,7 @@ class Quoter:
             min(len(text), self.tokens * _TOKEN_CHARS),
             lambda chars: self.count.text(text[:chars]) <= self.tokens,
         )
-        return f"{text[:fits]} [cut]"
+        return f"{prose.beginning(text, fits)} [cut]"
 
     def time(self, at: datetime | None) -> str:
         """A time as the reader's clock shows it."""

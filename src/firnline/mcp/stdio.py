@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import AsyncIterator
 from typing import Any, Final
@@ -14,6 +15,13 @@ from firnline.mcp.server import build
 from firnline.memory import Memory
 
 _CHUNK: Final = 1 << 20
+_HALF: Final = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
+_HALVES: Final = re.compile(
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F]).)|"
+    + _HALF,
+    re.DOTALL,
+)
+"""Escapes of JSON: first those that stay, a pair that is one character or any other escape."""
 
 
 async def serve(memory: Memory, **options: Any) -> None:
@@ -48,10 +56,21 @@ async def _lines(file: int) -> AsyncIterator[str]:
         for line in lines:
             whole = bytes(waiting) + line
             waiting.clear()
-            yield whole.decode(errors="replace")
+            yield text_of(whole)
         waiting += rest
     if waiting:
-        yield waiting.decode(errors="replace")
+        yield text_of(bytes(waiting))
+
+
+def text_of(line: bytes) -> str:
+    """The line, with U+FFFD for bytes that are no text and for escapes of half a character.
+
+    JavaScript writes such an escape where it cut a text in the middle of an emoji. The SDK cannot
+    read it and passes the line over: its sender would wait for an answer for ever.
+    """
+    if re.search(_HALF, line):
+        line = _HALVES.sub(lambda found: found[1] or rb"\ufffd", line)
+    return line.decode(errors="replace")
 
 
 async def _chunk(file: int) -> bytes:

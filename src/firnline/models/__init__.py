@@ -82,19 +82,25 @@ class Located(NamedTuple):
     api_key: str | None
 
 
-def locate(name: str, *, api_key: str | None = None, url: str | None = None) -> Located:
-    """Where the model called `name` is, and with which key; the rules are those of `open_model`."""
+def locate(
+    name: str, *, api_key: str | None = None, url: str | None = None, or_else: str = ""
+) -> Located:
+    """Where the model called `name` is, and with which key; the rules are those of `open_model`.
+
+    `or_else` is what else the caller would take, for those who gave neither.
+    """
     prefix, _, model = name.partition("/")
     provider = PROVIDERS.get(prefix)
     if provider is None or not model:
         if url is None or not name:
             known = ", ".join(PROVIDERS)
             raise InputError(
-                f"{name!r}: expected PROVIDER/MODEL with one of {known}, or a name and url="
+                f"{name!r}: expected {or_else}PROVIDER/MODEL with one of {known}, or a name and"
+                " the URL of an endpoint"
             )
         return Located(name, url, api_key)
     if api_key is None and url is None and provider.key_variable:
         api_key = os.environ.get(provider.key_variable)
         if not api_key:
-            raise InputError(f"{name} needs a key: set {provider.key_variable} or give api_key=")
+            raise InputError(f"{name} needs a key: set {provider.key_variable}, or give one")
     return Located(model, url or provider.url, api_key)

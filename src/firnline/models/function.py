@@ -6,7 +6,7 @@ import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from firnline.errors import FirnlineError, ModelError, ModelTimeout
+from firnline.errors import FirnlineError, ModelError, ModelRefused, ModelTimeout
 from firnline.message import Message
 from firnline.models.structured import Rung, climb_down
 from firnline.protocols import ChatModel, Completion
@@ -78,7 +78,7 @@ class _FunctionModel:
     ) -> Completion:
         told = {"tools": list(tools)} if self._takes_tools else {}
         try:
-            message = _message(await self._function(messages, **told))
+            message = _message(await self._awaitable(self._function(messages, **told)))
         except ModelError:
             raise
         except TimeoutError as error:
@@ -89,6 +89,11 @@ class _FunctionModel:
             raise ModelError(f"{self._name} gave an empty answer", code="empty")
         reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message=message, model=self._name, finish_reason=reason)
+
+    def _awaitable(self, answer: Any) -> Awaitable[Answered]:
+        if not inspect.isawaitable(answer):
+            raise ModelRefused(f"{self._name} is not async: it gave an answer, not a coroutine")
+        return answer
 
 
 def _message(answer: object) -> Message:

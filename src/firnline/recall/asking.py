@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 from firnline.errors import InputError
 from firnline.recall.concepts import CONCEPTS
-from firnline.recall.dates import interval
-from firnline.recall.datewords import MONTHS, english, fold
+from firnline.recall.dates import figured, interval
+from firnline.recall.datewords import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES, english, fold
 from firnline.recall.reading import prefix
 from firnline.recall.when import month_days
 from firnline.store.stems import stem
@@ -136,29 +136,46 @@ def _weight(word: str) -> float:
 
 # -- dates ------------------------------------------------------------------------------------
 
-_NAME: Final = "|".join(sorted(map(re.escape, MONTHS), key=len, reverse=True))
+
+def _any(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_NAME: Final = _any(MONTHS)
 _DAY: Final = r"(?P<{}>[0-9]{{1,2}})(?:st|nd|rd|th|\.)?"
 _YEAR: Final = r"(?P<{}>(?:19|20)[0-9]{{2}})"
 _DATE: Final = re.compile(
-    rf"\b(?P<iso>[0-9]{{4}}-[0-9]{{1,2}}(?:-[0-9]{{1,2}})?)\b"
+    rf"\b(?P<iso>[0-9]{{4}}-[0-9]{{1,2}}(?:-[0-9]{{1,2}})?"
+    rf"|(?:19|20)[0-9]{{2}}(?P<s>[/.])[0-9]{{1,2}}(?P=s)[0-9]{{1,2}})\b"
+    rf"|(?<![0-9./-])(?P<figures>[0-9]{{1,2}}(?P<sign>[-/.])[0-9]{{1,2}}(?P=sign)"
+    rf"{_YEAR.format('y0')})(?![-/.]?[0-9])"
     rf"|\b{_DAY.format('d1')} (?:of )?(?P<m1>{_NAME})\b\.?(?:,? (?:of )?{_YEAR.format('y1')}\b)?"
     rf"|(?P<in>\b(?:in|of|during|since|by|until|early|late|mid|around|last|this|for) )?"
     rf"\b(?P<m2>{_NAME})\b\.?(?: (?:the )?{_DAY.format('d2')}(?![0-9]))?"
     rf"(?:,? (?:of )?{_YEAR.format('y2')}\b)?"
     rf"|\b{_YEAR.format('y3')}\b"
 )
+_OTHER: Final = _any(FOREIGN_NUMBERS)
+_SPAN: Final = "(?:day|week|month|year)"
+_WEEKDAY: Final = f"(?:{_any(WEEKDAY_NAMES)})"
 _RELATIVE: Final = re.compile(
-    r"\b(?:the )?(?:day before yesterday|yesterday|today|tonight|last night"
-    r"|(?:last|past|previous|this) (?:week(?:end)?|month|year|monday|tuesday|wednesday|thursday"
-    r"|friday|saturday|sunday)"
-    r"|(?:last|past) [0-9]{1,3} (?:day|week|month|year)s"
-    r"|(?:[0-9]{1,3}|an?|one|two|three|four|five|six) (?:day|week|month|year)s? ago)\b"
+    # Other scripts may stand right before a phrase: they are written without blanks.
+    r"(?<![a-z0-9_\u0400-\u04ff])(?:(?:the )?(?:day before yesterday|yesterday|today|tonight"
+    rf"|last night|(?:last|past|previous|this) (?:week(?:end)?|month|year|{_WEEKDAY})"
+    rf"|(?:last|past) (?:[0-9]{{1,3}} {_SPAN}s|(?:[0-9]{{1,3}}|{_OTHER}) {_SPAN})"
+    rf"|(?:[0-9]{{1,3}}|an?|one|two|three|four|five|six|{_OTHER}) {_SPAN}s? ago)"
+    rf"|(?:on|am|el|в|во) (?:{_WEEKDAY} (?:last|this) week|(?P<bare>{_WEEKDAY})"
+    r"(?!,? (?:the )?(?:[0-9]|before|after|mornings|afternoons|evenings|nights)"
+    rf"|,? (?:the )?(?:{_NAME})\b)))\b"
 )
+"""Days that are counted from now: what of `interval` is told apart from other words."""
 _VAGUE: Final = frozenset(
     {"may", "march", "mars", "mar", "sept", "dec", "jan", "jun", "mai", "set"}
 )
 """Months that are other words, too, or somebody's name: one of these needs a sign that it is."""
 _YEAR_WEIGHT: Final = 0.3
+_WEEKDAY_WEIGHT: Final = 0.5
+"""For "on Tuesday": most likely the last one, but it may be any that was talked about."""
 _SLACK: Final = timedelta(days=1), timedelta(days=7)
 """How long before and after a day it is still talked about."""
 
@@ -166,23 +183,26 @@ _SLACK: Final = timedelta(days=1), timedelta(days=7)
 def _dates(plain: str, now: datetime | None) -> Iterator[Days]:
     """The days named in a question that is folded and in English."""
     for found in _DATE.finditer(plain):
-        if named := _named(found):
+        if found["figures"]:
+            yield from (Days(day, day) for day in figured(found["figures"]))
+        elif named := _named(found):
             yield named
     if now is None or now.utcoffset() is None:
         return
-    for found in _RELATIVE.finditer(plain):
+    phrases = ((found[0], bool(found["bare"])) for found in _RELATIVE.finditer(plain))
+    for phrase, bare in dict.fromkeys(phrases):
         try:
-            meant = interval(found[0], now=now, zone=now.tzinfo or UTC)
+            meant = interval(phrase, now=now, zone=now.tzinfo or UTC)
         except InputError:
             continue
         last = (meant.until - timedelta(microseconds=1)).date()
-        yield Days(meant.since.date(), last)
+        yield Days(meant.since.date(), last, weight=_WEEKDAY_WEIGHT if bare else 1.0)
 
 
 def _named(found: re.Match[str]) -> Days | None:
     """The days of a match, or None if it is no date after all."""
     if found["iso"]:
-        numbers = [*map(int, found["iso"].split("-")), 0]
+        numbers = [*map(int, re.split("[-/.]", found["iso"])), 0]
         return _days(*numbers[:3])
     if found["y3"]:
         return Days(
@@ -210,7 +230,7 @@ def _days(year: int, month: int, day: int) -> Days | None:
 
 def _hull(dates: tuple[Days, ...], now: datetime | None) -> tuple[datetime, datetime] | None:
     """When entries about the first of the dates were said; whole years are no help."""
-    telling = [days for days in dates if days.weight == 1]
+    telling = [days for days in dates if days.weight > _YEAR_WEIGHT]
     if not telling:
         return None
     days = telling[0]

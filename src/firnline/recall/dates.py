@@ -23,7 +23,7 @@ from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final, TypeAlias
 
 from firnline.errors import InputError
-from firnline.recall.datewords import MONTHS, NUMBERS, WEEKDAYS, english, fold
+from firnline.recall.datewords import MONTHS, NUMBERS, UNITS, WEEKDAYS, english, fold
 from firnline.recall.when import (
     DAY,
     LATEST,
@@ -120,6 +120,12 @@ def _weekday(found: _Found, frame: Frame) -> When:
     return weekly(weekday, frame.today - DAY)
 
 
+def _weekday_of(found: _Found, frame: Frame) -> When:
+    """Tuesday of last week."""
+    monday, _ = around("week", frame.today, _STEPS[found["which"]])
+    return fixed(monday + timedelta(days=WEEKDAYS[found["weekday"]]))
+
+
 def _iso(found: _Found, _: Frame) -> When:
     year, month, day = (int(part) for part in found.group("y", "m", "d"))
     made = _day_of(year, month, day)
@@ -128,11 +134,18 @@ def _iso(found: _Found, _: Frame) -> When:
     return fixed(made)
 
 
-def _figures(found: _Found, _: Frame) -> When:
-    """3/4/2025, in either order, and 3.4.2025, where the day comes first."""
+def figured(text: str) -> list[date]:
+    """The days that 3/4/2025 can be, in either order; in 3.4.2025 the day comes first."""
+    found = _FIGURES.fullmatch(text)
+    if found is None:
+        return []
     a, b, year = (int(part) for part in found.group("a", "b", "y"))
     readings = [_day_of(year, b, a), None if found["sign"] == "." else _day_of(year, a, b)]
-    days = sorted({day for day in readings if day})
+    return sorted({day for day in readings if day})
+
+
+def _figures(found: _Found, _: Frame) -> When:
+    days = figured(found[0])
     if not days:
         raise InputError(f"date: there is no {found[0]}")
     if len(days) > 1:
@@ -234,17 +247,19 @@ _WEEKDAY: Final = rf"(?P<weekday>{_words(WEEKDAYS)})"
 _D: Final = r"(?P<d>[0-9]{1,2})(?:st|nd|rd|th|\.)?"
 _TO: Final = r"(?: ?(?:-|to|and|until) ?(?P<to>[0-9]{1,2})(?:st|nd|rd|th|\.)?)?"
 _N: Final = rf"(?P<n>[0-9]{{1,6}}|{_words(NUMBERS)})"
-_UNIT: Final = r"(?P<unit>minute|hour|day|week|month|quarter|year)s?"
+_UNIT: Final = rf"(?P<unit>{UNITS})s?"
 _OPT_Y: Final = rf"(?:,? (?:of )?{_Y})?"
+_FIGURES: Final = re.compile(rf"(?P<a>[0-9]{{1,2}})(?P<sign>[-/.])(?P<b>[0-9]{{1,2}})(?P=sign){_Y}")
 _RULES: Final = tuple(
     (re.compile(pattern), rule)
     for pattern, rule in (
         (rf"(?P<day>{'|'.join(_NAMEDDAYS)})", _named_day),
         (r"(?:right )?now", _now),
         (rf"(?:(?P<which>last|past|previous|this) )?{_WEEKDAY}\.?", _weekday),
+        (rf"{_WEEKDAY} (?:of )?(?P<which>{'|'.join(_STEPS)}) week", _weekday_of),
         (rf"{_Y}(?P<sign>[-/.])(?P<m>[0-9]{{1,2}})(?P=sign)(?P<d>[0-9]{{1,2}})", _iso),
         (rf"{_Y}(?P<m>[0-9]{{2}})(?P<d>[0-9]{{2}})", _iso),
-        (rf"(?P<a>[0-9]{{1,2}})(?P<sign>[-/.])(?P<b>[0-9]{{1,2}})(?P=sign){_Y}", _figures),
+        (_FIGURES, _figures),
         (
             rf"(?:{_WEEKDAY}\.?,? (?:the )?)?(?:between )?{_D}{_TO} (?:of )?{_MONTH}{_OPT_Y}",
             _month_day,
@@ -272,13 +287,15 @@ class _NotUnderstood(Exception):
 
 _PARTS: Final = {"morning": (0, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
 _IN_THE: Final = re.compile(
-    r"(?:(?:on|in|at|during|over|within|for|from|am|im|le|la|el|en|au|в|во|на|за) )?(the )?"
+    r"(?:(?:on|in|at|during|over|within|for|from|am|im|le|la|el|en|au|в|во|на|за) )?"
+    r"(?:(?:de[mnr]|die|das) )?(the )?"
 )
 _PART: Final = re.compile(rf"(?P<base>.+?)(?: in the| at)? (?P<part>{'|'.join(_PARTS)})")
 _CLOCK: Final = re.compile(
-    r"(?P<base>.+?)(?:,? at|,)? (?P<h>[0-9]{1,2})"
+    r"(?P<base>.+?)(?: ?,? at| ?,)? (?P<h>[0-9]{1,2})"
     r"(?::(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,][0-9]{1,9})?)?)?"
-    r"(?: ?(?P<half>[ap])\.?m)?(?: ?(?P<offset>z|utc|gmt|[+-][0-9]{2}(?::?[0-9]{2})?))?"
+    r"(?: ?(?P<half>[ap])\.?m| ?(?P<full>uhr))?"
+    r"(?: ?(?P<offset>z|utc|gmt|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 )
 _RANGE: Final = re.compile(
     r"between (?P<a>.+?) and (?P<b>.+)"
@@ -296,7 +313,6 @@ _TIDY: Final = tuple(
         (r"\.{2,}", " - "),
         (r"(?<=[a-z])-(?=[a-z])|(?<=^[0-9]{4})-(?=[0-9]{4}$)", " - "),
         (r"\b(?:a )?couple (?:of )?", "2 "),
-        (rf"\bago {_N} {_UNIT}\b", r"\g<n> \g<unit> ago"),
         (r"^from (.+) on(?:wards?)?$", r"since \1"),
     )
 )
@@ -355,7 +371,7 @@ def _one(words: str, frame: Frame) -> When | None:
     if found := _PART.fullmatch(words):
         return _at_part(found, frame)
     found = _CLOCK.fullmatch(words)
-    if found and (found["m"] or found["half"]):
+    if found and (found["m"] or found["half"] or found["full"]):
         return _at_clock(found, frame)
     return _days(words, frame)
 

@@ -27,6 +27,7 @@ _SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4
 _WIDER: Final = 4  # of so many more, chosen by bits that differ, the best by sums go on
 _BLOCK: Final = 65_536
+_TRIES: Final = 2
 
 Bits: TypeAlias = NDArray[np.uint64]
 
@@ -81,16 +82,16 @@ class Nearest:
         self, key: Key, model: str, asked: NDArray[np.float32], wanted: int
     ) -> list[Vector]:
         """The vectors of about as many entries as `wanted`, the nearest by their signs."""
-        codes = await self._codes(key, model, len(asked))
-        if not len(codes.seqs):
-            return []
-        best = await asyncio.to_thread(_candidates, codes, asked, wanted)
-        stored = await self._store.vectors_at(key, model, best)
-        if not _current(codes, stored, best, len(asked)):
-            self.forget(key)  # another process erased the conversation, and it was begun anew
+        stored: list[Vector] = []
+        for _ in range(_TRIES):
             codes = await self._codes(key, model, len(asked))
+            if not len(codes.seqs):
+                return []
             best = await asyncio.to_thread(_candidates, codes, asked, wanted)
             stored = await self._store.vectors_at(key, model, best)
+            if _current(codes, stored, best, len(asked)):
+                break
+            self.forget(key)  # another process erased the conversation, and it was begun anew
         return stored
 
     def forget(self, key: Key) -> None:

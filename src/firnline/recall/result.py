@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from firnline import limits
+from firnline.digest import prose
 from firnline.log import Entry
 from firnline.message import Message, Part, encode_json
 from firnline.tokens import TokenCounter
@@ -135,7 +136,7 @@ class Writer:
         while low < high:
             chars = (low + high + 1) // 2
             tail = chars // 3
-            shorter = f"{text[: chars - tail]}{cut}{text[len(text) - tail :]}"
+            shorter = f"{prose.beginning(text, chars - tail)}{cut}{prose.ending(text, tail)}"
             if self._size({**row, "text": shorter}) <= room:
                 low, row = chars, {**row, "text": shorter}
             else:

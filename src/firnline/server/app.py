@@ -60,6 +60,8 @@ def create_app(settings: Settings) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
+        # Its own spans and logs repeat what errors say; `observing` tells without a word of it.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.parts = parts
     problems.install(app)
@@ -160,12 +162,15 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _open(parts: Parts) -> None:
+    told = ""
     while True:
         try:
             await parts.tenants.start()
             await parts.drafts.start()
         except StoreUnavailable as error:
-            logger.warning("the store cannot be reached yet: %s", error)
+            if str(error) != told:  # it may be tried for hours
+                logger.warning("the store cannot be reached yet: %s", error)
+            told = str(error)
             await asyncio.sleep(_AGAIN_SECONDS)
         else:
             if parts.settings.worker and parts.replier.bots:

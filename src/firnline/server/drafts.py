@@ -15,13 +15,15 @@ import os
 import secrets
 import socket
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final
 
-from firnline.errors import ConflictError, FirnlineError
-from firnline.log import Card
+from firnline import limits
+from firnline.errors import ConflictError, FirnlineError, KeyReused, UnknownConversation
+from firnline.log import Appended, Card
 from firnline.memory import Memory
 from firnline.message import Message, utc_now
 from firnline.protocols import Store
@@ -76,7 +78,9 @@ class Draft:
         """The answer broke off; what there is goes into the log."""
         self.ended(self)  # if storing fails, it is found and stored later
         if self.text:
-            await self.memory.append(self.conversation, interrupted(self.text, why))
+            message = interrupted(self.text, why)
+            with suppress(UnknownConversation):
+                await store_answer(self.memory, self.conversation, self.question, message)
         await self._drop()
 
     async def _drop(self) -> None:
@@ -179,9 +183,10 @@ class Drafts:
         if text and conversation is not None:
             memory = await self._memory_of(tenant)
             if not await _is_answered(memory, conversation, question, text):
-                message = interrupted(text, "the server stopped")
+                message, key = interrupted(text, "the server stopped"), f"draft:{draft_id}"
                 try:
-                    await memory.append(conversation, message, idempotency_key=f"draft:{draft_id}")
+                    with suppress(UnknownConversation):
+                        await store_answer(memory, conversation, question, message, key)
                 except ConflictError:
                     logger.info("an interrupted answer was stored by somebody else")
         await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
@@ -190,6 +195,24 @@ class Drafts:
 def interrupted(text: str, why: str) -> Message:
     """What there is of an answer that broke off."""
     return Message.assistant(text, metadata={INTERRUPTED: why})
+
+
+async def store_answer(
+    memory: Memory, conversation: str, question: int, message: Message, key: str | None = None
+) -> Appended:
+    """Append behind the question; `UnknownConversation` if that was erased: it stays so."""
+    for _ in range(limits.ANSWER_TRIES):
+        head = await memory.head(conversation)
+        if question >= 0 and (head is None or head.seq < question):
+            raise UnknownConversation(f"{conversation} was erased meanwhile")
+        end = head.entries if head else 0
+        try:
+            return await memory.append(conversation, message, expected_seq=end, idempotency_key=key)
+        except KeyReused:
+            raise
+        except ConflictError:
+            continue  # others have said something; it is looked again whether it was erased
+    return await memory.append(conversation, message, idempotency_key=key)  # busy: it is there
 
 
 async def _is_answered(memory: Memory, conversation: str, question: int, text: str) -> bool:

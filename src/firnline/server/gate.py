@@ -146,6 +146,11 @@ def _check_local(headers: Headers) -> None:
 # -- for the routes ---------------------------------------------------------------------------
 
 
+def may_write(request: Request) -> bool:
+    """Whether who is asking may change something, such as have digests made."""
+    return "write" in caller_of(request).scopes
+
+
 def caller_of(request: Request) -> Caller:
     """Who is asking."""
     caller: Caller = request.state.caller

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from firnline.errors import FirnlineError
+from firnline.errors import FirnlineError, StoreUnavailable
 from firnline.log import Key
 from firnline.server.gate import Ruling, parts_of
 from firnline.server.metrics import CONTENT_TYPE
 
 router = APIRouter(include_in_schema=False)
+
+_WAIT_SECONDS: Final = 2.0  # calls wait longer for a database that restarts; probes do not
 
 
 @router.get("/livez")
@@ -29,7 +32,10 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
         store = "not open"
     else:
         try:
-            await parts.tenants.store.head(Key("", "readyz"))
+            async with asyncio.timeout(_WAIT_SECONDS):
+                await parts.tenants.store.head(Key("", "readyz"))
+        except TimeoutError:
+            store = StoreUnavailable().code
         except FirnlineError as error:
             store = error.code
     ok = store == "ok" and not parts.draining

@@ -18,9 +18,9 @@ _PREFACE: Final = "There is no language model here, only memory."
 
 
 class OfflineModel:
-    """A `ChatModel` for one conversation: recall in plain words."""
+    """A `ChatModel` for one conversation: recall in plain words. For none, it knows nothing."""
 
-    def __init__(self, memory: Memory, conversation: str) -> None:
+    def __init__(self, memory: Memory, conversation: str | None) -> None:
         self._memory, self._conversation = memory, conversation
 
     @property
@@ -37,9 +37,12 @@ class OfflineModel:
         max_tokens: int | None = None,  # noqa: ARG002 - and is brief
     ) -> Completion:
         """What was said before that fits the newest question."""
-        question = question_of(messages)
-        found = await self._memory.recall(self._conversation, question, limit=_LOOKED_AT)
-        text = told(question, found)
+        if self._conversation is None:
+            text = f"{_PREFACE} This request was not to be remembered, so nothing is known of it."
+        else:
+            question = question_of(messages)
+            found = await self._memory.recall(self._conversation, question, limit=_LOOKED_AT)
+            text = told(question, found)
         return Completion(message=Message.assistant(text), model=NAME)
 
     async def stream(

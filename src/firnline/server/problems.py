@@ -42,8 +42,9 @@ def as_problem(error: FirnlineError, path: str) -> JSONResponse:
 def as_openai(error: FirnlineError) -> JSONResponse:
     """The error as OpenAI's clients know it."""
     code = error.context.get("code") or error.code
-    inner = {"message": str(error), "type": _openai_type(error.status), "param": None, "code": code}
-    return JSONResponse({"error": inner}, error.status, headers_of(error))
+    status = HTTPStatus.BAD_REQUEST if code == "context_length_exceeded" else error.status
+    inner = {"message": str(error), "type": _openai_type(status), "param": None, "code": code}
+    return JSONResponse({"error": inner}, status, headers_of(error))
 
 
 def as_anthropic(error: FirnlineError) -> JSONResponse:

@@ -6,18 +6,23 @@ import base64
 import binascii
 import hashlib
 import json
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final
 
 from fastapi import Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from firnline.errors import InputError, UnknownConversation, WrongType
 from firnline.log import Head
 from firnline.memory import Memory
 from firnline.message import encode_json
 from firnline.wire import load_json
+
+_NAME_SHOWN: Final = 40
 
 
 class _StrictRequest(Request):
@@ -36,20 +41,43 @@ class _StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose JSON body is read by `load_json`."""
+    """A route whose JSON body is read by `load_json`, and that knows every word of its query."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """FastAPI's own, with a strict request."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
+        known = _query_of(self.dependant)
 
         async def strict(request: Request) -> Response:
+            if request.scope["query_string"]:
+                _check_query(request, known)
             given = _StrictRequest(request.scope, request.receive)
             if takes_body:
                 await given.read()  # here, because what is raised inside loses its words
             return await handle(given)
 
         return strict
+
+
+def _query_of(dependant: Dependant) -> list[str]:
+    """The names of the parameters that a route and what it depends on take."""
+    names = []
+    for field in dependant.query_params:
+        kind: Any = field.field_info.annotation
+        several = isinstance(kind, type) and issubclass(kind, BaseModel)
+        names += [*kind.model_fields] if several else [field.alias]
+    return names + [name for other in dependant.dependencies for name in _query_of(other)]
+
+
+def _check_query(request: Request, known: Sequence[str]) -> None:
+    """A filter that is misspelt would be none, and its answer a wrong one."""
+    takes = f"it takes {', '.join(known)}" if known else "it takes none"
+    message = f"there is no such parameter; {takes}"
+    strange = [name[:_NAME_SHOWN] for name in request.query_params if name not in known]
+    if strange:
+        told = [{"type": "extra_forbidden", "loc": ("query", n), "msg": message} for n in strange]
+        raise RequestValidationError(told)
 
 
 def _is_json(content_type: str) -> bool:

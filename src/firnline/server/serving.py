@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import uvicorn
 
-from firnline.errors import InputError
+from firnline.errors import InputError, StoreUnavailable
 from firnline.keys import Keys
 from firnline.memory import DEFAULT_TENANT
 from firnline.message import utc_now
@@ -102,15 +102,23 @@ def _secrets(settings: Settings) -> list[str]:
 
 
 async def check(settings: Settings) -> None:
-    """Whether it may listen there: beyond this machine, only with a key."""
-    if settings.loopback and settings.auth == "auto":
-        return
+    """Whether its store can be used, and it may listen there: beyond this machine, with a key.
+
+    A store that is away for a moment is waited for later, unless it has to be asked for keys now.
+    """
+    open_to_all = settings.loopback and settings.auth == "auto"
     store = open_store(settings.store)
-    await store.open()
     try:
-        keys = await Keys(store).all()
+        await store.open()
+        keys = [] if open_to_all else await Keys(store).all()
+    except StoreUnavailable:
+        if open_to_all:
+            return
+        raise
     finally:
         await store.close()
+    if open_to_all:
+        return
     if not any(key.state(utc_now()) == "active" for key in keys):
         raise InputError(
             f"at {settings.host} everybody would need an API key, and there is none: make one with"

@@ -147,7 +147,7 @@ def load(file: str | None = None, **given: Any) -> Settings:
     except ValidationError as error:
         raise InputError(_told(error)) from None
     except ValueError as error:  # the file is not TOML
-        raise InputError(f"the settings cannot be read: {error}") from None
+        raise InputError(f"{named or FILE} cannot be read: {error}") from None
     return settings
 
 

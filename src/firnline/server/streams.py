@@ -27,6 +27,12 @@ BUFFER_MAX: Final = 20_000
 """Pieces that wait for a slow client; then it is dropped, and the answer is read to its end."""
 
 
+class Stopped(FirnlineError):
+    """An answer that its reader ended: nobody's mistake, and no fault of the server."""
+
+    status = 409
+
+
 class Keeper(Protocol):
     """Sees to it that what a client gets of an answer is not lost."""
 
@@ -156,8 +162,8 @@ class Listener(Generic[T]):
         """The client has gone; the answer is still read for a while."""
         self._gone = True
         self._items.clear()
-        task = self.task
-        if task is not None and not task.done():
+        task, whole = self.task, self._ended and self._error is None
+        if task is not None and not whole and not task.done():
             asyncio.get_running_loop().call_later(LINGER_SECONDS, task.cancel)
 
 
@@ -174,14 +180,17 @@ async def _pump(
             for _, item in batch:
                 listener.put(item)
         await reading  # raises what the source raised
-        await keeper.end()
     except BaseException as error:
         reading.cancel()
         await asyncio.wait([reading])
         await keeper.cut(_why(error))
-        listener.end(error if isinstance(error, Exception) else FirnlineError(_why(error)))
+        listener.end(error if isinstance(error, Exception) else _ended(_why(error)))
         raise
-    listener.end()
+    listener.end()  # all of it is stored: the client need not wait until that is tidied up
+    try:
+        await keeper.end()
+    except FirnlineError as error:
+        logger.warning("an answer is stored, and its draft stays for a while: %s", error)
 
 
 async def _read(
@@ -206,6 +215,10 @@ async def _all_of(arrived: asyncio.Queue[tuple[str, T] | None]) -> list[tuple[st
             break
         batch.append(item)
     return batch
+
+
+def _ended(why: str) -> FirnlineError:
+    return Stopped(why) if why == STOPPED else FirnlineError(why)
 
 
 def _why(error: BaseException) -> str:

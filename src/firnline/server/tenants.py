@@ -26,14 +26,13 @@ class Tenants:
         self._options = options
         self._open: OrderedDict[str, Memory] = OrderedDict()
         self._let_go: WeakSet[Memory] = WeakSet()
-        self._everybody: Memory | None = None
+        self._everybody = self._new("default")  # now: what is wrong with the options is told early
         self._working: asyncio.Task[int] | None = None
 
     async def start(self) -> None:
         """Open the store, and make what is owed to any tenant if a worker may run here."""
         await self.store.open()
         if self._options.get("worker", True):
-            self._everybody = self._new("default")
             self._working = asyncio.create_task(self._everybody.work(all_tenants=True))
 
     async def close(self) -> None:
@@ -43,8 +42,7 @@ class Tenants:
             with suppress(asyncio.CancelledError):
                 await self._working
         try:
-            everybody = filter(None, [self._everybody])
-            for memory in [*self._open.values(), *self._let_go, *everybody]:
+            for memory in [*self._open.values(), *self._let_go, self._everybody]:
                 await memory.close()
         finally:
             self._open.clear()

@@ -21,6 +21,7 @@ from firnline.strategies.window import window
 
 __all__ = [
     "STRATEGIES",
+    "as_strategy",
     "layered",
     "progressive",
     "project",
@@ -42,7 +43,12 @@ def strategy(name: str, parameters: Mapping[str, Any] | None = None) -> Strategy
     if name not in STRATEGIES:
         raise InputError(f"strategy: {name!r} is none of {', '.join(STRATEGIES)}")
     made, given = STRATEGIES[name], dict(parameters or {})
-    for known in signature(made).parameters.values():
+    takes = signature(made).parameters
+    if strange := [key for key in given if key not in takes]:
+        raise InputError(
+            f"strategy {name}: {strange[0]!r} is none of its parameters: {', '.join(takes)}"
+        )
+    for known in takes.values():
         value = given.get(known.name, known.default)
         if not _fits(value, known.default):
             raise InputError(f"strategy {name}: {known.name} is to be like {known.default!r}")
@@ -50,6 +56,15 @@ def strategy(name: str, parameters: Mapping[str, Any] | None = None) -> Strategy
         return made(**given)
     except TypeError as error:
         raise InputError(f"strategy {name}: {error}") from error
+
+
+def as_strategy(given: Strategy | str) -> Strategy:
+    """A strategy, or the one of that name."""
+    if isinstance(given, str):
+        return strategy(given)
+    if not isinstance(given, Strategy):
+        raise InputError(f"strategy: expected one or its name, got {type(given).__name__}")
+    return given
 
 
 def _fits(value: object, default: object) -> bool:

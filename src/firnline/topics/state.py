@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
+from firnline.digest import marks
 from firnline.errors import InputError
 from firnline.log import Entry, Topic
 from firnline.message import Message
@@ -187,7 +188,7 @@ def _opened(entry: Entry, rules: Rules) -> Topic:
     said = _importance(entry.message)
     return Topic(
         id=entry.seq,
-        title=title_of(entry.message.text),
+        title=title_of(marks.said(entry.message)),
         created_at=_time(entry),
         last_active_at=_time(entry),
         importance=rules.importance if said is None else said,
@@ -205,7 +206,7 @@ def _joined(topic: Topic, entry: Entry, *, back: bool) -> Topic:
     nameless = not topic.vectors and is_followup(topic.title)
     joined = replace(
         topic,
-        title=(title_of(entry.message.text) or topic.title) if nameless else topic.title,
+        title=(title_of(marks.said(entry.message)) or topic.title) if nameless else topic.title,
         last_active_at=max(topic.last_active_at, _time(entry)),
         importance=max(topic.importance, _importance(entry.message) or 0.0),
         access_count=topic.access_count + (1 if topic.title else 0),

@@ -25,15 +25,66 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from firnline.budget import Budget
 from firnline.context import Context, Piece
-from firnline.message import Message
+from firnline.message import Message, Part
 
 _SAID: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 def from_langchain(message: BaseMessage) -> Message:
-    """The message in the OpenAI shape, which is ours."""
-    fields: dict[str, Any] = convert_to_openai_messages(message)
+    """The message in the OpenAI shape, which is ours; blocks without a place in it stay as is."""
+    fields = (None if _shares(message) else _converted(message)) or _by_block(message)
+    fields["content"] = _without_calls(fields)
+    thought = message.additional_kwargs.get("reasoning_content")  # where many models leave it
+    if isinstance(thought, str) and thought:
+        said = fields.get("content") or []
+        parts = [Part.of_text(said).fields] if isinstance(said, str) else said
+        fields = {**fields, "content": [Part.reasoning(thought).fields, *parts]}
     return Message.from_openai({name: fields[name] for name in _SAID if name in fields})
+
+
+def _without_calls(fields: Mapping[str, Any]) -> Any:
+    """The content but for blocks that repeat the calls, as those of the Responses API do."""
+    content, ids = fields.get("content"), {call["id"] for call in fields.get("tool_calls") or ()}
+    if not isinstance(content, list) or not ids:
+        return content
+    return [
+        block
+        for block in content
+        if Part(block).kind != "tool_call" or not ids & {block.get("call_id"), block.get("id")}
+    ]
+
+
+def _converted(message: BaseMessage) -> dict[str, Any] | None:
+    """The message by LangChain's own conversion; None if that does not know a block's form."""
+    try:
+        return convert_to_openai_messages(message)
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def _shares(message: BaseMessage) -> bool:
+    """Whether a tool's result shares the message; of such a one LangChain converts nothing else."""
+    blocks = [block for block in message.content if isinstance(block, dict)]
+    return len(message.content) > 1 and any(block.get("type") == "tool_result" for block in blocks)
+
+
+def _by_block(message: BaseMessage) -> dict[str, Any]:
+    """The message, converted block by block."""
+    fields = _converted(message.model_copy(update={"content": ""})) or {}
+    parts: list[Any] = []
+    for block in message.content:
+        one = _converted(HumanMessage([block])) if _is_plain(block) else None
+        said = (one or {}).get("content")
+        parts += (
+            said if isinstance(said, list) else [Part.of_text(said).fields] if said else [block]
+        )
+    return {**fields, "content": parts}
+
+
+def _is_plain(block: str | dict[Any, Any]) -> bool:
+    """Whether a block is no call and no result, which are messages of their own in our shape."""
+    kind = block.get("type") if isinstance(block, dict) else "text"
+    return kind not in ("tool_use", "tool_call", "function_call", "tool_result")
 
 
 def to_langchain(message: Message) -> AnyMessage:

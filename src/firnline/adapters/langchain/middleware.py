@@ -7,7 +7,6 @@ run, answers when they are there. Each request to the model is a context of that
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
@@ -27,7 +26,7 @@ from firnline.adapters.langchain.messages import (
 )
 from firnline.adapters.langchain.retrieval import Asked, retrieval_tool
 from firnline.adapters.reaching import MemoryLike, Reach
-from firnline.budget import Budget, BudgetLike, as_budget
+from firnline.budget import Budget, BudgetLike, as_budget, less
 from firnline.context import Context
 from firnline.errors import InputError
 from firnline.plan import Strategy
@@ -39,6 +38,7 @@ from firnline.turn import within
 T = TypeVar("T")
 DEFAULT: Final = window()
 _KNOWN: Final = 4_096  # conversations of which it is remembered what their requests are made of
+_TOOLS: Final = "tools:"  # what `create_agent` calls the node that runs tools
 State: TypeAlias = AgentState[Any]
 Request: TypeAlias = ModelRequest[Any]
 
@@ -46,7 +46,8 @@ Request: TypeAlias = ModelRequest[Any]
 class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gives an agent a memory. With ``agent.invoke`` it needs a `firnline.sync.Memory`.
 
-    `conversation` is LangGraph's ``thread_id`` unless given; `budget` the model's own window (its
+    `conversation` is LangGraph's ``thread_id`` unless given (an agent that runs inside of a tool
+    has one of its own); `budget` the model's own window (its
     LangChain profile, or its name). `strategy` plans contexts: by default at 85% of the window all
     but the last 4 messages are summarised; None leaves each conversation its own. With `recall`,
     old entries that fit the question are shown again. A `retriever` gives the agent a tool,
@@ -141,11 +142,11 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
             whole = as_budget(budget)
             count = counter(whole.model) if whole.model else counter()
             taken = sum(count.message(from_langchain(message)) for message in passing)
-            less = replace(whole, reserve_tokens=whole.reserve_tokens + taken)
-            _limited(self._asked)[conversation] = asked._replace(budget=less)
+            rest = less(whole, taken)
+            _limited(self._asked)[conversation] = asked._replace(budget=rest)
             return await self._memory.context(
                 conversation,
-                less,
+                rest,
                 question_of(said) if self._recall else None,
                 system=asked.system,
                 tools=asked.tools,
@@ -159,7 +160,10 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         return request.override(messages=messages, model=self._larger)
 
     def _conversation(self) -> str:
-        found = self._named or get_config().get("configurable", {}).get("thread_id")
+        known = get_config().get("configurable", {})
+        found = self._named or _thread(
+            known.get("thread_id"), str(known.get("checkpoint_ns") or "")
+        )
         if not found:
             raise InputError(
                 "which conversation? FirnlineMiddleware(conversation=...), or a config: "
@@ -172,6 +176,17 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         name = self._conversation()
         # A run that was resumed elsewhere has asked for nothing here yet.
         return self._asked.get(name) or Asked(name, self._budget or Budget.of("unknown"))
+
+
+def _thread(thread: object, namespace: str) -> str:
+    """The conversation of a thread; an agent that a tool of another one runs has its own.
+
+    LangGraph hands the thread on to it. `namespace` is the way to the node that runs now; that of
+    the tool is new for each call, and the same if the call is resumed.
+    """
+    around = namespace.split("|")[:-1]
+    tool = next((step for step in reversed(around) if step.startswith(_TOOLS)), None)
+    return f"{thread}/{tool}" if thread and tool else str(thread or "")
 
 
 def _limited(known: dict[str, T]) -> dict[str, T]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
+from itertools import chain
 from typing import Final
 from urllib.parse import quote
 
@@ -35,13 +36,14 @@ from firnline.adapters.langchain.items import (
     texts_of,
 )
 from firnline.adapters.reaching import MemoryLike, Reach
-from firnline.log import Card
+from firnline.log import Card, Hit
 from firnline.memory import Memory
 from firnline.message import Message, format_time, utc_now
 from firnline.text import clean_json
 
 PROJECT: Final = "langgraph store"
 _KIND: Final = "langgraph"
+_NAMESPACES_MAX: Final = 16
 
 
 class FirnlineStore(BaseStore):
@@ -129,14 +131,27 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
 
 async def _asked(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[Card, float | None]]:
     """The cards of items whose newest version fits the query, best first."""
-    query = op.query or ""
-    for hit in await memory.recall(None, query, limit=limits.PAGE_MAX, project=PROJECT):
+    for hit in await _hits(memory, op.query or "", folder_of(op.namespace_prefix)):
         name = f"{hit.conversation}={quote(str(hit.entry.message.metadata.get('key')), safe='')}"
-        if not hit.conversation.startswith(folder_of(op.namespace_prefix)):
-            continue
         for card in await memory.store.cards(_KIND, tenant=memory.tenant, names=[name]):
             if json.loads(card.body)["seq"] == hit.seq:
                 yield card, hit.score
+
+
+async def _hits(memory: Memory, query: str, folder: str) -> list[Hit]:
+    """What fits the query below a namespace, best first.
+
+    A few namespaces are searched one by one, so that others' items cannot crowd theirs out.
+    """
+    behind = await memory.conversations(after=folder, limit=_NAMESPACES_MAX)
+    names = [head.conversation for head in behind if head.conversation.startswith(folder)]
+    if len(names) == _NAMESPACES_MAX or not folder:
+        found = await memory.recall(None, query, limit=limits.PAGE_MAX, project=PROJECT)
+        return [hit for hit in found if hit.conversation.startswith(folder)]
+    if await memory.head(folder) is not None:
+        names.append(folder)
+    each = [await memory.recall(name, query, limit=limits.PAGE_MAX) for name in names]
+    return sorted(chain(*each), key=lambda hit: -hit.score)
 
 
 async def _below(

@@ -18,6 +18,7 @@ from firnline.server.proxy import rounds
 from firnline.server.proxy.again import AnswerAgain
 from firnline.server.proxy.exchange import Exchange
 from firnline.server.proxy.identity import Named, named
+from firnline.server.proxy.placing import Attempt
 from firnline.server.proxy.rounds import Asking
 from firnline.server.proxy.upstream import OfflineReply, Reply
 from firnline.server.streams import Listener
@@ -85,25 +86,31 @@ async def _chat(request: Request, memory: Memory, path: str | None) -> Response:
 
 async def begin(exchange: Exchange, name: Named | None) -> None:
     """Store what is new in a request, unless it says that it is not to be remembered."""
+    if not exchange.body["messages"]:
+        raise InputError("messages: there are none")
     if exchange.headers.get("x-firnline-memory", "").lower() != "off":
-        await exchange.remember(name, repeated=is_repeated(exchange.headers))
+        await exchange.remember(name, attempt_of(exchange.headers))
 
 
 async def read_body(request: Request) -> dict[str, Any]:
     """The request's JSON object with its messages; `InputError` if it is not one."""
     body = load_json(await request.body())
-    if not isinstance(body, dict) or not isinstance(body.get("messages"), list):
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(messages, list):
         raise InputError("expected a JSON object with a list of messages")
+    for at, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise InputError(f"messages[{at}]: expected an object")
     for name in ("api_base", "base_url", "api_key"):
         if name in body:
             raise InputError(f"{name}: where requests go is set by the server")
     return body
 
 
-def is_repeated(headers: Mapping[str, str]) -> bool:
-    """Whether the client says that it has sent this before."""
+def attempt_of(headers: Mapping[str, str]) -> Attempt:
+    """What the client says of a request that it may have sent before."""
     count = headers.get("x-stainless-retry-count", "0")
-    return "idempotency-key" in headers or (count.isdecimal() and int(count) > 0)
+    return Attempt(headers.get("idempotency-key", ""), count.isdecimal() and int(count) > 0)
 
 
 async def streamed(exchange: Exchange, asking: Asking, reply: Reply) -> Response:

@@ -18,21 +18,29 @@ from urllib.parse import quote
 from firnline import limits
 from firnline.budget import Budget
 from firnline.context import Context
-from firnline.errors import BudgetError, ConflictError, FirnlineError, InputError, outline
+from firnline.errors import (
+    BudgetError,
+    ConflictError,
+    FirnlineError,
+    InputError,
+    outline,
+)
 from firnline.log import Entry
 from firnline.memory import Memory
 from firnline.message import Message
-from firnline.server.drafts import INTERRUPTED, Draft
+from firnline.server.drafts import Draft, store_answer
 from firnline.server.gate import Caller
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
 from firnline.server.prompts import keep
-from firnline.server.proxy.identity import Named, fingerprint, is_spoken, longer
-from firnline.server.proxy.placing import Place, branch, place, remember
+from firnline.server.proxy.fitting import fitted, joined, leading, words_now
+from firnline.server.proxy.identity import Named, fingerprint, longer
+from firnline.server.proxy.placing import Attempt, Place, branch, place, remember
 from firnline.server.proxy.rounds import Asking
 from firnline.server.proxy.shape import OPENAI, Shape
 from firnline.server.proxy.upstream import OfflineReply, Reply, Upstream
 from firnline.tokens import counter, model_named
+from firnline.tools import Tool
 
 logger: Final = logging.getLogger("firnline.proxy")
 
@@ -71,13 +79,18 @@ class Exchange:
 
     # -- before upstream is asked -------------------------------------------------------------
 
-    async def remember(self, name: Named | None, *, repeated: bool) -> None:
-        """Store what is new; the question is durable before anybody is asked."""
+    async def remember(self, name: Named | None, attempt: Attempt) -> None:
+        """Store what is new; the question is durable before anybody is asked.
+
+        Raises what is wrong only if memory is all that could answer.
+        """
         try:
             self.sent = self.shape.load(self.body)
-            self.where = await place(self.memory, name, self.sent, repeated=repeated)
-        except Exception as error:  # noqa: BLE001 - a chat goes on, whatever is wrong here
-            self._degrade("not stored", error)
+            self.where = await place(self.memory, name, self.sent, attempt)
+        except Exception as error:
+            if self.upstream is None:
+                raise  # nobody else would answer it
+            self._degrade("not stored", error)  # the chat goes on, whatever is wrong here
 
     async def build(self) -> Asking:
         """The request that goes upstream: as much of the conversation as fits.
@@ -88,7 +101,7 @@ class Exchange:
         where, body = self.where, dict(self.body)
         tools: Any = ()
         if where is not None and settings.recall_tools and self.upstream is not None:
-            tools = self.memory.tools(where.conversation, tokens_max=self._tool_tokens)
+            tools = self._recall_tools(where)
         if where is not None:
             try:
                 body = self.shape.put(self.body, await self._context(where, tools))
@@ -108,6 +121,13 @@ class Exchange:
             room_needed=self._tool_tokens,
         )
 
+    def _recall_tools(self, where: Place) -> list[Tool]:
+        """Ours, but for those whose names the client's own tools have."""
+        given = self.body.get("tools")
+        theirs = set(map(self.shape.tool_name, given if isinstance(given, list) else ()))
+        ours = self.memory.tools(where.conversation, tokens_max=self._tool_tokens)
+        return [tool for tool in ours if tool.name not in theirs]
+
     def _offered(self, tools: Any) -> list[dict[str, Any]]:
         given = self.body.get("tools")
         return [*(given if isinstance(given, list) else ()), *map(self.shape.offer, tools)]
@@ -124,24 +144,23 @@ class Exchange:
         )
         asked = self.body.get("max_completion_tokens") or self.body.get("max_tokens")
         usual = min(_RESERVE_MAX, window // _RESERVE_SHARE)
-        reserve = asked if isinstance(asked, int) and 0 < asked < window // 2 else usual
+        reserve = asked if isinstance(asked, int) and 0 < asked < window else usual
         if form := self.body.get("response_format") or self.body.get("output_config"):
             reserve += int(counter(self.model).text(json.dumps(form)))
         return Budget(window, min(reserve + kept, window - 1), model=self.model)
 
     async def _context(self, where: Place, tools: Any) -> Sequence[Message]:
-        system = [message for message in self.sent if not is_spoken(message)]
-        leading = system[: _leading(self.sent)]
         asked = [message.text for message in self.sent if message.role == "user"]
-        self.context = await self.memory.context(
+        count = counter(self.model)
+        now = sum(int(count.message(message)) for message in words_now(self.sent))
+        context = await self.memory.context(
             where.conversation,
-            self._budget(kept=self.shape.margin + (2 * self._tool_tokens if tools else 0)),
+            self._budget(kept=self.shape.margin + now + (2 * self._tool_tokens if tools else 0)),
             question=asked[-1] if asked and asked[-1].strip() else None,
-            system=_joined(leading),
+            system=joined(self.sent[: leading(self.sent)]),
             tools=self._offered(tools),
         )
-        if not self.sent or self.sent[-1].role != "assistant":
-            self.context = _asking(self.context)
+        self.context = fitted(context, where.question, self.sent, count)
         if self.context.degraded:
             self.degraded = self.degraded or "; ".join(self.context.degraded)
         if self.context["digests"].pieces or self.context["important"].pieces:
@@ -158,7 +177,7 @@ class Exchange:
 
     async def _send(self, body: dict[str, Any]) -> Reply:
         if self.upstream is None:
-            conversation = self.where.conversation if self.where else ""
+            conversation = self.where.conversation if self.where else None
             return OfflineReply(OfflineModel(self.memory, conversation), body)
         content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
         return await self.upstream.send(
@@ -186,11 +205,14 @@ class Exchange:
     async def _stored(self, message: Message) -> Entry:
         if self.where is None:
             raise InputError("there is no place for the answer")
-        expected = None if self.where.named else self.where.next_seq
+        conversation, question = self.where.conversation, self.where.question
         try:
-            stored = await self.memory.append(
-                self.where.conversation, message, expected_seq=expected
-            )
+            if self.where.named:
+                stored = await store_answer(self.memory, conversation, question, message)
+            else:
+                stored = await self.memory.append(
+                    conversation, message, expected_seq=self.where.next_seq
+                )
         except ConflictError:
             # Somebody asked the same at the same time, and was answered first.
             self.where = await branch(self.memory, self.where)
@@ -272,35 +294,6 @@ class _Lenient:
         except FirnlineError as error:
             logger.error("an answer in the making cannot be kept: %s", error)  # noqa: TRY400
             self._draft = None
-
-
-def _asking(context: Context) -> Context:
-    """The context without an answer that broke off behind the question: it is asked again.
-
-    Behind the question, a provider takes an answer for the beginning of the next one.
-    """
-    recent = list(context["recent"].pieces)
-    while recent and recent[-1].entry and INTERRUPTED in recent[-1].entry.message.metadata:
-        recent.pop()
-    sections = (
-        replace(section, pieces=tuple(recent)) if section.name == "recent" else section
-        for section in context.sections
-    )
-    return replace(context, sections=tuple(sections))
-
-
-def _leading(sent: Sequence[Message]) -> int:
-    """How many messages of the application come before all others."""
-    spoken = [at for at, message in enumerate(sent) if is_spoken(message)]
-    return spoken[0] if spoken else len(sent)
-
-
-def _joined(system: Sequence[Message]) -> Message | None:
-    """What the application says first, as one message."""
-    if len(system) <= 1:
-        return system[0] if system else None
-    text = "\n\n".join(message.text for message in system)
-    return replace(system[0], content=text)
 
 
 def _ascii(text: str) -> str:

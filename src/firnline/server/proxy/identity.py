@@ -6,9 +6,11 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from firnline.errors import InputError
 from firnline.message import Message, encode_json
+from firnline.paths import unescaped
 from firnline.text import Json, clean_name
 from firnline.wire import tool_input
 
@@ -44,9 +46,11 @@ class Named(NamedTuple):
 def named(path: str | None, headers: Mapping[str, str], body: Mapping[str, Any]) -> Named | None:
     """The name in the path, in a header that is commonly used for it, or in the metadata."""
     if path is not None:
-        return Named(clean_name(path, "conversation"), "path")
+        return Named(clean_name(unescaped(path), "conversation"), "path")
     for name in (*_HEADERS, *(name for name in headers if _VENDOR.fullmatch(name))):
-        if found := _usable(headers.get(name)):
+        given = headers.get(name)
+        # Our own header is read as it is written in answers.
+        if found := _usable(unquote(given) if given and name == HEADER else given):
             return Named(found, f"header {name}")
     metadata = body.get("metadata")
     if isinstance(metadata, Mapping):

@@ -20,7 +20,7 @@ from firnline.memory import Memory
 from firnline.message import Message
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy.align import Agreed, agree, overlap
-from firnline.server.proxy.identity import Named, chained, fingerprint, is_spoken
+from firnline.server.proxy.identity import Named, chained, fingerprint, is_spoken, longer
 
 _KIND: Final = "prefix"
 _LOOKUP: Final = 64
@@ -29,6 +29,11 @@ _TAIL: Final = 500
 _TRIES: Final = 5
 _BRANCHED: Final = re.compile(r"--[0-9a-f]{8}$")
 _BRANCH: Final = ", branch"
+_WHOLE: Final = frozenset({"header x-openwebui-chat-id"})
+"""Names given by clients that send their whole history, and ask for titles and the like under them.
+
+What does not begin as the conversation did is then none of it.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,32 +42,45 @@ class Place:
 
     `question` is the last entry of its history in the log, `next_seq` where the log goes on.
     `answer` is what the log holds for it already, if this is the repetition of a request that was
-    answered. `hashes` are those of the history's beginnings, the whole of it last.
+    answered. `hashes` are those of the history's beginnings, the whole of it last; `key` is the
+    client's own for the request.
     """
 
     conversation: str
     source: str
     named: bool
     hashes: tuple[str, ...]
+    key: str = ""
     question: int = -1
     next_seq: int = 0
     answer: Entry | None = None
 
 
+class Attempt(NamedTuple):
+    """What a client says of a request: its own `key` for it, and whether it was sent before.
+
+    With its key, a request is known again for sure. A mere count of attempts is no proof: two
+    people may ask the same, so nobody is given what another was answered because of it.
+    """
+
+    key: str = ""
+    again: bool = False
+
+
 class _Request(NamedTuple):
-    """What was sent, what of it was said in the conversation, and whether it was sent before."""
+    """What was sent, what of it was said in the conversation, and which attempt it is."""
 
     sent: Sequence[Message]
     spoken: Sequence[Message]
-    repeated: bool
+    attempt: Attempt
 
 
 async def place(
-    memory: Memory, name: Named | None, sent: Sequence[Message], *, repeated: bool = False
+    memory: Memory, name: Named | None, sent: Sequence[Message], attempt: Attempt
 ) -> Place:
     """Find the request's place and store its new messages there; durable when this returns."""
     spoken = [message for message in sent if is_spoken(message)]
-    request = _Request(sent, spoken, repeated)
+    request = _Request(sent, spoken, attempt)
     for _ in range(_TRIES):
         try:
             return await _placed(memory, name, request)
@@ -79,15 +97,21 @@ async def _placed(memory: Memory, name: Named | None, request: _Request) -> Plac
         source=name.source if name else "new",
         named=name is not None,
         hashes=hashes,
+        key=request.attempt.key,
     )
+    if asked := await _known(memory, _keyed(where)):
+        return await _once_more(memory, where, request, *asked[1:])
     # Without an answer of ours in it, a history is nobody's: two people may begin with "hi".
     thin = not any(message.role == "assistant" for message in request.spoken)
-    known = await _known(memory, hashes) if not thin or (request.repeated and not name) else None
+    again = thin and request.attempt.again and not name
+    known = await _known(memory, hashes) if not thin or again else None
     if known is not None:
         count, conversation, seq = known
         log = await memory.read(
             conversation, first_seq=seq + 1, limit=len(request.spoken) - count + _BEYOND
         )
+        if again and agree((), log).entries < len(log):  # somebody was answered, not this one
+            return await _append(memory, where, _new(request.sent, 0))
         source = name.source if name else "prefix"
         where = replace(where, conversation=conversation, source=source, question=seq)
         agreed = agree(request.spoken[count:], log)
@@ -96,6 +120,18 @@ async def _placed(memory: Memory, name: Named | None, request: _Request) -> Plac
     if head is None:
         return await _append(memory, where, _new(request.sent, 0))
     return await _under_its_name(memory, where, head, request, thin=thin)
+
+
+async def _once_more(
+    memory: Memory, where: Place, request: _Request, conversation: str, seq: int
+) -> Place:
+    """The same request under the same key: answered as before, or asked again."""
+    log = await memory.read(conversation, first_seq=seq + 1, limit=_BEYOND)
+    source = where.source if where.named else "prefix"
+    where = replace(where, conversation=conversation, source=source, question=seq)
+    if log and _whole_answer(log):
+        return replace(where, answer=log[0])
+    return await _go_on(memory, where, request, len(request.spoken), agree((), log), log)
 
 
 async def _under_its_name(
@@ -112,9 +148,11 @@ async def _under_its_name(
     agreed = overlap(request.spoken, tail)
     if agreed is not None and thin:
         later = tail[agreed.entries :]
-        answered = request.repeated and len(later) == 1 and _whole_answer(later)
+        answered = request.attempt.again and len(later) == 1 and _whole_answer(later)
         again = agreed.messages == len(request.spoken) and (not later or answered)
         agreed = agreed if again else None
+    if agreed is None and thin and where.source in _WHOLE:
+        return await branch(memory, replace(where, question=-1), _new(request.sent, 0))
     if agreed is None:
         agreed = Agreed((), len(tail))
     return await _go_on(memory, where, request, 0, agreed, tail)
@@ -138,7 +176,8 @@ async def _go_on(
     )
     if not later:
         return await _append(memory, where, new)
-    if request.repeated and not new and len(later) == 1 and _whole_answer(later):
+    again = where.named and request.attempt.again
+    if again and not new and len(later) == 1 and _whole_answer(later):
         return replace(where, answer=later[0])
     return await branch(memory, where, new)
 
@@ -164,7 +203,9 @@ async def _append(memory: Memory, where: Place, new: Sequence[Message]) -> Place
     stored = await memory.append(where.conversation, new, expected_seq=expected)
     spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
     hashes = where.hashes[len(where.hashes) - len(spoken) :]
-    await remember(memory, where.conversation, hashes, spoken)
+    keyed = _keyed(where)
+    names, seqs = (*hashes, *keyed), (*spoken, *(stored[-1].seq for _ in keyed))
+    await remember(memory, where.conversation, names, seqs)
     return replace(where, question=stored[-1].seq, next_seq=stored[-1].seq + 1)
 
 
@@ -203,6 +244,13 @@ async def remember(
         for name, seq in zip(hashes, seqs, strict=True)
     ]
     await memory.store.put_cards(cards, absent=True)
+
+
+def _keyed(where: Place) -> tuple[str, ...]:
+    """The name under which a request is known by its key, if it has one."""
+    if not where.key or not where.hashes:
+        return ()
+    return (longer(where.hashes[-1], f"under the key {where.key}"),)
 
 
 async def _known(memory: Memory, hashes: Sequence[str]) -> tuple[int, str, int] | None:

@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from firnline.errors import NotFound
-from firnline.server.gate import Reading, caller_of, parts_of
+from firnline.server.gate import Reading, Writing, caller_of, parts_of
 from firnline.server.offline import NAME
 
 router = APIRouter(include_in_schema=False)
 
 _PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
+_ELSEWHERE: Final = frozenset({"", ".", ".."})
 
 
-@router.api_route("/v1/{path:path}", methods=["GET", "POST"])
-@router.api_route("/c/{conversation}/v1/{path:path}", methods=["GET", "POST"])
-async def relay(request: Request, memory: Reading, path: str) -> Response:  # noqa: ARG001
+@router.get("/v1/{path:path}")
+@router.get("/c/{conversation}/v1/{path:path}")
+async def looked_up(request: Request, memory: Reading, path: str) -> Response:  # noqa: ARG001
     """The endpoint's own answer."""
+    return await _relay(request, path)
+
+
+@router.post("/v1/{path:path}")
+@router.post("/c/{conversation}/v1/{path:path}")
+async def asked(request: Request, memory: Writing, path: str) -> Response:  # noqa: ARG001
+    """The endpoint's own answer, which may cost something: whoever only reads may not ask."""
+    return await _relay(request, path)
+
+
+async def _relay(request: Request, path: str) -> Response:
     parts = parts_of(request)
-    first = path.partition("/")[0]
-    if first not in _PASSED:
+    segments = path.split("/")
+    # It goes there with the server's own key, so no path may lead to another place.
+    if segments[0] not in _PASSED or not _ELSEWHERE.isdisjoint(segments):
         raise NotFound(f"/v1/{path} is not passed on; see docs/proxy.md for what is")
     theirs = parts.anthropic if "anthropic-version" in request.headers else None
     upstream = theirs or parts.upstream
@@ -32,7 +46,7 @@ async def relay(request: Request, memory: Reading, path: str) -> Response:  # no
         raise NotFound("there is no endpoint behind this server: set FIRNLINE_UPSTREAM")
     reply = await upstream.send(
         request.method,
-        f"/{path}",
+        "".join(f"/{quote(segment, safe='')}" for segment in segments),
         content=await request.body(),
         headers=request.headers,
         token=caller_of(request).token,

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from firnline.errors import ModelError
+from firnline.errors import ModelError, TooFast
 from firnline.message import Message, ToolCall
 from firnline.models.answers import Pieces, load_body
 from firnline.server.proxy.shape import OPENAI, Shape
@@ -25,6 +25,7 @@ from firnline.wire import load_anthropic
 ROUNDS_MAX: Final = 4
 """Rounds of recall in one request."""
 _OK: Final = 200
+_TOO_MANY: Final = 429
 _DONE: Final = "[DONE]"
 _USUAL: Final = frozenset({"", "stop", "tool_calls", "end_turn", "tool_use"})
 
@@ -74,9 +75,7 @@ class Asking:
 
     def add_usage(self, usage: Mapping[str, Any]) -> None:
         """Rounds are paid together."""
-        counts = {name: value for name, value in usage.items() if isinstance(value, int)}
-        sums = {name: self.usage.get(name, 0) + value for name, value in counts.items()}
-        self.usage = {**self.usage, **usage, **sums}
+        self.usage = _sum(self.usage, usage)
 
     async def next_round(self, said: Message) -> Reply:
         """Run our tools that the model called, and ask again with what they return."""
@@ -93,6 +92,10 @@ class Asking:
             self.body = self.shape.withdraw(self.body, self.hidden)
         self.body = self.shape.add(self.body, more)
         reply = await self.send(self.body)
+        if reply.status == _TOO_MANY:
+            wait = reply.headers.get("retry-after", "")
+            seconds = float(wait) if wait.isdecimal() else 1.0
+            raise TooFast("the endpoint wants fewer requests", retry_after=seconds)
         if reply.status != _OK:
             raise ModelError(f"the endpoint answered {reply.status} after a recall")
         return reply
@@ -110,6 +113,20 @@ class Asking:
 
     def _hides(self, call: Mapping[str, Any]) -> bool:
         return ToolCall(dict(call)).name in self.hidden
+
+
+def _sum(known: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts added up, those inside counts too; of anything else, what came last."""
+    total = dict(known)
+    for name, value in more.items():
+        before = total.get(name)
+        if isinstance(value, Mapping):
+            total[name] = _sum(before if isinstance(before, Mapping) else {}, value)
+        elif isinstance(value, int) and isinstance(before, int):
+            total[name] = before + value
+        elif value is not None or before is None:
+            total[name] = value
+    return total
 
 
 def answered(content: Sequence[Mapping[str, Any]]) -> Message:

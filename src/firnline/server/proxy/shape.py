@@ -24,6 +24,7 @@ Body: TypeAlias = dict[str, Any]
 _MARKS_MAX: Final = 4
 _MARK: Final = "cache_control"
 _OPENING_TOKENS: Final = 64
+_SENT: Final = frozenset({"role", "content", "name", "tool_calls", "function_call", "refusal"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,9 @@ class Shape:
     """One protocol's requests.
 
     `load` reads a body's messages, `put` puts others in their place, `add` appends more. `offer`
-    writes a tool, `withdraw` takes tools away again by their names. `finish` is the last touch
-    before a request goes to `path`. `margin` is what `put` may add to the messages, in tokens.
+    writes a tool, `tool_name` reads its name, `withdraw` takes tools away again by their names.
+    `finish` is the last touch before a request goes to `path`. `margin` is what `put` may add to
+    the messages, in tokens.
     """
 
     path: str
@@ -40,6 +42,7 @@ class Shape:
     put: Callable[[Body, Sequence[Message]], Body]
     add: Callable[[Body, Sequence[Message]], Body]
     offer: Callable[[Tool], dict[str, Any]]
+    tool_name: Callable[[object], object]
     withdraw: Callable[[Body, Collection[str]], Body]
     finish: Callable[[Body], Body]
     margin: int = 0
@@ -53,7 +56,23 @@ def _openai_load(body: Mapping[str, Any]) -> list[Message]:
 
 
 def _openai_put(body: Body, messages: Sequence[Message]) -> Body:
-    return {**body, "messages": dump_openai(messages)}
+    """Of an answer, as much goes back as the client sends back itself: not what only answers have.
+
+    Some endpoints refuse their own thoughts and notes in a request.
+    """
+    theirs = (message for message in body["messages"] if message.get("role") == "assistant")
+    known = _SENT.union(*theirs)
+    return {**body, "messages": [_sent_back(message, known) for message in dump_openai(messages)]}
+
+
+def _sent_back(message: Body, known: Collection[str]) -> Body:
+    if message["role"] != "assistant":
+        return message
+    sent = {name: value for name, value in message.items() if name in known}
+    audio = message.get("audio")
+    if isinstance(audio, Mapping) and "id" in audio:
+        sent["audio"] = {"id": audio["id"]}
+    return sent
 
 
 def _openai_add(body: Body, messages: Sequence[Message]) -> Body:
@@ -88,6 +107,7 @@ OPENAI: Final = Shape(
     put=_openai_put,
     add=_openai_add,
     offer=Tool.to_openai,
+    tool_name=_openai_name,
     withdraw=_openai_withdraw,
     finish=_openai_finish,
 )
@@ -141,10 +161,14 @@ def _anthropic_add(body: Body, messages: Sequence[Message]) -> Body:
     return {**body, "messages": [*body["messages"], *anthropic_turns(messages)]}
 
 
+def _anthropic_name(tool: object) -> object:
+    return tool.get("name") if isinstance(tool, Mapping) else None
+
+
 def _anthropic_withdraw(body: Body, names: Collection[str]) -> Body:
     """Where calls are in the messages, tools must be named; then none of them may be called."""
     tools = body.get("tools") or []
-    others = [tool for tool in tools if not (isinstance(tool, dict) and tool.get("name") in names)]
+    others = [tool for tool in tools if _anthropic_name(tool) not in names]
     return {**body, "tools": others} if others else {**body, "tool_choice": {"type": "none"}}
 
 
@@ -154,6 +178,7 @@ ANTHROPIC: Final = Shape(
     put=_anthropic_put,
     add=_anthropic_add,
     offer=Tool.to_anthropic,
+    tool_name=_anthropic_name,
     withdraw=_anthropic_withdraw,
     finish=dict,
     margin=_OPENING_TOKENS,

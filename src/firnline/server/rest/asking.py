@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import Header, Query
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -14,12 +15,13 @@ from pydantic import (
     Field,
     Tag,
     WithJsonSchema,
+    WrapValidator,
 )
 
 from firnline import limits
-from firnline.errors import InputError
-from firnline.message import ROLES, Role, parse_time
+from firnline.message import ROLES, Role
 from firnline.recall.dates import TEXT_CHARS_MAX
+from firnline.server.rest.checking import as_time, is_budget, says_something
 
 TOKENS_MAX: Final = 100_000_000
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
@@ -28,21 +30,9 @@ _CURSOR_CHARS_MAX: Final = 20 * limits.NAME_CHARS_MAX
 _TAGS_MAX: Final = 50
 _TOOLS_MAX: Final = 256
 
-
-def _time(value: object) -> object:
-    if isinstance(value, datetime):
-        return value
-    if not isinstance(value, str):
-        raise ValueError("expected a time such as 2026-03-04T10:15:00Z")  # noqa: TRY004 - pydantic's
-    try:
-        return parse_time(value)
-    except (ValueError, InputError):
-        raise ValueError("expected a time with its zone, as 2026-03-04T10:15:00Z") from None
-
-
 Time = Annotated[
     datetime,
-    BeforeValidator(_time),
+    BeforeValidator(as_time),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-04T10:15:00Z"]}),
 ]
 Seq = Annotated[int, Field(ge=0, le=SEQ_MAX, examples=[0])]
@@ -123,8 +113,13 @@ def _kind(item: object) -> str:
     return "said" if wrapped else "message"
 
 
-Item = Annotated[
-    Annotated[Said, Tag("said")] | Annotated[MessageBody, Tag("message")], Discriminator(_kind)
+_Wrapped = Annotated[Said, Tag("said")]
+_Bare = Annotated[MessageBody, Tag("message")]
+Item = Annotated[_Wrapped | _Bare, Discriminator(_kind)]
+Spoken = Annotated[
+    Annotated[str, Tag("text")] | _Wrapped | _Bare,
+    Discriminator(lambda item: "text" if isinstance(item, str) else _kind(item)),
+    AfterValidator(says_something),
 ]
 
 
@@ -175,7 +170,7 @@ class BudgetAsk(Ask):
     model: Name | None = Field(None, description="Whose tokenizer counts.")
 
 
-BudgetLike: TypeAlias = Tokens | Name | BudgetAsk
+BudgetLike: TypeAlias = Annotated[Tokens | Name | BudgetAsk, WrapValidator(is_budget)]
 _BUDGET: Final = "Tokens, a model's name, or an object; else the window of the server's model."
 
 
@@ -218,7 +213,9 @@ class TurnAsk(Ask):
         json_schema_extra={"examples": [{"message": "When do we land?", "budget": 8_000}]}
     )
 
-    message: str | MessageBody = Field(description="Text, or a message in the OpenAI shape.")
+    message: Spoken = Field(
+        description="Text that is not blank, or a message, which is given as in an append."
+    )
     budget: BudgetLike | None = Field(None, description=_BUDGET)
     system: str | None = Field(None, description="What the application tells the model.")
     task: str | None = Field(None, description="The task at hand; else the project's.")

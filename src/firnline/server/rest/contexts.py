@@ -5,13 +5,15 @@ from __future__ import annotations
 from fastapi import Request, Response
 
 from firnline.budget import Budget, as_budget
-from firnline.server.gate import Reading, charge, parts_of
+from firnline.errors import InputError
+from firnline.server.gate import Reading, charge, may_write, parts_of
 from firnline.server.parts import Parts
 from firnline.server.reading import head_of, sent
 from firnline.server.rest import asking, shapes, showing
+from firnline.server.rest.checking import BUDGET_IS
 from firnline.server.rest.documenting import MISSING, problems, router
 from firnline.server.rest.naming import Conversation
-from firnline.tokens import DEFAULT_MODEL
+from firnline.tokens import DEFAULT_MODEL, is_known
 
 routes = router("contexts")
 
@@ -26,8 +28,9 @@ async def build_context(
 ) -> Response:
     """The messages to send, never more tokens than the budget, with where each of them went.
 
-    Digests that are due are made first, or owed if that is done in the background. 422 if what must
-    be in it does not fit: `floor` says what it takes, `blockers` what is in the way.
+    Digests that are due are made first, or owed if that is done in the background; a key that only
+    reads looks without either. 422 if what must be in it does not fit: `floor` says what it takes,
+    `blockers` what is in the way.
     """
     await head_of(memory, conversation)
     context = await memory.context(
@@ -37,7 +40,7 @@ async def build_context(
         system=ask.system,
         tools=ask.tools,
         task=ask.task,
-        fold=ask.fold,
+        fold=ask.fold and may_write(request),
     )
     charge(request, context.tokens)
     return sent(showing.context(context, ask.format))
@@ -47,5 +50,8 @@ def budget_of(parts: Parts, asked: asking.BudgetLike | None) -> Budget:
     """The budget that is meant; the window of the server's model if nothing is."""
     if isinstance(asked, asking.BudgetAsk):
         return Budget(**asked.model_dump())
-    model = parts.tenants.model
-    return as_budget(asked or (model.name if model else DEFAULT_MODEL))
+    own = parts.tenants.model.name if parts.tenants.model else DEFAULT_MODEL
+    budget = as_budget(asked or own)
+    if isinstance(asked, str) and asked != own and not is_known(asked):
+        raise InputError(f"budget: {asked!r} is no model that is known here; {BUDGET_IS}")
+    return budget

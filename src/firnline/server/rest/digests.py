@@ -137,19 +137,30 @@ async def get_important(request: Request, memory: Reading, conversation: Convers
     await head_of(memory, conversation)
     force = await memory.in_force(conversation)
     known: tuple[items.Item, ...] = ()
-    held: dict[tuple[str, str, str], int] = {}
+    held: dict[tuple[str, ...], int] = {}
     aside: list[dict[str, Any]] = []
     for digest in force:
         own = items.from_json(digest.data)
         known = items.merge(known, own)
         held |= {_identity(item): digest.version for item in own}
         aside += [{**row, "version": digest.version} for row in items.set_aside(digest.data)]
-    listed = [{**showing.plain(item), "version": held[_identity(item)]} for item in known]
+    versions = [held[_identity(item)] for item in known]
+    listed = [
+        {**_listed(item), "version": version}
+        for item, version in zip(items.shown(known), versions, strict=True)
+    ]
     return tagged(request, {"data": listed, "set_aside": aside})
 
 
-def _identity(item: items.Item) -> tuple[str, str, str]:
-    return item.field, items.name_key(item.name), items.value_key(item.field, item.value)
+def _identity(item: items.Item) -> tuple[str, ...]:
+    named = items.name_key(item.name), items.name_key(item.speaker)
+    return item.field, *named, items.value_key(item.field, item.value)
+
+
+def _listed(item: items.Item) -> dict[str, Any]:
+    """An item that is shown, whose name says who speaks where that matters."""
+    fields: dict[str, Any] = showing.plain(item)
+    return {name: fields[name] for name in figures.ImportantItem.model_fields if name in fields}
 
 
 # -- making and changing them -----------------------------------------------------------------

@@ -101,7 +101,7 @@ async def append_messages(
     """
     appended = await memory.append(
         conversation,
-        [_message(item) for item in ask.messages],
+        [message_of(item) for item in ask.messages],
         expected_seq=ask.expected_seq,
         idempotency_key=idempotency_key,
     )
@@ -118,7 +118,7 @@ async def append_messages(
     return sent(stored, 200 if appended.replayed else 201, headers)
 
 
-def _message(item: Item) -> Message:
+def message_of(item: Item) -> Message:
     """The message that was given, with what it has beside it."""
     if isinstance(item, Said):
         return Message.from_openai(item.message, created_at=item.created_at, metadata=item.metadata)

@@ -9,7 +9,7 @@ from fastapi import Path, Request, Response
 from firnline.errors import InputError, NotFound
 from firnline.log import Key
 from firnline.memory import Memory
-from firnline.server.gate import Reading, Writing, charge, parts_of
+from firnline.server.gate import Reading, Writing, charge, may_write, parts_of
 from firnline.server.reading import head_of, sent, tagged
 from firnline.server.rest import asking, shapes, showing, walking
 from firnline.server.rest.contexts import budget_of
@@ -91,10 +91,13 @@ async def build_topic_context(
     conversation: Conversation,
     ask: asking.TopicContextAsk | None = None,
 ) -> Response:
-    """The active topic: its summary as a system message, then its active messages."""
+    """The active topic: its summary as a system message, then its active messages.
+
+    A key that only reads looks at it; with another, what is due is summarised first.
+    """
     await head_of(memory, conversation)
     budget = budget_of(parts_of(request), ask.budget if ask else None)
-    context = await memory.topic_context(conversation, budget)
+    context = await memory.topic_context(conversation, budget, fold=may_write(request))
     charge(request, context.tokens)
     return sent(showing.context(context))
 

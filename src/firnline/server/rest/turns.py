@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from fastapi import Request, Response
 
@@ -23,6 +23,7 @@ from firnline.server.rest import events, shapes, showing
 from firnline.server.rest.asking import IdempotencyKey, TurnAsk
 from firnline.server.rest.contexts import budget_of
 from firnline.server.rest.documenting import MISSING, REPLAYED, Responses, problems, router
+from firnline.server.rest.messages import message_of
 from firnline.server.rest.naming import Conversation
 from firnline.turn import Turn, TurnOptions
 
@@ -35,7 +36,10 @@ _TAKEN: Final[Responses] = {
     200: {
         "description": "Answered. As events: `delta` with `text`, then `turn`, or else `error`.",
         "headers": REPLAYED,
-        "content": {events.MEDIA_TYPE: {"schema": {"type": "string"}, "example": _EXAMPLE}},
+        # Some readers hold a stream's schema against its text, others against each event.
+        "content": {
+            events.MEDIA_TYPE: {"schema": {"type": ["string", "object"]}, "example": _EXAMPLE}
+        },
     },
     **problems(409, 415, 502, 504),
 }
@@ -59,7 +63,7 @@ async def take_turn(
     spoken = _Spoken(
         memory=memory,
         conversation=conversation,
-        message=Message.user(ask.message) if isinstance(ask.message, str) else ask.message,
+        message=ask.message if isinstance(ask.message, str) else message_of(ask.message),
         model=parts.tenants.model or OfflineModel(memory, conversation),
         key=idempotency_key,
         options=_options(parts, ask),
@@ -78,7 +82,7 @@ class _Spoken:
 
     memory: Memory
     conversation: str
-    message: Any
+    message: str | Message
     model: ChatModel
     key: str | None
     options: TurnOptions
@@ -148,7 +152,7 @@ async def stop_turns(request: Request, memory: Writing, conversation: Conversati
 
 async def _streamed(request: Request, parts: Parts, spoken: _Spoken) -> Response:
     head = await spoken.memory.head(spoken.conversation)
-    keeper = _Late(parts, spoken, head.seq if head else -1)
+    keeper = _Late(parts, spoken, head.seq if head else 0)
     named = (spoken.memory.tenant, spoken.conversation)
     listener = parts.streams.open(_events(request, spoken), keeper, named)
     batches = listener.batches()

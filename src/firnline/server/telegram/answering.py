@@ -121,7 +121,7 @@ async def _ask(asking: Asking) -> None:
     if head is not None and head.strategy is None and bot.planned is not None:
         await memory.set_strategy(conversation, bot.planned)
 
-    async def append(*messages: Message) -> Appended:
+    async def append(_: Entry, *messages: Message) -> Appended:
         if len(messages) == 1 and ends_round(messages[0]):
             return await _store_answer(asking, messages[0])
         return await _append(asking, messages)

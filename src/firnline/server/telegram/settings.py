@@ -43,6 +43,9 @@ class BotSettings(BaseModel):
         description="what Telegram sends with every update: 16 to 256 of A-Z, a-z, 0-9, _ and -"
     )
     tenant: str = Field("default", description="whose conversations its chats are")
+    chats: frozenset[int] = Field(
+        frozenset(), description="the numbers of the chats it talks in; all if there are none"
+    )
     system: str = Field(SYSTEM, description="what the model is told")
     strategy: str = Field(
         LEAN,
@@ -78,6 +81,10 @@ class BotSettings(BaseModel):
     def conversation(self, chat_id: int) -> str:
         """The conversation of a chat. Groups and private chats have different numbers."""
         return f"{self.prefix}:{chat_id}"
+
+    def talks_in(self, conversation: str) -> bool:
+        """Whether the chat of a conversation is one of `chats`, or all are."""
+        return not self.chats or conversation in map(self.conversation, self.chats)
 
     @field_validator("token")
     @classmethod

@@ -29,6 +29,7 @@ _BITS: Final = 64
 _NAME_CHARS_MAX: Final = 64  # with OpenAI
 _NOT_IN_NAMES: Final = re.compile(r"[\s<|\\/>]+")
 _COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@(\w+))?(?:\s|$)")
+_CALLS: Final = ("mention", "bot_command")  # entities that can name a bot
 _ABOUT: Final = frozenset(
     {
         "message_id",
@@ -116,7 +117,7 @@ def read(update: Fields, bot_id: int) -> Incoming:
     chat = _object(fields, "chat")
     group = chat.get("type") != "private"
     holds, wanted = _content(fields)
-    command, target = _command(str(fields.get("text") or ""))
+    command, target = _command(str(fields.get("text") or fields.get("caption") or ""))
     return Incoming(
         update_id=_integer(update, "update_id"),
         chat_id=_integer(chat, "id"),
@@ -262,10 +263,11 @@ def _mentions(fields: Fields, bot_id: int, target: str) -> tuple[str, ...] | Non
     ids = [_map(entity.get("user")).get("id") for _, entity in entities]
     if bot_id in (*ids, _map(original.get("from")).get("id")):
         return None
-    if _COMMAND.match(text):
+    if _COMMAND.match(text or caption):
         return (target,) if target else None
-    names = [_marked(said, entity) for said, entity in entities if entity.get("type") == "mention"]
-    return tuple(name.removeprefix("@").lower() for name in names)
+    # Of a command in the middle of a sentence only one that says whom it is for: /help@the_bot.
+    names = [_marked(said, entity) for said, entity in entities if entity.get("type") in _CALLS]
+    return tuple(name.partition("@")[2].lower() for name in names if "@" in name)
 
 
 def _marked(text: str, entity: Fields) -> str:

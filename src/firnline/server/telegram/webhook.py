@@ -127,7 +127,11 @@ class _Intake:
         memory = await self._memory_of(self.bot.tenant)
         try:
             incoming = updates.read(update if isinstance(update, dict) else {}, self.bot.id)
-            place = await self._place(memory, incoming)
+            name = await self._name(memory, incoming)
+            if not self.bot.talks_in(name):
+                self._tell("stranger", kind)
+                return
+            place = self._place(incoming, name)
             store = self._edit if incoming.edited else self._message
             new = await store(memory, place, incoming)
         except InputError as error:
@@ -184,8 +188,8 @@ class _Intake:
     def _key(self, incoming: Incoming) -> str:
         return f"telegram:{self.bot.id}:{incoming.update_id}"
 
-    async def _place(self, memory: Memory, incoming: Incoming) -> Place:
-        """Where the chat is kept. A group that got a new number keeps its conversation."""
+    async def _name(self, memory: Memory, incoming: Incoming) -> str:
+        """The chat's conversation. A group that got a new number keeps its own."""
         name = self.bot.conversation(incoming.chat_id)
         if incoming.moved_from is not None:
             await self._moved(memory, incoming.moved_from, incoming.chat_id)
@@ -195,9 +199,13 @@ class _Intake:
             card = self._moved_card(incoming.chat_id, "")
             found = await memory.store.cards(MOVED, tenant=card.tenant, names=[card.name])
             name = found[0].body.decode() if found else name
-        if incoming.forum_topic is not None:
-            name = f"{name}:{incoming.forum_topic}"
-        return Place(self.bot.tenant, self.bot.id, name)
+        return name
+
+    def _place(self, incoming: Incoming, name: str) -> Place:
+        """Where the message is kept: in its chat's conversation, or its topic's."""
+        topic = incoming.forum_topic
+        conversation = name if topic is None else f"{name}:{topic}"
+        return Place(self.bot.tenant, self.bot.id, conversation)
 
     async def _moved(self, memory: Memory, before: int, after: int) -> None:
         card = self._moved_card(after, self.bot.conversation(before))

@@ -1,4 +1,4 @@
-"""``python -m firnline.cli``."""
+"""``python -m firnline``."""
 
 import sys
 
