@@ -15,11 +15,18 @@ export type Context = Schemas["Context"];
 export type Turn = Schemas["Turn"];
 export type Problem = Schemas["Problem"];
 export type AppendOptions = Omit<Schemas["AppendAsk"], "messages"> & Keyed;
-export type ContextOptions = Schemas["ContextAsk"];
+export type ContextOptions = Schemas["ContextAsk"] & Abortable;
 export type TurnOptions = Omit<Schemas["TurnAsk"], "message" | "stream"> & Keyed;
-export type SearchOptions = Omit<Schemas["SearchAsk"], "query">;
+export type SearchOptions = Omit<Schemas["SearchAsk"], "query"> & Abortable;
+/** What the user says: text, a message, or a message with its time and metadata beside it. */
+export type Spoken = Schemas["TurnAsk"]["message"];
 
-export interface Keyed {
+export interface Abortable {
+  /** Ends the waiting, for an answer and between two tries; what the server has begun it may finish. */
+  signal?: AbortSignal | undefined;
+}
+
+export interface Keyed extends Abortable {
   /** Your name for this request: sent again with it, nothing happens twice. Chosen unless given. */
   idempotencyKey?: string | undefined;
 }
@@ -42,8 +49,9 @@ export class ProblemError extends Error {
   constructor(
     readonly problem: Problem,
     readonly retryAfter: number | null = null,
+    options?: ErrorOptions,
   ) {
-    super(problem.detail);
+    super(problem.detail, options);
   }
 
   get status(): number {
@@ -90,87 +98,102 @@ export function createClient(options: Options) {
 
     /** Add messages to the end of a conversation, all or none; durable when this returns. */
     async append(conversation: string, messages: Schemas["AppendAsk"]["messages"], more: AppendOptions = {}) {
-      const { idempotencyKey, ...body } = more;
-      const params = { ...at(conversation), header: keyed(idempotencyKey) };
+      const { idempotencyKey, signal, ...body } = more;
       return answer(
-        await routes.POST("/api/v1/conversations/{conversation}/messages", { params, body: { messages, ...body } }),
+        await routes.POST("/api/v1/conversations/{conversation}/messages", {
+          params: { ...at(conversation), header: keyed(idempotencyKey) },
+          body: { messages, ...body },
+          signal: signal ?? null,
+        }),
       );
     },
 
     /** The history, word for word, page by page as it is walked. */
     read(
       conversation: string,
-      query: { first_seq?: number; last_seq?: number; order?: "asc" | "desc"; limit?: number } = {},
+      more: { first_seq?: number; last_seq?: number; order?: "asc" | "desc"; limit?: number } & Abortable = {},
     ): AsyncGenerator<Entry, void> {
+      const { signal, ...query } = more;
       return items(async (cursor) =>
         answer(
           await routes.GET("/api/v1/conversations/{conversation}/messages", {
             params: { ...at(conversation), query: { ...query, cursor } },
+            signal: signal ?? null,
           }),
         ),
       );
     },
 
     /** The conversations by name, page by page as they are walked. */
-    conversations(query: { project?: string; limit?: number } = {}): AsyncGenerator<Head, void> {
+    conversations(more: { project?: string; limit?: number } & Abortable = {}): AsyncGenerator<Head, void> {
+      const { signal, ...query } = more;
       return items(async (cursor) =>
-        answer(await routes.GET("/api/v1/conversations", { params: { query: { ...query, cursor } } })),
+        answer(
+          await routes.GET("/api/v1/conversations", { params: { query: { ...query, cursor } }, signal: signal ?? null }),
+        ),
       );
     },
 
     /** What a model should see of the conversation now, never more than the budget. */
-    async context(conversation: string, body: ContextOptions = {}): Promise<Context> {
-      const params = at(conversation);
-      return answer(await routes.POST("/api/v1/conversations/{conversation}/context", { params, body }));
+    async context(conversation: string, more: ContextOptions = {}): Promise<Context> {
+      const { signal, ...body } = more;
+      const asked = { params: at(conversation), body, signal: signal ?? null };
+      return answer(await routes.POST("/api/v1/conversations/{conversation}/context", asked));
     },
 
     /** Old entries that fit, best first; without a conversation, in all of them. */
     async recall(conversation: string | null, query: string, more: SearchOptions = {}): Promise<Hit[]> {
-      const body = { query, ...more };
+      const { signal, ...filters } = more;
+      const asked = { body: { query, ...filters }, signal: signal ?? null };
       const found =
         conversation === null
-          ? await routes.POST("/api/v1/search", { body })
-          : await routes.POST("/api/v1/conversations/{conversation}/search", { params: at(conversation), body });
+          ? await routes.POST("/api/v1/search", asked)
+          : await routes.POST("/api/v1/conversations/{conversation}/search", { params: at(conversation), ...asked });
       return answer(found).data;
     },
 
     /** Store what the user says, let the server's model answer, store the answer. */
-    async turn(conversation: string, message: string | Message, more: TurnOptions = {}): Promise<Turn> {
-      const { idempotencyKey, ...body } = more;
-      const params = { ...at(conversation), header: keyed(idempotencyKey) };
+    async turn(conversation: string, message: Spoken, more: TurnOptions = {}): Promise<Turn> {
+      const { idempotencyKey, signal, ...body } = more;
       return answer(
-        await routes.POST("/api/v1/conversations/{conversation}/turns", { params, body: { message, ...body } }),
+        await routes.POST("/api/v1/conversations/{conversation}/turns", {
+          params: { ...at(conversation), header: keyed(idempotencyKey) },
+          body: { message, ...body },
+          signal: signal ?? null,
+        }),
       ) as Turn; // events are asked for by `stream` alone
     },
 
-    /** The same with the answer's text in pieces as it comes, and the turn at last. */
-    async *stream(
-      conversation: string,
-      message: string | Message,
-      more: TurnOptions = {},
-    ): AsyncGenerator<string | Turn, void> {
-      const { idempotencyKey, ...body } = more;
+    /**
+     * The same with the answer's text in pieces as it comes, and the turn at last. An answer that breaks off is a
+     * problem with the code `StoreTimeout`; what was seen of it is stored.
+     */
+    async *stream(conversation: string, message: Spoken, more: TurnOptions = {}): AsyncGenerator<string | Turn, void> {
+      const { idempotencyKey, signal, ...body } = more;
       const { data } = await routes.POST("/api/v1/conversations/{conversation}/turns", {
         params: { ...at(conversation), header: keyed(idempotencyKey) },
         body: { message, ...body, stream: true },
         parseAs: "stream",
+        signal: signal ?? null,
       });
       for await (const { name, data: told } of events(data)) {
         if (name === "delta") yield (told as { text: string }).text;
         else if (name === "turn") return yield told as Turn;
       }
-      throw new Error("the answer broke off; the same idempotencyKey asks for it again");
+      throw brokenOff();
     },
 
     /** Every hash derived again by the server; `ok` is false if anything is not as it was. */
-    async verify(conversation: string, body: Schemas["VerifyAsk"] = {}) {
-      const params = at(conversation);
-      return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", { params, body }));
+    async verify(conversation: string, more: Schemas["VerifyAsk"] & Abortable = {}) {
+      const { signal, ...body } = more;
+      const asked = { params: at(conversation), body, signal: signal ?? null };
+      return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", asked));
     },
 
     /** Destroy a conversation and all that is derived from it; the answer is the certificate. */
-    async erase(conversation: string) {
-      return answer(await routes.DELETE("/api/v1/conversations/{conversation}", { params: at(conversation) }));
+    async erase(conversation: string, { signal }: Abortable = {}) {
+      const asked = { params: at(conversation), signal: signal ?? null };
+      return answer(await routes.DELETE("/api/v1/conversations/{conversation}", asked));
     },
   };
 }
@@ -187,7 +210,7 @@ export async function* items<T>(
   } while (cursor !== null);
 }
 
-/** Server-sent events as they come; an `error` is thrown. */
+/** Server-sent events as they come; an `error` is thrown, and so is a connection that is lost. */
 export async function* events(
   body: ReadableStream<Uint8Array> | null | undefined,
 ): AsyncGenerator<{ name: string; data: unknown }, void> {
@@ -196,9 +219,9 @@ export async function* events(
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read();
+      const { done, value } = await reader.read().catch(lost);
       if (done) return;
-      const blocks = (rest + value).split("\n\n");
+      const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? "";
       for (const block of blocks) {
         const event = parsed(block);
@@ -207,12 +230,12 @@ export async function* events(
       }
     }
   } finally {
-    await reader.cancel();
+    await reader.cancel().catch(() => undefined); // of a body that is lost there is nothing to cancel
   }
 }
 
 function parsed(block: string): { name: string; data: unknown } | null {
-  const lines = block.split("\n");
+  const lines = block.split(/\r?\n/);
   const told = (field: string) =>
     lines.filter((line) => line.startsWith(`${field}:`)).map((line) => line.slice(field.length + 1).trimStart());
   const data = told("data");
@@ -224,7 +247,24 @@ function answer<T>(found: { data?: T }): T {
 }
 
 function keyed(key: string | undefined) {
-  return { "idempotency-key": key ?? crypto.randomUUID() };
+  return { "idempotency-key": key ?? chosen() };
+}
+
+/** A name that nobody else has chosen. Not `randomUUID`: pages that came without TLS do not have it. */
+function chosen(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** What the Python client raises as well if an answer ends too early. */
+function brokenOff(cause?: unknown): ProblemError {
+  const detail = "the answer broke off; the same idempotencyKey asks for it again";
+  const about = { type: "urn:firnline:StoreTimeout", title: "", status: 503, code: "StoreTimeout", instance: "" };
+  return new ProblemError({ ...about, detail, retryable: true } as Problem, null, { cause });
+}
+
+/** An abort is the caller's own; everything else that ends a body is a lost connection. */
+function lost(error: unknown): never {
+  throw error instanceof TypeError ? brokenOff(error) : error;
 }
 
 async function problemOf(response: Response): Promise<ProblemError> {
@@ -237,6 +277,8 @@ async function problemOf(response: Response): Promise<ProblemError> {
 }
 
 const UNTOUCHED = new Set(["TooFast", "NotReady", "StoreUnavailable"]); // nothing was done then
+/** What it is if somebody on the way says it: with most of these, whether the server did it is not known. */
+const UNCODED: Record<number, string> = { 429: "TooFast", 502: "StoreTimeout", 503: "StoreTimeout", 504: "StoreTimeout" };
 const LONGEST = 60; // seconds that a server may ask to be left alone
 
 /** Send a request, again if nothing can happen twice by that, after a random wait that doubles. */
@@ -251,15 +293,36 @@ async function patient(
     let wait = Math.random() * Math.min(8, 0.25 * 2 ** tried);
     try {
       const response = await send(last ? request : request.clone());
-      if (last || ![429, 503].includes(response.status)) return response;
+      if (last || response.ok) return response;
       const problem = await problemOf(response.clone());
-      if (!repeatable && !UNTOUCHED.has(problem.code)) return response;
       wait = Math.max(wait, problem.retryAfter ?? 0);
-      if (wait > LONGEST) return response;
+      if (!mayPass(problem, repeatable) || wait > LONGEST) return response;
       await response.body?.cancel();
     } catch (error) {
       if (last || !repeatable || request.signal.aborted) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, wait * 1000));
+    await pause(wait, request.signal);
   }
+}
+
+/** Whether the same request may be sent again, and may go well then. */
+function mayPass({ code, status }: ProblemError, repeatable: boolean): boolean {
+  const known = code || UNCODED[status] || "";
+  return UNTOUCHED.has(known) || (repeatable && known === "StoreTimeout");
+}
+
+/** Wait so many seconds; who aborts does not have to. */
+function pause(seconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, seconds * 1000);
+    if (signal.aborted) stop();
+    else signal.addEventListener("abort", stop, { once: true });
+  });
 }

@@ -117,8 +117,9 @@ export interface paths {
          * Build Context
          * @description The messages to send, never more tokens than the budget, with where each of them went.
          *
-         *     Digests that are due are made first, or owed if that is done in the background. 422 if what must
-         *     be in it does not fit: `floor` says what it takes, `blockers` what is in the way.
+         *     Digests that are due are made first, or owed if that is done in the background; a key that only
+         *     reads looks without either. 422 if what must be in it does not fit: `floor` says what it takes,
+         *     `blockers` what is in the way.
          */
         post: operations["build_context"];
         delete?: never;
@@ -571,6 +572,8 @@ export interface paths {
         /**
          * Build Topic Context
          * @description The active topic: its summary as a system message, then its active messages.
+         *
+         *     A key that only reads looks at it; with another, what is due is summarised first.
          */
         post: operations["build_topic_context"];
         delete?: never;
@@ -2075,8 +2078,8 @@ export interface components {
         };
         /** @description What the user says, and how it is to be answered. */
         TurnAsk: {
-            /** @description Text, or a message in the OpenAI shape. */
-            message: string | ({
+            /** @description Text that is not blank, or a message, which is given as in an append. */
+            message: string | components["schemas"]["Said"] | ({
                 /** @enum {string} */
                 role: "system" | "developer" | "user" | "assistant" | "tool";
                 content?: string | Record<string, unknown>[] | null;
@@ -2385,7 +2388,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Turn"];
-                    "text/event-stream": string;
+                    "text/event-stream": string | Record<string, unknown>;
                 };
             };
             /** @description A problem as of RFC 9457. */

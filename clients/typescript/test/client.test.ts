@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { test } from "node:test";
-import { createClient, events, ProblemError, segment, type Entry, type Turn } from "../src/index.js";
+import { createClient, events, ProblemError, segment, type Client, type Entry, type Turn } from "../src/index.js";
 
 const baseUrl = process.env["FIRNLINE_URL"] ?? "http://localhost:8080";
 const key = process.env["FIRNLINE_KEY"];
@@ -111,14 +111,17 @@ test("everything goes out and in again", async () => {
   assert.equal(erased.entries, 1);
 });
 
-/** A server that says what it is told to, one answer after the other. */
-async function failing(answers: [number, string][], use: (url: string) => Promise<void>): Promise<number> {
+type Said = [status: number, body: string, headers?: Record<string, string>];
+
+/** A server that says what it is told to, one answer after the other; one of status 0 breaks off behind its body. */
+async function failing(answers: Said[], use: (url: string) => Promise<void>): Promise<number> {
   let asked = 0;
   const server = createServer((_, response) => {
-    const [status, body] = answers[Math.min(asked, answers.length - 1)] ?? [500, ""];
+    const [status, body, headers] = answers[Math.min(asked, answers.length - 1)] ?? [500, ""];
     asked += 1;
-    if (status === 0) response.destroy();
-    else response.writeHead(status, { "content-type": "application/json" }).end(body);
+    if (status !== 0) response.writeHead(status, { "content-type": "application/json", ...headers }).end(body);
+    else if (body === "") response.destroy();
+    else response.write(body, () => setTimeout(() => response.destroy(), 20));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   try {
@@ -136,6 +139,10 @@ test("what cannot happen twice is tried again, and no more often than said", asy
   const stored = JSON.stringify({ data: [], seq: 0, replayed: true });
   const well = async (url: string) => assert.equal((await append(url)).replayed, true);
   assert.equal(await failing([[503, "<h1>"], [0, ""], [200, stored]], well), 3);
+  assert.equal(await failing([[502, "<h1>"], [504, "<h1>"], [429, "<h1>"], [200, stored]], well), 4);
+  const model = JSON.stringify({ code: "ModelError", status: 502, detail: "", retryable: true });
+  const told = async (url: string) => assert.rejects(append(url), { code: "ModelError" });
+  assert.equal(await failing([[502, model]], told), 1);
   const never = async (url: string) => assert.rejects(append(url), { status: 503 });
   assert.equal(await failing([[503, "<h1>"]], never), 4);
 });
@@ -148,4 +155,68 @@ test("what could happen twice is not, unless nothing was done", async () => {
   const erased = JSON.stringify({ entries: 1 });
   const well = async (url: string) => assert.equal((await erase(url)).entries, 1);
   assert.equal(await failing([[503, busy], [200, erased]], well), 2);
+});
+
+const DELTA = 'event: delta\ndata: {"text":"h\u00e9"}\n\n';
+
+test("an answer that breaks off is a problem, wherever it does, and lines may end as they like", async () => {
+  const pieces: (string | Turn)[] = [];
+  const walk = async (url: string) => {
+    for await (const piece of createClient({ baseUrl: url }).stream("c", "x")) pieces.push(piece);
+  };
+  const broken = async (url: string) => assert.rejects(walk(url), { name: "ProblemError", code: "StoreTimeout" });
+  assert.equal(await failing([[200, DELTA]], broken), 1);
+  assert.equal(await failing([[0, DELTA]], broken), 1);
+  assert.deepEqual(pieces, ["h\u00e9", "h\u00e9"]);
+  const whole = (DELTA + "event: turn\ndata: {}\n\n").replaceAll("\n", "\r\n");
+  await failing([[200, whole]], walk);
+  assert.deepEqual(pieces.slice(2), ["h\u00e9", {}]);
+});
+
+test("who aborts does not wait, and sends nothing of it", async () => {
+  const busy: Said = [503, "<h1>", { "retry-after": "30" }];
+  type Verb = (client: Client, signal: AbortSignal) => Promise<unknown>;
+  const verbs: Verb[] = [
+    (client, signal) => client.append("c", [{ role: "user", content: "x" }], { signal }),
+    (client, signal) => client.turn("c", "x", { signal }),
+    (client, signal) => client.stream("c", "x", { signal }).next(),
+    (client, signal) => client.read("c", { signal }).next(),
+    (client, signal) => client.conversations({ signal }).next(),
+  ];
+  const began = Date.now();
+  for (const verb of verbs) {
+    const controller = new AbortController();
+    const abortedLater = async (request: Request) => {
+      const response = await fetch(request);
+      setTimeout(() => controller.abort(), 20); // while it waits to try again
+      return response;
+    };
+    const givenUp = async (baseUrl: string) =>
+      assert.rejects(verb(createClient({ baseUrl, fetch: abortedLater }), controller.signal), { name: "AbortError" });
+    assert.equal(await failing([busy], givenUp), 1);
+  }
+  assert.ok(Date.now() - began < 25_000);
+  const signal = AbortSignal.abort();
+  await assert.rejects(client.context("talk", { signal }), { name: "AbortError" });
+  await assert.rejects(client.recall("talk", "pot", { signal }), { name: "AbortError" });
+  await assert.rejects(client.verify("talk", { signal }), { name: "AbortError" });
+  await assert.rejects(client.erase("talk", { signal }), { name: "AbortError" });
+  const patient = { signal: AbortSignal.timeout(60_000) };
+  assert.equal((await client.append("signalled", [{ role: "user", content: "x" }], patient)).seq, 0);
+});
+
+test("a page that came without TLS chooses keys, too", async () => {
+  Object.defineProperty(crypto, "randomUUID", { value: undefined, configurable: true });
+  try {
+    assert.equal((await client.append("plain page", [{ role: "user", content: "x" }])).replayed, false);
+    assert.equal((await client.append("plain page", [{ role: "user", content: "x" }])).replayed, false);
+  } finally {
+    Reflect.deleteProperty(crypto, "randomUUID"); // the one of its prototype is seen again
+  }
+});
+
+test("a turn keeps what its message has beside it", async () => {
+  const metadata = { ticket: 7, closed: null };
+  const turn = await client.turn("beside", { message: { role: "user", content: "Where?" }, metadata });
+  assert.deepEqual(turn.question.metadata, metadata);
 });
