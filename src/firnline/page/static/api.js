@@ -17,6 +17,12 @@ export const key = {
   set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
 };
 
+let scopes = null;
+/** What the server says that the key may do: "read", "write", "admin". */
+export const allow = (told) => { scopes = told; };
+/** Whether the key may do it; as long as the server has not said, it may. */
+export const may = (scope) => !scopes || scopes.includes(scope);
+
 function headers(more) {
   return key.get() ? { authorization: `Bearer ${key.get()}`, ...more } : { ...more };
 }
@@ -80,6 +86,12 @@ export async function all(path, params = {}, most = LISTED) {
   return found;
 }
 
+/** What browsers say of a broken connection, each in its own way. */
+function lost(error) {
+  if (error.name === 'AbortError') throw error;
+  throw new Problem(0, { detail: 'The connection to the server broke.', retryable: true });
+}
+
 /** Server-sent events as they come: `[name, data]`. */
 export async function* events(method, path, options = {}) {
   const response = await send(method, path, { ...options, accept: 'text/event-stream' });
@@ -87,7 +99,7 @@ export async function* events(method, path, options = {}) {
   let rest = '';
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch(lost);
       if (done) return;
       rest += value;
       let end;

@@ -2,8 +2,9 @@
 
 import { render } from 'preact';
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
-import { all, get, key, Problem } from './api.js';
-import { ago, Announcer, compact, html, Name, number, titleOf, Trouble, useLoaded } from './ui.js';
+import { all, allow, get, key, may, Problem } from './api.js';
+import { KeyDialog, KeyForm } from './access.js';
+import { ago, Announcer, compact, html, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation, TABS } from './conversation.js';
 import { goes, Keys } from './keys.js';
@@ -11,9 +12,14 @@ import { Search } from './search.js';
 
 // -- where we are: #/  #/search?q=…  #/c/NAME/TAB?seq=… -----------------------------------------
 
+/** A part of the address as it was meant; what is no encoding was typed as it stands. */
+function decoded(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 export function place() {
   const [path, params] = location.hash.replace(/^#/, '').split('?');
-  const parts = path.split('/').filter(Boolean).map(decodeURIComponent);
+  const parts = path.split('/').filter(Boolean).map(decoded);
   return { view: parts[0] || '', name: parts[1], tab: parts[2] || '', params: new URLSearchParams(params || '') };
 }
 
@@ -61,31 +67,18 @@ function Conversations({ list, here, onNew, filterRef }) {
     <div class="row">
       <input type="search" ref=${filterRef} placeholder="Find a conversation" aria-label="Find a conversation"
         value=${filter} onInput=${(e) => setFilter(e.target.value)} />
-      <button class="strong icon" title="New conversation (n)" aria-label="New conversation" onClick=${onNew}>+</button>
+      <${Press} class="strong icon" title="New conversation (n)" aria-label="New conversation" onClick=${onNew}>+<//>
     </div>
     ${list.error && html`<${Trouble} error=${list.error} again=${list.again} />`}
     <ul>
       ${shown.map((one) => html`<li key=${one.conversation}>
         <a href=${link(one.conversation)} title=${one.conversation} aria-current=${here.name === one.conversation ? 'page' : null}>
           <span class="title"><${Name}>${titleOf(one)}<//></span>
-          <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} messages · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
+          <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
         </a></li>`)}
     </ul>
-    ${list.value && !shown.length && html`<p class="empty">${filter ? 'None of that name.' : 'No conversation yet. Press + to begin one.'}</p>`}
+    ${list.value && !shown.length && html`<p class="empty">${filter ? 'None of that name.' : `No conversation yet.${may('write') ? ' Press + to begin one.' : ''}`}</p>`}
   </section>`;
-}
-
-function KeyForm({ again, error }) {
-  const [typed, set] = useState('');
-  const tried = Boolean(key.get());
-  const enter = (event) => { event.preventDefault(); key.set(typed.trim()); again(); };
-  return html`<main class="gate"><form class="card" onSubmit=${enter}>
-    <h1>Firnline</h1>
-    <p>This server wants an API key. Make one with <code>firnline keys create</code>; it is kept in this tab alone.</p>
-    ${tried && html`<p class="trouble" role="alert">The key was not taken: ${error.message}</p>`}
-    <label>API key <input type="password" value=${typed} onInput=${(e) => set(e.target.value)} autocomplete="off" required /></label>
-    <button class="strong">Open</button>
-  </form></main>`;
 }
 
 function useHealth() {
@@ -99,19 +92,29 @@ function useHealth() {
   return ready;
 }
 
+/** The address says where we are, so skipping to the content must not change it. */
+const skip = (event) => { event.preventDefault(); document.getElementById('main').focus(); };
+
 function App() {
   const here = usePlace();
   const [theme, nextTheme] = useTheme();
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
+  const [access, setAccess] = useState(false);
   const ready = useHealth();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
+  if (me.value) allow(me.value.scopes);
   const list = useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]);
   useEffect(() => setOpen(false), [here.view, here.name]);
-  useEffect(() => { document.title = `${{ c: here.name, search: 'Search' }[here.view] || 'Dashboard'} · Firnline`; }, [here.view, here.name]);
+  const chosen = (event) => { if (event.target.closest('a')) setOpen(false); }; // also where one is already
+  const called = list.value?.find((one) => one.conversation === here.name);
+  const title = { c: called ? titleOf(called) : here.name, search: 'Search' }[here.view] || 'Dashboard';
+  useEffect(() => { document.title = `${title} · Firnline`; }, [title]);
 
   const begin = useCallback(() => {
-    const time = new Date().toISOString().slice(0, 16).replace('T', ' ').replace(':', '.');
+    if (!may('write')) return;
+    const here = new Date(Date.now() - new Date().getTimezoneOffset() * 60_000); // the reader's own clock
+    const time = here.toISOString().slice(0, 19).replace('T', ' ').replaceAll(':', '.'); // to the second: another tab begins one, too
     location.hash = link(`Chat ${time}`);
   }, []);
   useEffect(() => {
@@ -135,24 +138,27 @@ function App() {
     search: () => html`<${Search} params=${here.params} />`,
   }[here.view] || (() => html`<${Dashboard} list=${list} begin=${begin} />`);
   return html`
-    <a class="skip" href="#main">Skip to the content</a>
+    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
     <header class="top">
       <button class="quiet icon menu" aria-label="Conversations" aria-expanded=${open} onClick=${() => setOpen(!open)}>☰</button>
-      <a class="brand" href="#/"><img src="/favicon.svg" alt="" width="24" height="24" /> <span class="word">Firnline</span></a>
-      <nav aria-label="Views">
+      <a class="brand" href="#/" aria-label="Firnline"><img src="/favicon.svg" alt="" width="24" height="24" /> <span class="word">Firnline</span></a>
+      <nav aria-label="Views" onClick=${chosen}>
         <a href="#/" aria-current=${here.view === '' ? 'page' : null}>Dashboard</a>
         <a href="#/search" aria-current=${here.view === 'search' ? 'page' : null}>Search</a>
       </nav>
       <span class="grow" />
       <span class=${`health ${ready === false ? 'bad' : ''}`} title=${ready === false ? 'The server is not ready' : 'The server is ready'}>
         <i aria-hidden="true" /> <span>${ready === false ? 'not ready' : 'ready'}</span></span>
+      ${me.value && key.get() && html`<button class="quiet" onClick=${() => setAccess(true)} title="Look at the API key, change or forget it"
+        aria-label=${may('write') ? 'Key' : 'Key: read only'}>Key${!may('write') && html`<span class="only-wide">: read only</span>`}</button>`}
       <button class="quiet icon only-wide" onClick=${() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
       <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colours: ${theme}. Change`} title=${`Colours: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
     </header>
     <div class=${`columns ${open ? 'open' : ''}`}>
-      <aside class="side"><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>
+      <aside class="side" onClick=${chosen}><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>
       <main id="main" tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
     </div>
+    ${access && html`<${KeyDialog} me=${me.value} close=${() => setAccess(false)} />`}
     ${help && html`<${Keys} close=${() => setHelp(false)} />`}
     <${Announcer} />`;
 }

@@ -1,8 +1,8 @@
 // The chat: every message ever, answers as they come, and branches instead of lost versions.
 
-import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { at, del, events, get, patch, post, put } from './api.js';
-import { ago, day, html, Name, number, plural, say, tick, when } from './ui.js';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { at, del, events, get, may, patch, post, put } from './api.js';
+import { ago, copy, day, forbidden, html, Name, number, plural, say, sentence, tick, titleOf, when } from './ui.js';
 import { link } from './app.js';
 import { LONGEST, markdown } from './markdown.js';
 import { Scroller } from './scroller.js';
@@ -16,6 +16,9 @@ function partsOf(message) {
   return Array.isArray(message.content) ? message.content.filter((part) => !part.text) : [];
 }
 
+/** Whether there is nothing to see of a message. */
+const isEmpty = (message) => !textOf(message).trim() && !partsOf(message).length && !message.tool_calls && message.role !== 'tool';
+
 function Part({ part }) {
   const url = String(part.image_url?.url || '');
   if (/^data:image\/(png|jpeg|gif|webp);base64,[\w+/=\s]+$/.test(url)) return html`<img class="picture" src=${url} alt="A picture in the message" />`;
@@ -28,12 +31,24 @@ function Calls({ calls }) {
     <pre>${call.function?.arguments ?? JSON.stringify(call, null, 1)}</pre></details>`);
 }
 
+/** Give every block of code a button that copies it; it lies above the text and takes no room. */
+function addCopying(text) {
+  for (const block of text.querySelectorAll('pre')) {
+    const code = block.firstElementChild;
+    const button = Object.assign(document.createElement('button'), { type: 'button', className: 'copy quiet small', textContent: 'Copy', onclick: () => copy(code.textContent, code) });
+    button.setAttribute('aria-label', 'Copy the code');
+    block.append(button);
+  }
+}
+
 /** Markdown, made safe; drawn anew only when the text is another one. */
 function Text({ of }) {
   const safe = useMemo(() => ({ __html: markdown(of) }), [of]);
   const [whole, setWhole] = useState(false);
+  const text = useRef(null);
+  useLayoutEffect(() => { if (!whole) addCopying(text.current); }, [safe, whole]);
   if (whole) return html`<pre class="text" dir="auto">${of}</pre>`;
-  return html`<div class="text" dir="auto" dangerouslySetInnerHTML=${safe} />
+  return html`<div class="text" dir="auto" ref=${text} dangerouslySetInnerHTML=${safe} />
     ${of.length > LONGEST && html`<button class="quiet small" onClick=${() => setWhole(true)}>Show all ${number(of.length)} characters</button>`}`;
 }
 
@@ -58,12 +73,14 @@ function Message({ entry, opens, found, pinned, onEdit, onAgain, onPin }) {
       ${pinned && html`<span class="badge warm">pinned</span>`}
       ${broken && html`<span class="badge bad" title=${String(broken)}>interrupted</span>`}
       <span class="does">
-        ${message.role === 'user' && html`<button class="quiet small" onClick=${() => onEdit(entry)}>Edit</button>`}
-        ${message.role === 'assistant' && !message.tool_calls && html`<button class="quiet small" onClick=${() => onAgain(entry)}>Again</button>`}
-        ${message.role !== 'tool' && !message.tool_calls && html`<button class="quiet small" onClick=${() => onPin(entry, !pinned)}>${pinned ? 'Unpin' : 'Pin'}</button>`}
+        ${textOf(message).trim() && html`<button class="quiet small" title="Copy the message as it was written" onClick=${(e) => copy(textOf(message), e.currentTarget.closest('li').querySelector('.text, pre'))}>Copy</button>`}
+        ${may('write') && message.role === 'user' && html`<button class="quiet small" onClick=${() => onEdit(entry)}>Edit</button>`}
+        ${may('write') && message.role === 'assistant' && !message.tool_calls && html`<button class="quiet small" onClick=${() => onAgain(entry)}>Again</button>`}
+        ${may('write') && message.role !== 'tool' && !message.tool_calls && html`<button class="quiet small" onClick=${() => onPin(entry, !pinned)}>${pinned ? 'Unpin' : 'Pin'}</button>`}
       </span>
     </div>
-    ${textOf(message) || message.role === 'tool' ? html`<${Body} message=${message} />` : null}
+    ${textOf(message).trim() || message.role === 'tool' ? html`<${Body} message=${message} />` : null}
+    ${isEmpty(message) && html`<p class="meta">(no text)</p>`}
     ${partsOf(message).map((part, n) => html`<${Part} key=${n} part=${part} />`)}
     ${message.tool_calls && html`<${Calls} calls=${message.tool_calls} />`}
   </li>`;
@@ -132,6 +149,39 @@ async function branchBefore(name, head, seq, text) {
 const STARTS = ['We land in Lisbon on 3 March, at nine.', 'I prefer e-mail, not phone calls.', 'When do we land?'];
 const entriesOf = (name) => get(at(name)).then((head) => head.entries, (error) => (error.status === 404 ? 0 : null));
 
+const DRAFT = 'firnline.draft '; // and the conversation's name
+const UNSURE = 'firnline.unsure '; // what may be stored or not: with the same key it is stored once
+
+/** Keep a text in the tab, or forget it; what is more than a tab may keep is not kept. */
+function keep(name, text) {
+  sessionStorage.removeItem(name);
+  try { if (text) sessionStorage.setItem(name, text); } catch { /* it is too long */ }
+}
+
+/** What is typed and not sent yet; kept in the tab, for whoever looks something up elsewhere or loads the page again. */
+function useDraft(name) {
+  const [typed, set] = useState(sessionStorage.getItem(DRAFT + name) || '');
+  const setTyped = (text) => { set(text); keep(DRAFT + name, text); };
+  return [typed, setTyped];
+}
+
+const GROWS = CSS.supports('field-sizing', 'content');
+/** As high as its text, where the browser does not see to that itself; the style sheet says how high at most. */
+function useGrowing(input, typed) {
+  useLayoutEffect(() => {
+    if (GROWS || !input.current) return;
+    input.current.style.height = 'auto';
+    input.current.style.height = `${input.current.scrollHeight + 2}px`; // and its borders
+  }, [typed]);
+}
+
+/** What became of a message, as far as it is known: `stored` is null if the server cannot be asked. */
+const fate = (stored) => ({
+  true: 'Your message is stored; ask again whenever you like.',
+  false: 'Your message was not stored: it is below, to be sent again.',
+  null: 'Nobody can say yet whether your message is stored. It is below: sent again as it is, it is stored once.',
+}[stored]);
+
 /** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the entry it has become. */
 function useAnswer(name, count, setCount, changed) {
   const [answer, setAnswer] = useState(null);
@@ -140,11 +190,14 @@ function useAnswer(name, count, setCount, changed) {
     const gone = new AbortController();
     const before = count;
     going.current = { gone, halted: false };
+    const unsure = JSON.parse(sessionStorage.getItem(UNSURE + name) || 'null');
+    const request = unsure?.text === text ? unsure : { text, key: crypto.randomUUID() };
+    keep(UNSURE + name, '');
     let got = '';
     let last;
     setAnswer({ question: text, text: '' });
     try {
-      const options = { body: { message: text, stream: true }, signal: gone.signal, extra: { 'idempotency-key': crypto.randomUUID() } };
+      const options = { body: { message: text, stream: true }, signal: gone.signal, extra: { 'idempotency-key': request.key } };
       for await (const [kind, data] of events('POST', at(name, '/turns'), options)) {
         if (kind === 'delta') { got += data.text; setAnswer({ question: text, text: got }); }
         if (kind === 'turn') { got = data.text; last = data.answer.seq; }
@@ -156,10 +209,11 @@ function useAnswer(name, count, setCount, changed) {
     } catch (error) {
       if (gone.signal.aborted && !going.current.halted) return; // the reader has gone elsewhere
       const entries = await entriesOf(name);
-      const stored = entries !== null && entries > before;
+      const stored = entries === null ? null : entries > before;
+      if (stored === null) keep(UNSURE + name, JSON.stringify(request));
       if (stored) setCount(entries);
       if (going.current.halted && stored) say('Stopped. The answer is kept as far as it came.');
-      const trouble = going.current.halted && stored ? null : error;
+      const trouble = !going.current.halted ? error : stored ? null : new Error('Stopped.');
       setAnswer({ question: text, text: got, error: trouble, stored, last: stored ? entries - 1 : undefined });
     }
     going.current = null;
@@ -182,13 +236,15 @@ function useAnswer(name, count, setCount, changed) {
 
 export function Chat({ name, head, seen, changed, list, openPanel }) {
   const [count, setCount] = useState(head ? head.entries : 0);
-  const [typed, setTyped] = useState('');
+  const [typed, setTyped] = useDraft(name);
   const [jump, setJump] = useState(null);
   const [editing, setEditing] = useState(null);
   const pinned = useMemo(() => new Set(head?.pinned || []), [head]);
   const input = useRef(null);
+  const parting = useRef(false); // a branch is on its way
   const { answer, send, halt, shown, busy } = useAnswer(name, count, setCount, changed);
-  useEffect(() => { if (!head && matchMedia('(pointer: fine)').matches) input.current.focus(); }, [name]); // nothing to read yet
+  useGrowing(input, typed);
+  useEffect(() => { if (!head && may('write') && matchMedia('(pointer: fine)').matches) input.current.focus(); }, [name]); // nothing to read yet
   useEffect(() => { if (!busy) setCount((before) => Math.max(before, head ? head.entries : 0)); }, [head?.entries, head?.hash, busy]);
   useEffect(() => { if (answer?.error && !answer.stored && !typed) setTyped(answer.question); }, [answer?.error]);
 
@@ -220,11 +276,16 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     send(text);
   };
   const inBranch = async (seq, text) => {
+    if (parting.current) return; // pressed twice
+    parting.current = true;
     try {
       const branch = await branchBefore(name, head, seq, text);
       list.again();
       location.hash = link(branch);
-    } catch (error) { say(error.message, true); }
+    } catch (error) {
+      parting.current = false;
+      say(error.message, true);
+    }
   };
   const again = async (entry) => {
     try {
@@ -246,14 +307,21 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     const wanted = new FormData(event.target).get('when').trim();
     if (!wanted) return;
     try {
-      if (/^#?\d+$/.test(wanted)) { setJump({ seq: Math.min(Number(wanted.replace('#', '')), count - 1), at: tick() }); return; }
+      if (/^#?\d+$/.test(wanted)) {
+        const seq = Math.min(Number(wanted.replace('#', '')), count - 1);
+        if (seq !== Number(wanted.replace('#', ''))) say(seq < 0 ? 'Nothing was said yet.' : `The newest is #${seq}.`);
+        setJump({ seq, at: tick() });
+        return;
+      }
       const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const found = await get(at(name, '/dates'), { when: wanted, zone, limit: 1 });
       if (found.data.length) setJump({ seq: found.data[0].seq, at: tick() }); else say(`Nothing was said ${wanted}.`);
     } catch (error) { say(error.message, true); }
   };
+  const stop = (event) => { if (event.detail < 2) halt(); }; // it takes the place of Send, and a double click means Send
   const keys = (event) => {
-    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event);
+    if (event.isComposing || event.keyCode === 229) return; // these keys are the input method's; Safari says so by 229
+    if (event.key === 'Enter' && !event.shiftKey) submit(event);
     if (event.key === 'Escape') halt();
   };
   const draw = (entry, found, before) => html`<${Message} key=${entry.seq} entry=${entry} opens=${opensDay(entry, before)} found=${found} pinned=${pinned.has(entry.seq)} onEdit=${setEditing} onAgain=${again} onPin=${pin} />`;
@@ -262,24 +330,24 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
       <li class="message user"><div class="who"><b>user</b></div><${Text} of=${answer.question} /></li>
       ${(busy || answer.text) && html`<li class="message assistant" aria-busy=${busy}><div class="who"><b>assistant</b> ${busy && html`<span class="meta">is answering …</span>`}</div>
         <${Text} of=${answer.text || '…'} /></li>`}</ol>`}
-    ${answer?.error && html`<p class="trouble" role="alert">${answer.error.message} ${answer.stored ? 'Your message is stored; ask again whenever you like.' : 'Your message was not stored: it is below, to be sent again.'}</p>`}
-    ${!count && !answer && html`<div class="empty"><h3>Nothing said yet</h3>
+    ${answer?.error && html`<p class="trouble" role="alert">${sentence(answer.error.message)} ${fate(answer.stored)}</p>`}
+    ${!count && !answer && html`<div class="empty"><h2>Nothing said yet</h2>
       <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes what was said.</p>
-      <p class="starts">${STARTS.map((text) => html`<button key=${text} type="button" onClick=${() => { setTyped(text); input.current.focus(); }}>${text}</button>`)}</p></div>`}
+      <p class="starts">${may('write') && STARTS.map((text) => html`<button key=${text} type="button" onClick=${() => { setTyped(text); input.current.focus(); }}>${text}</button>`)}</p></div>`}
   </div>`;
   return html`<section class="chat" aria-label="Chat">
     <div class="chat-top">
-      <h1 title=${name}><${Name}>${name}<//></h1>
+      <h1 title=${name}><${Name}>${head ? titleOf(head) : name}<//></h1>
       <${Branches} name=${name} head=${head} list=${list} />
       <form class="jump" onSubmit=${goTo} role="search"><input name="when" aria-label="Go to a date or a number" placeholder="Go to: yesterday, #12" /></form>
       <button class="small only-narrow" onClick=${openPanel}>Memory</button>
     </div>
     <${Scroller} key=${name} count=${count} load=${load} item=${draw} seen=${jump && (!seen || jump.at > seen.at) ? jump : seen} end=${end} follow=${busy} onShown=${shown} label="Messages" />
-    <form class="composer" onSubmit=${submit}>
+    ${!may('write') ? html`<p class="composer note">${forbidden('write')} With another one you can speak here.</p>` : html`<form class="composer" onSubmit=${submit}>
       <textarea ref=${input} rows="2" aria-label="Your message" placeholder="Say something. Enter sends, Shift+Enter makes a new line." value=${typed}
         onInput=${(e) => setTyped(e.target.value)} onKeyDown=${keys} />
-      ${busy ? html`<button type="button" onClick=${halt}>Stop</button>` : html`<button class="strong" disabled=${!typed.trim()}>Send</button>`}
-    </form>
+      ${busy ? html`<button type="button" onClick=${stop}>Stop</button>` : html`<button class="strong" disabled=${!typed.trim()}>Send</button>`}
+    </form>`}
     ${editing && html`<${Edit} entry=${editing} close=${() => setEditing(null)} onDone=${(text) => { setEditing(null); inBranch(editing.seq, text); }} />`}
   </section>`;
 }

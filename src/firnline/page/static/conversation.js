@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { at, get, LISTED } from './api.js';
-import { html, Loaded, Name, say, tick, useLoaded } from './ui.js';
+import { html, Loaded, Name, number, ReadOnly, say, tick, useLoaded } from './ui.js';
 import { link } from './app.js';
 import { Chat, made } from './chat.js';
 import { Glacier } from './glacier.js';
@@ -40,17 +40,38 @@ function isKnown(name, list) {
 }
 
 /** Others write to it, too: through the proxy, in another tab. Look now and then. */
-function useNews(name, about, changed) {
+function useNews(name, about, list, changed) {
   const hash = about.value?.hash;
+  const begun = about.value !== null;
   useEffect(() => {
     const look = async () => {
-      if (document.hidden || hash === undefined) return;
-      const now = await get(at(name)).catch(() => null); // when it is asked for, it says what is wrong
-      if (now && now.hash !== hash) changed();
+      if (document.hidden) return;
+      if (!begun) list.again(); // until others begin it, the list knows best: it can say so without an error
+      if (hash === undefined) return;
+      const now = await get(at(name)).catch((error) => error); // when it is asked for, it says what is wrong
+      if (now.status === 404) say(`${name} was erased by somebody else.`, true);
+      if (now.status === 404 || (now.hash && now.hash !== hash)) changed();
     };
     const timer = setInterval(look, 5000);
     return () => clearInterval(timer);
-  }, [name, hash]);
+  }, [name, hash, begun]);
+}
+
+/** Counts up when what is here is another conversation than before: it was erased, and perhaps begun anew. */
+function useLives(head) {
+  const before = useRef({ born: undefined, lives: 0 });
+  const { born, lives } = before.current;
+  if (head !== undefined && born !== head?.created_at) before.current = { born: head?.created_at, lives: born ? lives + 1 : lives };
+  return before.current.lives;
+}
+
+/** An address may ask for an entry that is not there, or not any more: say so, rather than show the end without a word. */
+function useEnd(asked, head) {
+  const entries = head === undefined ? undefined : head?.entries ?? 0;
+  useEffect(() => {
+    if (asked === null || entries === undefined || (/^\d+$/.test(asked) && Number(asked) < entries)) return;
+    say(`There is no entry #${asked} here: ${entries ? `the newest is #${number(entries - 1)}.` : 'nothing was said yet.'}`);
+  }, [asked, entries === undefined]);
 }
 
 const AHEAD = [
@@ -79,12 +100,15 @@ export function Conversation({ name, tab, params, list }) {
     }
     return last.current;
   }, [name, known]);
+  const lives = useLives(about.value);
+  useEffect(() => { if (known === false) list.again(); }, []); // others may have begun it since
   const asked = params.get('seq');
   const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: tick() }); // the entry that is pointed at
   const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat
   const changed = useCallback(() => { about.again(); list.again(); }, []);
   useEffect(() => { if (asked !== null) setSeen({ seq: Number(asked), at: tick() }); }, [asked]);
-  useNews(name, about, changed);
+  useNews(name, about, list, changed);
+  useEnd(asked, about.value);
   const show = useCallback((seq) => { setSeen({ seq, at: tick() }); setWide(false); }, []);
   const current = TABS.find(([id]) => id === tab) || TABS[0];
   const Panel = current[2];
@@ -99,7 +123,7 @@ export function Conversation({ name, tab, params, list }) {
   const back = html`<div class="panel-top"><button class="quiet small" onClick=${() => setWide(false)}><span aria-hidden="true">‹ </span>Back to the chat</button><b><${Name}>${name}<//></b></div>`;
   return html`<div class=${`talk ${wide ? 'panel-first' : ''}`}>
     <${Loaded} of=${about} what="the conversation">${(head) => html`
-      <${Chat} name=${name} head=${head} seen=${seen} changed=${changed} list=${list} openPanel=${() => setWide(true)} />
+      <${Chat} key=${lives} name=${name} head=${head} seen=${seen} changed=${changed} list=${list} openPanel=${() => setWide(true)} />
       <section class="panel" aria-label="Memory">
         ${back}
         <div class="tabs" role="tablist" aria-label="What memory is doing" onKeyDown=${keys}>
@@ -107,6 +131,8 @@ export function Conversation({ name, tab, params, list }) {
             aria-selected=${current[0] === id} tabindex=${current[0] === id ? 0 : -1} onClick=${() => choose(id)}>${title}</button>`)}
         </div>
         <div class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
+          <h2 class="unseen">${current[1]}</h2>
+          <${ReadOnly} />
           ${head ? html`<${Panel} name=${name} head=${head} show=${show} changed=${changed} />`
     : html`<${Ahead} />`}
         </div>

@@ -1,8 +1,8 @@
 // The dashboard: projects, what the server is doing, and what memory saves.
 
 import { useEffect, useState } from 'preact/hooks';
-import { at, get, key, patch, post, put, segment } from './api.js';
-import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, say, titleOf, useLoaded, when } from './ui.js';
+import { at, get, key, may, patch, post, put, segment } from './api.js';
+import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, Press, ReadOnly, say, titleOf, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Costs } from './costs.js';
 import { Export, Import } from './transfer.js';
@@ -27,7 +27,7 @@ function Begin({ begin }) {
     <h2>Nothing is remembered yet. Three ways to begin</h2>
     <ol>
       <li><h3>Talk here</h3><p>Press <kbd>+</kbd> beside the list, or the key <kbd>n</kbd>, and say something. It is kept word for word, and you see what memory makes of it.</p>
-        <button type="button" class="strong" onClick=${begin}>Begin a conversation</button></li>
+        <${Press} class="strong" onClick=${begin}>Begin a conversation<//></li>
       <li><h3>Point an OpenAI client at it</h3><p>Change one address, and its conversations have no end.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
       <li><h3>Ask over HTTP</h3><p>Whatever language you use. The first message makes the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
     </ol>
@@ -40,10 +40,11 @@ function Begin({ begin }) {
 const STATUSES = ['active', 'paused', 'waiting', 'done'];
 const KINDS = { active: 'good', done: '', paused: 'warm', waiting: 'warm' };
 
-function ProjectForm({ project, onDone, onClose }) {
+function ProjectForm({ project, names, onDone, onClose }) {
   const save = async (form) => {
     const told = Object.fromEntries(['status', 'schedule', 'task'].map((name) => [name, form.get(name).trim()]));
     const name = project ? project.name : form.get('name').trim();
+    if (!project && names.includes(name)) throw new Error(`There is a project ${name} already: edit that one, or choose another name.`);
     await put(`/projects/${segment(name)}`, { ...told, metadata: project?.metadata || {} });
     say(project ? 'Saved.' : 'There is a new project.');
     onDone();
@@ -72,7 +73,7 @@ function Project({ project, active, onEdit }) {
   return html`<article class=${`card project ${active ? 'is-active' : ''}`} aria-label=${`Project ${project.name}`}>
     <header class="row apart"><h3><${Name}>${project.name}<//></h3>
       <span class="row"><span class=${`badge ${KINDS[project.status] ?? ''}`}><${Name}>${project.status}<//></span>
-        <button class="quiet small" onClick=${() => onEdit(project)} aria-label=${`Edit project ${project.name}`}>Edit</button></span></header>
+        <${Press} class="quiet small" onClick=${() => onEdit(project)} aria-label=${`Edit project ${project.name}`}>Edit<//></span></header>
     ${project.schedule && html`<p class="meta" dir="auto">${project.schedule}</p>`}
     ${project.task && html`<p class="task" dir="auto">${project.task}</p>`}
     <dl class="numbers">
@@ -83,7 +84,7 @@ function Project({ project, active, onEdit }) {
       <div><dt>last activity</dt><dd title=${when(project.last_activity)}>${ago(project.last_activity)}</dd></div>
     </dl>
     ${project.newest.length > 0 && html`<ul class="newest" aria-label="Its newest conversations">${project.newest.slice(0, 4).map((one) => html`<li key=${one.conversation}>
-      <a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a> <span class="meta">${compact(one.entries)} messages · ${ago(one.updated_at)}</span></li>`)}</ul>`}
+      <a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a> <span class="meta">${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}</span></li>`)}</ul>`}
     ${project.context && html`<${Situation} context=${project.context} />`}
   </article>`;
 }
@@ -91,11 +92,11 @@ function Project({ project, active, onEdit }) {
 function Projects({ projects }) {
   const [editing, setEditing] = useState(null); // a project, or 'new'
   return html`<section aria-label="Projects">
-    <div class="row apart"><h2>Projects</h2><button onClick=${() => setEditing('new')}>New project</button></div>
+    <div class="row apart"><h2>Projects</h2><${Press} onClick=${() => setEditing('new')}>New project<//></div>
     <${Loaded} of=${projects} what="the projects">${({ data, active }) => (data.length
     ? html`<div class="cards">${data.map((one) => html`<${Project} key=${one.name} project=${one} active=${one.name === active} onEdit=${setEditing} />`)}</div>`
     : html`<${Empty} title="No project yet">A project gathers conversations. Its task at hand is in every prompt of theirs, and its debts and last activity are shown here.<//>`)}<//>
-    ${editing && html`<${ProjectForm} project=${editing === 'new' ? null : editing} onDone=${projects.again} onClose=${() => setEditing(null)} />`}
+    ${editing && html`<${ProjectForm} project=${editing === 'new' ? null : editing} names=${(projects.value?.data || []).map((one) => one.name)} onDone=${projects.again} onClose=${() => setEditing(null)} />`}
   </section>`;
 }
 
@@ -106,7 +107,7 @@ const LISTED = 20;
 function Unassigned({ list, projects }) {
   const found = (list.value || []).filter((one) => one.project === null).sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1));
   if (!found.length) return null;
-  const names = (projects.value?.data || []).map((one) => one.name);
+  const names = may('write') ? (projects.value?.data || []).map((one) => one.name) : []; // to move it to
   const move = async (one, project) => {
     try {
       await patch(at(one.conversation), { project });
@@ -173,7 +174,7 @@ function Work({ work }) {
 function Health({ list, work }) {
   const ready = useLoaded(async () => { const answer = await fetch('/readyz'); return { ok: answer.ok, ...(await answer.json()) }; }, []);
   const me = useLoaded((signal) => get('/me', {}, signal), []);
-  useFresh(ready);
+  useFresh(ready, me);
   return html`<section class="card health-card" aria-label="Health"><h2>Health</h2>
     <${Loaded} of=${me} what="the server">${({ server, tenant, key: name, scopes }) => html`<dl class="rows">
       <div><dt>Server</dt><dd>${ready.value?.ok ? html`<span class="badge good">ready</span>` : html`<span class="badge bad">${ready.value?.store === 'ok' ? 'stopping' : ready.error?.message || ready.value?.store || 'asking …'}</span>`}
@@ -218,6 +219,7 @@ export function Dashboard({ list, begin }) {
   const changed = () => [stats, projects, costs, work, list].forEach((one) => one.again());
   return html`<div class="page board">
     <h1>Dashboard</h1>
+    <${ReadOnly} />
     <${Loaded} of=${stats} what="the numbers">${(value) => (value.conversations ? html`<${Numbers} stats=${value} costs=${costs} />` : html`<${Begin} begin=${begin} />`)}<//>
     <${Projects} projects=${projects} />
     <div class="two"><${Costs} costs=${costs} stats=${stats} /><${Health} list=${list} work=${work} /></div>

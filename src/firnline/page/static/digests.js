@@ -3,7 +3,7 @@
 
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import { all, at, get, post } from './api.js';
-import { ago, Act, Confirm, Empty, html, Loaded, Name, number, percent, plural, say, useLoaded, when } from './ui.js';
+import { ago, Act, Confirm, Empty, html, Loaded, Name, number, percent, plural, Press, say, useLoaded, when } from './ui.js';
 import { Difference, Facts, milliseconds, Ref, Share, span, Text, textOf, useChosen } from './pieces.js';
 import { sources } from './sources.js';
 
@@ -57,7 +57,7 @@ function Stuck({ lineage, digests, retry }) {
     ${hanging.map((d) => html`<p key=${d.version}><b>Version ${d.version} has been in the making since ${when(d.created_at)}.</b> Whoever makes it may be gone; a new try takes it over.</p>`)}
     ${newest && html`<p><b>Version ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'try', 'tries')} before it` : ''}.</b>${' '}
       No message is touched. ${left}</p><pre tabindex="0">${newest.error || 'no reason was given'}</pre>`}
-    <${Act} class="strong" run=${() => retry(rebuilt)} done=${(made) => `${plural(made.digests, 'digest')} made.`}>Try again<//>
+    <${Act} class="strong" needs="write" run=${() => retry(rebuilt)} done=${(made) => `${plural(made.digests, 'digest')} made.`}>Try again<//>
   </div>`;
 }
 
@@ -95,7 +95,7 @@ function Sources({ name, digest, show }) {
   const found = useLoaded(async () => {
     if (!open) return null;
     const entries = await all(at(name, `/digests/${digest.version}/messages`), { limit: 500 }, LOOKED_AT);
-    return { entries, rows: sources(digest.text, entries.map((entry) => ({ seq: entry.seq, text: textOf(entry.message) }))) };
+    return { entries, rows: sources(digest.text, entries.map((entry) => ({ seq: entry.seq, name: entry.message.name, text: textOf(entry.message) }))) };
   }, [open, name, digest.version]);
   return html`<details onToggle=${(e) => set(e.currentTarget.open)}><summary>Where each sentence comes from</summary>
     ${open && html`<${Loaded} of=${found} what="the entries">${(value) => value && html`
@@ -167,7 +167,7 @@ function Digest({ name, digest, digests, show, newest, ask }) {
       ${digest.text && html`<${Sources} key=${`s${digest.version}`} name=${name} digest=${digest} show=${show} />`}
       <${Expanded} key=${`e${digest.version}`} name=${name} digest=${digest} show=${show} />
       <${Compared} key=${`c${digest.version}`} name=${name} digest=${digest} digests=${digests} />`}
-    ${digest.version === newest && html`<div class="row"><button class="quiet" onClick=${() => ask('undo')}>Undo this version …</button></div>`}
+    ${digest.version === newest && html`<div class="row"><${Press} class="quiet" onClick=${() => ask('undo')}>Undo this version …<//></div>`}
   </article>`;
 }
 
@@ -211,10 +211,10 @@ function Chain({ name, head, lineage, digests, show, chosen, choose, done, ask }
     <${Figures} lineage=${lineage} digests=${digests} />
     <${Stuck} lineage=${lineage} digests=${digests} retry=${now} />
     <div class="row">
-      <${Act} class="strong" run=${() => now()} done=${told}>Digest now<//>
-      <button disabled=${!newest} onClick=${() => ask('rebuild')}>Rebuild …</button>
-      <button disabled=${!newest} onClick=${() => ask('undo')}>Undo newest …</button>
-      <button disabled=${!newest} onClick=${() => ask('clear')}>Clear …</button>
+      <${Act} class="strong" needs="write" run=${() => now()} done=${told}>Digest now<//>
+      <${Press} disabled=${!newest} onClick=${() => ask('rebuild')}>Rebuild …<//>
+      <${Press} disabled=${!newest} onClick=${() => ask('undo')}>Undo newest …<//>
+      <${Press} disabled=${!newest} onClick=${() => ask('clear')}>Clear …<//>
       ${lineage.owed && html`<span class="badge warm">a digest is owed</span>`}
     </div>
     ${digests.length ? html`

@@ -152,7 +152,7 @@ export function Glacier({ name, head, show }) {
       ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'thing')}</summary>
         <ul class="plain">${context.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul></details>`}
       ${context.degraded.length > 0 && html`<div class="trouble"><p>Less than was wanted: ${context.degraded.join('; ')}.</p>
-        ${/in no digest/.test(context.degraded.join()) && html`<p>A turn with this window sees to that by itself. <${Act} class="small" run=${digest}>Digest now<//></p>`}</div>`}
+        ${/in no digest/.test(context.degraded.join()) && html`<p>A turn with this window sees to that by itself. <${Act} class="small" needs="write" run=${digest}>Digest now<//></p>`}</div>`}
       <details><summary>The prompt itself, ${plural(context.messages.length, 'message')}</summary>
         ${context.messages.map((m, n) => html`<div key=${n} class="prompt-message"><b>${m.role}</b><pre>${typeof m.content === 'string' ? m.content : JSON.stringify(m.content ?? m.tool_calls, null, 1)}</pre></div>`)}</details>
     `}<//>

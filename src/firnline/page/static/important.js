@@ -4,8 +4,8 @@
 // has no name, is marked by a field of the application's that is named like it. Either is a version.
 
 import { useState } from 'preact/hooks';
-import { at, del, get, post, put } from './api.js';
-import { ago, Act, Confirm, Empty, html, Loaded, Name, plural, say, useLoaded } from './ui.js';
+import { at, del, get, may, post, put } from './api.js';
+import { ago, Act, Confirm, Empty, FormRow, html, Loaded, Name, plural, Press, say, useLoaded } from './ui.js';
 import { Ref, Refs } from './pieces.js';
 
 const FIELDS = [
@@ -49,22 +49,23 @@ export function replacing(item, value) {
 
 function Edit({ item, close, save }) {
   const [value, set] = useState(words(item.value));
-  return html`<form class="row" onSubmit=${(e) => e.preventDefault()}>
+  return html`<${FormRow}>
     <input value=${value} aria-label=${`New value of ${item.name || words(item.value)}`} onInput=${(e) => set(e.target.value)} />
-    <${Act} class="strong" run=${() => save(value.trim())} disabled=${!value.trim() || value.trim() === words(item.value)}>Save<//>
-    <button type="button" class="quiet" onClick=${close}>Cancel</button></form>`;
+    <${Act} type="submit" class="strong" run=${() => save(value.trim())} disabled=${!value.trim() || value.trim() === words(item.value)}>Save<//>
+    <button type="button" class="quiet" onClick=${close}>Cancel</button><//>`;
 }
 
 function Older({ item, history, show, back }) {
   const by = (old) => (old.superseded_by === -1 ? 'by the application' : html`by <${Ref} seq=${old.superseded_by} show=${show} />`);
   return html`<ul class="older" aria-label=${`Earlier values of ${item.name}`}>${history.map((old, n) => html`<li key=${n}>
     <del><bdi>${words(old.value)}</bdi></del> <${Refs} seqs=${old.seqs} show=${show} /> <span class="meta">replaced ${by(old)}</span>${' '}
-    <button type="button" class="quiet small" aria-label=${`Take back: ${about(old)}`} onClick=${() => back(old)}>Take back</button></li>`)}</ul>`;
+    <${Press} class="quiet small" aria-label=${`Take back: ${about(old)}`} onClick=${() => back(old)}>Take back<//></li>`)}</ul>`;
 }
 
 function Doing({ item, retracted, pinned, does, edit }) {
   const seq = item.seqs[0];
   const on = pinned.includes(seq);
+  if (!may('write')) return null;
   return html`<span class="does-what">
     ${!retracted && html`<button type="button" class="quiet small" aria-label=${`Edit ${about(item)}`} onClick=${edit}>Edit</button>`}
     ${seq !== undefined && html`<${Act} class="quiet small" aria-pressed=${on} aria-label=${`${on ? 'Unpin' : 'Pin'} #${seq}, which says: ${about(item)}`} run=${() => does.pin(seq, !on)}>${on ? 'Unpin' : 'Pin'}<//>`}
@@ -107,7 +108,7 @@ function Add({ add }) {
     <label>Field <select value=${field} onChange=${(e) => setField(e.target.value)}>${FIELDS.map(([id, title]) => html`<option key=${id} value=${id}>${title}</option>`)}</select></label>
     ${named && html`<label>Name <input value=${name} onInput=${(e) => setName(e.target.value)} /></label>`}
     <label>Value <input value=${value} onInput=${(e) => setValue(e.target.value)} /></label>
-    <div class="row"><${Act} class="strong" run=${run} disabled=${!ready}>Remember it<//></div>
+    <div class="row"><${Act} type="submit" class="strong" run=${run} disabled=${!ready}>Remember it<//></div>
   </form></details>`;
 }
 
@@ -160,14 +161,14 @@ function Everything({ name, head, show, found, done }) {
   };
   return html`<div class="stack">
     ${newest?.made_by === 'application' && newest.topic === null && html`<div class="card row apart last-change"><span>The last change is version ${newest.version}, made by hand ${ago(newest.created_at)}.</span>
-      <button type="button" onClick=${() => ask({ kind: 'undo' })}>Undo it …</button></div>`}
+      <${Press} onClick=${() => ask({ kind: 'undo' })}>Undo it …<//></div>`}
     ${FIELDS.map(([field, title, hint]) => {
     const own = rows.filter((row) => row.item.field === field);
     return own.length > 0 && html`<${Field} key=${field} title=${title} hint=${hint} rows=${own}
       draw=${(row, n) => html`<${Item} key=${`${about(row.item)}/${n}`} row=${row} show=${show} pinned=${head.pinned} does=${does} />`} />`;
   })}
     ${!rows.length && html`<${Empty} title="Nothing settled yet">Preferences, decisions, facts, names and addresses are taken from what is said once it is digested, each with the words it came from. What has no evidence is not believed. You can also add what you know yourself.<//>`}
-    <${Add} add=${(data) => remember(data, 'Remembered.')} />
+    ${may('write') && html`<${Add} add=${(data) => remember(data, 'Remembered.')} />`}
     ${found.set_aside.length > 0 && html`<details><summary>Set aside: ${plural(found.set_aside.length, 'claim')} without evidence</summary>
       <p class="meta">A model claimed these, but the messages do not say so. No model is shown them.</p>
       <ul class="plain">${found.set_aside.map((row, n) => html`<li key=${n}><bdi>${claim(row.item)}</bdi> <span class="meta">(${row.reason})</span></li>`)}</ul></details>`}

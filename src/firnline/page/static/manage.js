@@ -3,7 +3,7 @@
 import { render } from 'preact';
 import { useRef, useState } from 'preact/hooks';
 import { all, at, del, get, patch, post, put } from './api.js';
-import { Act, Box, Confirm, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
+import { Act, Box, Confirm, FormRow, html, Loaded, Name, number, percent, plural, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { made as known, originOf } from './chat.js';
 import { Facts, Ref, save, textOf } from './pieces.js';
@@ -11,7 +11,16 @@ import { Export, Import } from './transfer.js';
 
 // -- proof ------------------------------------------------------------------------------------
 
-function Proof({ result }) {
+const HASH = /^sha256:[0-9a-f]{64}$/;
+
+/** Whether all that is wrong is that the hash which was noted is not in the chain. */
+const isElsewhere = (result, anchor) => result.problems.length === 1 && result.problems[0].startsWith(`${anchor} is not in the chain`);
+
+function Proof({ result, anchor }) {
+  if (isElsewhere(result, anchor)) {
+    return html`<div class="trouble" role="alert"><b>This hash is not in this chain.</b> What is here fits together, all ${plural(result.entries, 'entry', 'entries')} of it.
+      Look whether the hash was noted whole, and in this conversation. If it was, this is not the log that you saw then.</div>`;
+  }
   if (!result.ok) {
     return html`<div class="trouble" role="alert"><b>Something is not as it was acknowledged.</b><ul class="plain">${result.problems.map((one, n) => html`<li key=${n}>${one}</li>`)}</ul></div>`;
   }
@@ -23,12 +32,15 @@ function Proof({ result }) {
 function Verify({ name }) {
   const [anchor, set] = useState('');
   const [result, setResult] = useState(null);
-  const run = async () => { setResult(null); setResult(await post(at(name, '/verify'), anchor.trim() ? { anchor: anchor.trim() } : {})); };
+  const noted = anchor.trim().toLowerCase().replace(/^(?=[0-9a-f]{64}$)/, 'sha256:');
+  const wrong = noted && !HASH.test(noted);
+  const run = async () => { setResult(null); setResult({ noted, ...await post(at(name, '/verify'), noted ? { anchor: noted } : {}) }); };
   return html`<${Box} title="Proof">
     <p class="meta">Each entry's hash covers the entry before it, so one changed word anywhere breaks the chain.</p>
-    <label>A hash that you noted earlier, if you have one <input class="mono" value=${anchor} placeholder="sha256:…" onInput=${(e) => set(e.target.value)} /></label>
-    <div class="row"><${Act} class="strong" run=${run}>Verify everything<//></div>
-    ${result && html`<${Proof} result=${result} />`}
+    <label>A hash that you noted earlier, if you have one <input class="mono" value=${anchor} placeholder="sha256:…" aria-invalid=${Boolean(wrong)} onInput=${(e) => { set(e.target.value); setResult(null); }} /></label>
+    ${wrong && html`<p class="note" role="status">That is no hash yet: one is <code>sha256:</code> and 64 digits from 0 to f. Without one, everything is verified as well.</p>`}
+    <div class="row"><${Act} class="strong" run=${run} disabled=${wrong}>Verify everything<//></div>
+    ${result && html`<${Proof} result=${result} anchor=${result.noted} />`}
   <//>`;
 }
 
@@ -62,7 +74,7 @@ function Strategy({ name, head, changed }) {
     setTyped({});
     changed();
   };
-  return html`<${Box} title="Strategy">
+  return html`<${Box} title="Strategy" needs="write">
     <p class="meta">How contexts are planned. It can be changed at any time; nothing stored is lost by it.</p>
     <label>Strategy <select value=${chosen} onChange=${(e) => { choose(e.target.value); setTyped({}); }}>
       ${Object.keys(STRATEGIES).includes(now.name) ? '' : html`<option value=${now.name}>${now.name}</option>`}
@@ -84,7 +96,7 @@ function Belongs({ name, head, changed }) {
   const wrong = (() => { try { const value = JSON.parse(metadata); return typeof value !== 'object' || value === null || Array.isArray(value); } catch { return true; } })();
   const same = project === (head.project || '') && metadata === JSON.stringify(head.metadata, null, 1);
   const run = async () => { await patch(at(name), { project: project.trim() || null, metadata: JSON.parse(metadata) }); changed(); };
-  return html`<${Box} title="Project and notes">
+  return html`<${Box} title="Project and notes" needs="write">
     <label>Project <input value=${project} list="projects" placeholder="none" onInput=${(e) => setProject(e.target.value)} />
       <datalist id="projects">${(projects.value?.data || []).map((one) => html`<option key=${one.name} value=${one.name} />`)}</datalist></label>
     <label>Metadata, as JSON <textarea class="mono" rows="3" value=${metadata} aria-invalid=${wrong} onInput=${(e) => setMetadata(e.target.value)} /></label>
@@ -103,10 +115,10 @@ function Pins({ name, head, show, changed }) {
     <p class="meta">Pinned entries are in every context, word for word, whatever else has to go.</p>
     <${Loaded} of=${found} what="the pins">${({ data }) => (data.length ? html`<ul class="items">${data.map((entry) => html`<li key=${entry.seq} class="item"><div class="level">
       <span class="value"><${Ref} seq=${entry.seq} show=${show} /> <bdi>${textOf(entry.message).slice(0, 200)}</bdi> <span class="meta">${number(entry.tokens)} tokens</span></span>
-      <${Act} class="quiet small" aria-label=${`Unpin #${entry.seq}`} run=${async () => { await del(at(name, `/pins/${entry.seq}`)); changed(); }} done=${`#${entry.seq} is treated like any other again.`}>Unpin<//></div></li>`)}</ul>`
+      <${Act} class="quiet small" needs="write" aria-label=${`Unpin #${entry.seq}`} run=${async () => { await del(at(name, `/pins/${entry.seq}`)); changed(); }} done=${`#${entry.seq} is treated like any other again.`}>Unpin<//></div></li>`)}</ul>`
     : html`<p>Nothing is pinned. Press “Pin” at a message in the chat, or name its number:</p>`)}<//>
-    <div class="row"><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
-      <${Act} run=${pin} disabled=${!/^\d+$/.test(seq)} done="Pinned.">Pin it<//></div>
+    <${FormRow}><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
+      <${Act} type="submit" needs="write" run=${pin} disabled=${!/^\d+$/.test(seq)} done="Pinned.">Pin it<//><//>
   <//>`;
 }
 
@@ -115,7 +127,7 @@ function Archive({ name, head, changed }) {
   const archive = async () => { const done = await post(at(name, '/archive'), { keep: Number(keep) }); changed(); return done; };
   const restore = async () => { const done = await post(at(name, '/restore')); changed(); return done; };
   const told = (done) => (done.entries ? `${plural(done.entries, 'entry', 'entries')} in ${plural(done.segments, 'segment')}: ${number(done.plain_bytes)} bytes are ${number(done.stored_bytes)} now.` : 'There was nothing more to compress.');
-  return html`<${Box} title="Archive">
+  return html`<${Box} title="Archive" needs="write">
     <p>${head.archived ? html`<b>${number(head.archived)}</b> of ${plural(head.entries, 'entry', 'entries')} are compressed, ${percent(head.archived / head.entries)}.` : 'Nothing is compressed.'}
       <span class="meta"> Reading, searching and verifying go on as before.</span></p>
     <div class="row"><label class="inline">Keep the newest <input type="number" min="0" value=${keep} onInput=${(e) => set(e.target.value)} /></label>
@@ -139,9 +151,9 @@ function Branches({ name, head, changed }) {
     return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
       <span class="meta"> from #${originOf(one).at}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
   }}<//>
-    <div class="row"><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
+    <${FormRow}><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
       <label class="inline wide">Name <input value=${chosen} onInput=${(e) => choose(e.target.value)} /></label>
-      <${Act} run=${run} disabled=${!/^\d+$/.test(seq) || !chosen.trim() || head.seq < 0}>Branch<//></div>
+      <${Act} type="submit" needs="write" run=${run} disabled=${!/^\d+$/.test(seq) || !chosen.trim() || head.seq < 0}>Branch<//><//>
   <//>`;
 }
 
@@ -177,7 +189,7 @@ function Erase({ name, head, changed }) {
     certify(certificate);
     changed();
   };
-  return html`<${Box} title="Erase">
+  return html`<${Box} title="Erase" needs="admin">
     <p class="meta">The one thing that cannot be undone. ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the search index's words are destroyed. Branches and exports elsewhere are not touched.</p>
     <div class="row"><button type="button" class="danger" onClick=${() => ask(true)}>Erase this conversation …</button></div>
     ${asked && html`<${Confirm} title="Erase it for good?" word=${name} button="Erase it" danger onYes=${yes} onNo=${() => ask(false)}>

@@ -27,6 +27,7 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
     node.setAttribute('rel', 'noopener noreferrer nofollow');
     node.setAttribute('target', '_blank');
   }
+  if (node.tagName === 'TABLE') node.setAttribute('tabindex', '0'); // a wide one is scrolled, with keys as well
 });
 
 export const LONGEST = 60_000; // characters that are drawn as markdown

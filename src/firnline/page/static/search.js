@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { all, at, get, LISTED, post } from './api.js';
-import { ago, Empty, html, Loaded, Name, plural, Trouble, useLoaded, when } from './ui.js';
+import { ago, Empty, html, Loaded, Name, plural, titleOf, Trouble, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Parts, textOf } from './pieces.js';
 
@@ -66,11 +66,19 @@ export function pattern(query) {
   return new RegExp(forms.join('|'), 'giu');
 }
 
+/** Where to begin so that the match can be seen: behind a space, if there is one; many languages have none. */
+function begins(text, match) {
+  const from = Math.floor(match - AROUND / 3);
+  const space = text.lastIndexOf(' ', match - 1);
+  if (space < from) return /[\uDC00-\uDFFF]/.test(text[from]) ? from + 1 : from; // no half of a character
+  return text.indexOf(' ', from) + 1;
+}
+
 /** The part of a text around the first match: `[[text, matches], …]`. */
 export function excerpt(text, words) {
   const flat = text.replace(/\s+/g, ' ').trim();
   const first = words ? flat.search(words) : -1;
-  const start = first > AROUND / 3 ? flat.indexOf(' ', first - AROUND / 3) + 1 : 0;
+  const start = first > AROUND / 3 ? begins(flat, first) : 0;
   const part = flat.slice(start, start + AROUND);
   const pieces = start > 0 ? [['… ', false]] : [];
   let end = 0;
@@ -84,12 +92,12 @@ export function excerpt(text, words) {
   return pieces;
 }
 
-function Hit({ hit, words, most }) {
+function Hit({ hit, words, most, title }) {
   const { entry } = hit;
   const pieces = useMemo(() => excerpt(textOf(entry.message) || '(no text)', words), [entry, words]);
   return html`<li class="card hit">
     <a class="open" href=${link(hit.conversation, '', { seq: entry.seq })}>
-      <span class="row apart"><b class="title"><${Name}>${hit.conversation}<//></b>
+      <span class="row apart"><b class="title" title=${hit.conversation}><${Name}>${title}<//></b>
         <span class="meta">#${entry.seq} · <${Name}>${entry.message.name || entry.message.role}<//> · <time datetime=${entry.created_at} title=${when(entry.created_at)}>${ago(entry.created_at)}</time></span></span>
       <span class="excerpt" dir="auto">${pieces.map(([text, matches], n) => (matches ? html`<mark key=${n}>${text}</mark>` : text))}</span>
     </a>
@@ -97,20 +105,20 @@ function Hit({ hit, words, most }) {
   </li>`;
 }
 
-function Hits({ found, wanted }) {
+function Hits({ found, wanted, titles }) {
   const words = useMemo(() => pattern(wanted.q), [wanted.q]);
   const { hits } = found;
   if (hits === null) {
-    return html`<${Empty} title="Ask for anything that was said">
+    return html`<${Empty} level="h2" title="Ask for anything that was said">
       Words or a whole question, in any language: <i>which order never arrived?</i> The ↓ key goes through what is found, Enter opens it where it was said.
       ${wanted.when || wanted.since || wanted.until ? ' Add a word, or choose one conversation to see all that was said then.' : ''}<//>`;
   }
   if (!hits.length) {
-    return html`<${Empty} title="Nothing fits">Nothing that was said ${wanted.c ? 'in this conversation' : ''} has these words or means this${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
+    return html`<${Empty} level="h2" title="Nothing fits">Nothing that was said ${wanted.c ? 'in this conversation' : ''} has these words or means this${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
   }
   const most = Math.max(...hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
   return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length === SHOWN ? ', the best ones' : ''}${found.time.since ? `, from ${when(found.time.since)}` : ''}${found.time.until ? ` until ${when(found.time.until)}` : ''}</p>
-    <ol class="hit-list">${hits.map((hit) => html`<${Hit} key=${`${hit.conversation} ${hit.entry.seq}`} hit=${hit} words=${words} most=${most} />`)}</ol>`;
+    <ol class="hit-list">${hits.map((hit) => html`<${Hit} key=${`${hit.conversation} ${hit.entry.seq}`} hit=${hit} words=${words} most=${most} title=${titles.get(hit.conversation) || hit.conversation} />`)}</ol>`;
 }
 
 // -- the form ---------------------------------------------------------------------------------
@@ -136,14 +144,20 @@ export function Search({ params }) {
   const wanted = useMemo(() => asked(params), [here]);
   const known = useLoaded(() => Promise.all([all('/conversations'), all('/projects', { limit: 200 })]), []);
   const [names, projects] = known.value ? known.value.map((list) => list.map((one) => one.conversation || one.name)) : [[], []];
+  const titles = useMemo(() => new Map((known.value?.[0] || []).map((one) => [one.conversation, titleOf(one)])), [known.value]);
   const unknown = wanted.c && !(names.includes(wanted.c) || names.length >= LISTED);
   const found = useLoaded((signal) => (unknown ? Promise.resolve({ time: {}, hits: null }) : find(wanted, signal)), [here, unknown]);
 
   const settled = !found.busy && address(typed) === here && !(wanted.c && known.busy);
 
-  useEffect(() => { if (address(typed) !== here) setTyped(asked(params)); }, [here]); // back and forth
+  const own = useRef(null); // the address that typing led to: behind it, more may have been typed already
+  useEffect(() => { // back and forth
+    if (own.current !== here && address(typed) !== here) setTyped(asked(params));
+    own.current = null;
+  }, [here]);
   const ask = () => { // typing is one step in the history, however many letters there are
-    history.replaceState(null, '', address(typed));
+    own.current = address(typed);
+    history.replaceState(null, '', own.current);
     dispatchEvent(new Event('hashchange'));
   };
   useEffect(() => {
@@ -183,8 +197,8 @@ export function Search({ params }) {
     </form>
     ${known.error && html`<${Trouble} error=${known.error} again=${known.again} />`}
     <div class=${!settled && found.value ? 'stale' : ''} aria-busy=${!settled}>
-      ${unknown && known.value ? html`<${Empty} title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
-    : html`<${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} />`}<//>`}
+      ${unknown && known.value ? html`<${Empty} level="h2" title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
+    : html`<${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} titles=${titles} />`}<//>`}
     </div>
   </div>`;
 }

@@ -13,9 +13,17 @@ export function words(text) {
   return found;
 }
 
-/** The sentences of a summary, without the speakers' names in front. */
-export function sentences(text) {
-  return text.split('\n').flatMap((line) => [...ENDED.segment(line.replace(/^\s*(?:[-*•]\s+)?(?:(?:User|Assistant|System|Tool):)?\s*/i, ''))])
+/** How a summary calls somebody: the name's first words. */
+function called(name) {
+  return name.replaceAll(':', ' ').trim().split(/\s+/).slice(0, 4).join(' ').slice(0, 40).trim();
+}
+
+/** The sentences of a summary, without the speakers in front: their roles, or their `names`. */
+export function sentences(text, names = []) {
+  const speakers = ['User', 'Assistant', 'System', 'Tool', ...new Set(names.map(called))].filter(Boolean);
+  const escaped = speakers.map((name) => name.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'));
+  const label = new RegExp(`^\\s*(?:[-*•]\\s+)?(?:(?:${escaped.join('|')}):)?\\s*`, 'i');
+  return text.split('\n').flatMap((line) => [...ENDED.segment(line.replace(label, ''))])
     .map((part) => part.segment.trim()).filter((sentence) => words(sentence).size > 0);
 }
 
@@ -28,7 +36,7 @@ export function sources(text, entries) {
   const spread = new Map();
   for (const one of said) for (const word of one.words) spread.set(word, (spread.get(word) || 0) + 1);
   const weight = (word) => Math.log(1 + entries.length / (spread.get(word) || 1));
-  return sentences(text).map((sentence) => {
+  return sentences(text, entries.map((entry) => entry.name || '')).map((sentence) => {
     const wanted = [...words(sentence)];
     const whole = wanted.reduce((total, word) => total + weight(word), 0) || 1;
     const shares = said.map((one) => ({ seq: one.seq, share: wanted.reduce((total, word) => total + (one.words.has(word) ? weight(word) : 0), 0) / whole }));

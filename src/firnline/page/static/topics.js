@@ -1,7 +1,7 @@
 // Topics: what the conversation is about, how much each part matters, and how it fades.
 
 import { useEffect, useState } from 'preact/hooks';
-import { at, get, patch, post } from './api.js';
+import { at, get, may, patch, post } from './api.js';
 import { Act, Confirm, Empty, html, Loaded, Name, number, plural, say, useLoaded } from './ui.js';
 import { Ref, Share, textOf, useChosen } from './pieces.js';
 
@@ -74,8 +74,8 @@ function Tags({ topic, change }) {
     try { await change({ add: [tag] }, `Tagged ${tag}.`); set(''); } catch (error) { say(error.message, true); }
   };
   return html`<div class="tags">
-    ${topic.tags.map((tag) => html`<span key=${tag} class="tag"><bdi>${tag}</bdi><${Act} class="quiet" aria-label=${`Remove the tag ${tag}`} run=${() => change({ remove: [tag] }, `${tag} is removed.`)}>×<//></span>`)}
-    <form onSubmit=${add}><input value=${typed} placeholder="Add a tag" aria-label=${`Add a tag to ${topic.title}`} maxlength="100" onInput=${(e) => set(e.target.value)} /></form>
+    ${topic.tags.map((tag) => html`<span key=${tag} class="tag"><bdi>${tag}</bdi><${Act} class="quiet" needs="write" aria-label=${`Remove the tag ${tag}`} run=${() => change({ remove: [tag] }, `${tag} is removed.`)}>×<//></span>`)}
+    ${may('write') && html`<form onSubmit=${add}><input value=${typed} placeholder="Add a tag" aria-label=${`Add a tag to ${topic.title}`} maxlength="100" onInput=${(e) => set(e.target.value)} /></form>`}
   </div>`;
 }
 
@@ -100,7 +100,7 @@ function Merge({ topic, others, merge }) {
   const [into, set] = useState('');
   const [sure, setSure] = useState(false);
   const target = others.find((other) => String(other.topic_id) === into);
-  if (!others.length) return null;
+  if (!others.length || !may('write')) return null;
   return html`<div class="row merge"><label>Merge into <select value=${into} onChange=${(e) => set(e.target.value)}><option value="">another topic …</option>
       ${others.map((other) => html`<option key=${other.topic_id} value=${other.topic_id}>${other.topic_id}: ${other.title.slice(0, 60)}</option>`)}</select></label>
     <button type="button" disabled=${!target} onClick=${() => setSure(true)}>Merge …</button>
@@ -118,8 +118,8 @@ function Topic({ name, topic, active, chosen, choose, others, does, show }) {
     <p class="meta">${plural(topic.active_messages, 'message')} active${topic.archived_messages ? `, ${number(topic.archived_messages)} folded` : ''}${topic.has_summary ? ', with a summary' : ''} · half-life ${days(topic.half_life_days)} · importance ${topic.importance.toFixed(2)} ·
       used ${plural(topic.access_count, 'time')} · quiet for ${since(topic.inactive_seconds)}</p>
     <${Tags} topic=${topic} change=${(body, told) => does.tag(topic, body, told)} />
-    <div class="row"><${Act} class="small" aria-label=${`Useful: ${topic.title}`} run=${() => does.vote(topic, 1)}>Useful<//>
-      <${Act} class="small" aria-label=${`Not useful: ${topic.title}`} run=${() => does.vote(topic, -1)}>Not useful<//>
+    <div class="row"><${Act} class="small" needs="write" aria-label=${`Useful: ${topic.title}`} run=${() => does.vote(topic, 1)}>Useful<//>
+      <${Act} class="small" needs="write" aria-label=${`Not useful: ${topic.title}`} run=${() => does.vote(topic, -1)}>Not useful<//>
       <${Ref} seq=${topic.topic_id} show=${show} /></div>
     ${chosen && html`<${Merge} topic=${topic} others=${others} merge=${does.merge} /><${Messages} name=${name} topic=${topic} show=${show} />`}
   </li>`;

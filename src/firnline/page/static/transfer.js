@@ -46,7 +46,7 @@ export function Import({ changed, level }) {
     await follow(await upload(`/import?name=${encodeURIComponent(file.name)}`, file, 'application/octet-stream'), tell);
     changed();
   };
-  return html`<${Box} title="Import" level=${level}>
+  return html`<${Box} title="Import" level=${level} needs="write">
     <p class="meta">Conversations from an export: of Firnline, ChatGPT, Claude, Gemini, Claude Code, Codex, Telegram, WhatsApp, LangChain, ShareGPT, mem0 or a fine-tuning set, zipped or not. The format is recognised, and importing it again adds nothing.</p>
     <label>File <input type="file" accept=".jsonl,.ndjson,.json,.zip,.txt" onChange=${(e) => { choose(e.target.files[0] || null); tell(null); }} /></label>
     <div class="row"><${Act} run=${run} disabled=${!file}>Import it<//></div>

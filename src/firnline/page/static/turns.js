@@ -138,7 +138,7 @@ function Listed({ list, more, chosen, choose, again }) {
   return html`<nav class="picker" aria-label="Turns"><ol>
     ${list.map((turn) => html`<li key=${turn.answer}><button type="button" aria-current=${turn.answer === chosen ? 'true' : null} onClick=${() => choose(turn.answer)}>
       <span class="title" dir="auto">${turn.asked || '(no question)'}</span>
-      <span class="meta">#${turn.answer} · ${number(turn.tokens)} tokens · ${turn.messages} messages${turn.stability === null ? '' : ` · ${percent(turn.stability)} repeated`} · ${ago(turn.recorded_at)}${turn.degraded.length ? ' · degraded' : ''}</span></button></li>`)}
+      <span class="meta">#${turn.answer} · ${number(turn.tokens)} tokens · ${plural(turn.messages, 'message')}${turn.stability === null ? '' : ` · ${percent(turn.stability)} repeated`} · ${ago(turn.recorded_at)}${turn.degraded.length ? ' · degraded' : ''}</span></button></li>`)}
   </ol>${more && html`<${Act} class="quiet small" run=${again}>Older turns<//>`}</nav>`;
 }
 

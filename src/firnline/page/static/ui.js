@@ -3,6 +3,7 @@
 import { h } from 'preact';
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import htm from 'htm';
+import { may } from './api.js';
 
 export const html = htm.bind(h);
 
@@ -17,6 +18,9 @@ export const compact = (n) => short.format(n);
 export const plural = (n, one, many = `${one}s`) => `${whole.format(n)} ${n === 1 ? one : many}`;
 export const money = (n) => `$${n < 0.01 ? n.toFixed(4) : n.toFixed(2)}`;
 export const percent = (share) => `${(share * 100).toFixed(share > 0.995 || share < 0.1 ? 1 : 0)} %`;
+
+/** What the server says of an error, so that another sentence can follow it. */
+export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.!?…]$/.test(text) ? '' : '.'}`;
 
 export function ago(time) {
   if (!time) return 'never';
@@ -75,15 +79,26 @@ export function Loaded({ of, children, what = 'it' }) {
 
 export function Trouble({ error, again }) {
   return html`<div class="trouble" role="alert">
-    <strong>That did not work.</strong> <span>${error.message}</span>
+    <strong>That did not work.</strong> <span>${sentence(error.message)}</span>
     ${again && html` <button class="quiet" onClick=${again}>Try again</button>`}
   </div>`;
 }
 
-/** A part of a panel or a board, under its own heading. */
-export const Box = ({ title, level = 'h3', children }) => html`<section class="box" aria-label=${title}><${level}>${title}<//>${children}</section>`;
+/** Why something is not offered: the key may not do it. Null if it may. */
+export const forbidden = (scope) => (may(scope) ? null : `Your key may not ${{ write: 'change anything: it may only read', admin: 'erase: that needs the scope admin' }[scope]}.`);
 
-export const Empty = ({ title, children }) => html`<div class="empty"><h3>${title}</h3><p>${children}</p></div>`;
+/** A button for something that not every key may do. */
+export const Press = ({ needs = 'write', disabled = false, title, children, ...more }) => html`<button type="button"
+  disabled=${disabled || !may(needs)} title=${forbidden(needs) || title} ...${more}>${children}</button>`;
+
+/** Said once where much is switched off. */
+export const ReadOnly = () => !may('write') && html`<p class="note">Your key may only read. What would change something is switched off.</p>`;
+
+/** A part of a panel or a board, under its own heading; all of it is switched off for keys that may not do what it `needs`. */
+export const Box = ({ title, level = 'h3', needs, children }) => html`<section class="box" aria-label=${title}><${level}>${title}<//>
+  ${needs && !may(needs) ? html`${may('write') && html`<p class="note">${forbidden(needs)}</p>`}<fieldset class="off" disabled>${children}</fieldset>` : children}</section>`;
+
+export const Empty = ({ title, level = 'h3', children }) => html`<div class="empty"><${level}>${title}<//><p>${children}</p></div>`;
 
 // -- telling what happened --------------------------------------------------------------------
 
@@ -102,8 +117,8 @@ export function Announcer() {
   return html`<div class=${`said ${said?.bad ? 'bad' : ''}`} role="status" aria-live="polite">${said && html`<span>${said.text}</span>`}</div>`;
 }
 
-/** A button that works: disabled and marked while it does, and says what went wrong. */
-export function Act({ run, done, children, class: kind = '', disabled = false, ...more }) {
+/** A button that works: disabled and marked while it does, and says what went wrong; or tells `failed`. Not every key may do what it `needs`. */
+export function Act({ run, done, failed, needs, children, class: kind = '', disabled = false, ...more }) {
   const [busy, set] = useState(false);
   const act = async () => {
     set(true);
@@ -111,18 +126,22 @@ export function Act({ run, done, children, class: kind = '', disabled = false, .
       const told = await run();
       if (done) say(typeof done === 'function' ? done(told) : done);
     } catch (error) {
-      say(error.message, true);
+      if (failed) failed(error); else say(error.message, true);
     } finally {
       set(false);
     }
   };
-  return html`<button type="button" class=${kind} disabled=${busy || disabled} aria-busy=${busy} onClick=${act} ...${more}>${children}</button>`;
+  return html`<button type="button" class=${kind} disabled=${busy || disabled || (needs && !may(needs))} aria-busy=${busy} title=${needs && forbidden(needs)} onClick=${act} ...${more}>${children}</button>`;
 }
+
+/** A row with something to fill in and an `Act` of type submit: Enter presses it. */
+export const FormRow = ({ children }) => html`<form class="row" noValidate onSubmit=${(event) => event.preventDefault()}>${children}</form>`;
 
 /** Asks before it does something: a real dialog, focus kept inside, Escape says no. */
 export function Confirm({ title, children, word, button, danger, onYes, onNo }) {
   const dialog = useRef(null);
   const [typed, set] = useState('');
+  const [error, setError] = useState(null); // told in here: what is behind a dialog is neither seen nor read aloud
   useEffect(() => { dialog.current.showModal(); }, []);
   const ready = !word || typed === word;
   return html`<dialog ref=${dialog} onClose=${onNo} aria-label=${title}>
@@ -130,9 +149,10 @@ export function Confirm({ title, children, word, button, danger, onYes, onNo }) 
     <div class="said-before">${children}</div>
     ${word && html`<label>Type <code>${word}</code> to go on
       <input value=${typed} onInput=${(e) => set(e.target.value)} autocomplete="off" /></label>`}
+    ${error && html`<${Trouble} error=${error} />`}
     <div class="row end">
       <button type="button" class="quiet" onClick=${() => dialog.current.close()}>Cancel</button>
-      <${Act} class=${danger ? 'danger' : 'strong'} run=${onYes} aria-disabled=${!ready} disabled=${!ready}>${button}<//>
+      <${Act} class=${danger ? 'danger' : 'strong'} run=${onYes} failed=${setError} aria-disabled=${!ready} disabled=${!ready}>${button}<//>
     </div>
   </dialog>`;
 }
@@ -160,20 +180,22 @@ export function FormDialog({ title, button, onDone, onClose, children }) {
   </dialog>`;
 }
 
+/** Copy a text, which `node` shows. */
+export async function copy(text, node) {
+  try {
+    await navigator.clipboard.writeText(text);
+    say('Copied.');
+  } catch { // not allowed here: mark it, so that one key is left to press
+    getSelection().selectAllChildren(node);
+    say('Marked; press Ctrl+C to copy it.');
+  }
+}
+
 /** Something to type elsewhere, with a button that copies it. */
 export function Copyable({ text, what }) {
   const code = useRef(null);
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      say('Copied.');
-    } catch { // not allowed here: mark it, so that one key is left to press
-      getSelection().selectAllChildren(code.current);
-      say('Marked; press Ctrl+C to copy it.');
-    }
-  };
   return html`<div class="copyable"><pre ref=${code} tabindex="0" aria-label=${what}>${text}</pre>
-    <button type="button" class="small" onClick=${copy} aria-label=${`Copy: ${what}`}>Copy</button></div>`;
+    <button type="button" class="small" onClick=${() => copy(text, code.current)} aria-label=${`Copy: ${what}`}>Copy</button></div>`;
 }
 
 // -- pictures ---------------------------------------------------------------------------------
