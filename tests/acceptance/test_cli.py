@@ -170,6 +170,47 @@ def test_export_import_and_backup(run):
     assert run("verify", "--store", "sqlite:///copy.db")[0] == 0
 
 
+def test_exports_and_imports_go_through_pipes(run, tmp_path):
+    run("append", "a", "Order 1138 never arrived.")
+    run("append", "b", "Another one.")
+
+    def piped(command, **more):
+        line = command.replace("firnline", f"{sys.executable} -m firnline")
+        return subprocess.run(
+            ["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False, **more
+        )
+
+    there = "--store sqlite:///other.db"
+    moved = piped(f"firnline export - | firnline import - {there}")
+    assert (moved.returncode, moved.stderr) == (0, b"")
+    assert b"2 entries, 2 added" in moved.stdout
+    pipe = piped(f"firnline import <(firnline export - a) {there}")
+    assert (pipe.returncode, b"0 added" in pipe.stdout) == (0, True)
+    shown = piped("firnline export - a --format markdown").stdout.decode()
+    assert "Order 1138 never arrived." in shown
+    assert "entries," not in shown, "nothing but the export"
+    several = piped("firnline export - --format markdown")
+    assert (several.returncode, several.stdout) == (2, b"")
+    assert b"name one, or a single conversation" in several.stderr
+    assert piped("firnline export - | head -c 1").stderr == b""
+
+
+def test_output_that_somebody_has_closed_is_no_mistake_of_ours(run, tmp_path):
+    run("append", "a", "x")
+    line = f"{sys.executable} -m firnline conversations >&-"
+    done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_numbers_that_cannot_be_are_refused(run):
+    run("append", "c", "x")
+    for wrong in (["show", "c", "--last", "-3"], ["archive", "c", "--keep", "-1"]):
+        code, _, err = run(*wrong)
+        assert (code, "is not a whole number from 0 on" in err) == (2, True)
+    assert run("restore", "nowhere")[0] == 3
+    assert "of the project nowhere" in run("conversations", "--project", "nowhere")[1]
+
+
 def test_show_pages_and_says_what_it_left_out(run):
     lines = [json.dumps([{"role": "user", "content": f"m{i}"} for i in range(60)])]
     run("append", "c", "--openai", *lines)
@@ -208,8 +249,21 @@ def test_tables_align_wide_characters():
     assert lines == ["name      n", "────  ─────", "東京      1", "Oslo  1,000"]
 
 
+def test_help_does_not_show_the_store_of_the_environment(run, monkeypatch):
+    monkeypatch.setenv("FIRNLINE_STORE", "postgresql://u:hidden@host/db")
+    for command in ("show", "serve", "keys", "mcp", "worker"):
+        code, out, err = run(command, "--help")
+        assert (code, "hidden" in out + err) == (0, False)
+
+
+def test_a_store_that_is_named_by_nothing_is_the_default(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("FIRNLINE_STORE", "")
+    assert run("append", "c", "x")[0] == 0
+    assert (tmp_path / "firnline.db").exists()
+
+
 def test_every_command_has_help_and_runs_as_a_program(run):
-    program = [sys.executable, "-m", "firnline.cli"]
+    program = [sys.executable, "-m", "firnline"]
     shown = subprocess.run([*program, "--help"], capture_output=True, text=True, check=True)
     commands = [
         line.split()[0]
@@ -228,7 +282,7 @@ def test_every_command_has_help_and_runs_as_a_program(run):
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     many = json.dumps([{"role": "user", "content": "x" * 200}] * 5_000)
-    program = [sys.executable, "-m", "firnline.cli"]
+    program = [sys.executable, "-m", "firnline"]
     subprocess.run(
         [*program, "append", "c", "--openai"],
         input=many,

@@ -12,7 +12,7 @@ import pytest
 
 import bench_sets
 
-PROGRAM = (sys.executable, "-m", "firnline.cli", "bench")
+PROGRAM = (sys.executable, "-m", "firnline", "bench")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from firnline.cli import main
 from firnline.sync import Memory
 from firnline.testing.model_server import ModelServer
 
-PROGRAM = [sys.executable, "-m", "firnline.cli"]
+PROGRAM = [sys.executable, "-m", "firnline"]
 
 
 @pytest.fixture

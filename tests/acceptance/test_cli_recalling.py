@@ -137,7 +137,7 @@ def test_search_by_meaning_with_a_named_embedder_or_none(trip):
     assert "meaning +" in with_meaning
     assert "meaning" not in told(trip, "search", "parser", "--embedder", "none", "--explain")
     code, _, err = trip("search", "x", "--embedder", "nonsense")
-    assert (code, "expected PROVIDER/MODEL" in err) == (2, True)
+    assert (code, "one of minilm, multilingual, words, or PROVIDER/MODEL" in err) == (2, True)
 
 
 # -- on ---------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ def test_embed_without_an_embedder_says_how_to_get_one(trip, monkeypatch):
         (["topics", "trip", "--merge", "0", "99"], 2, "there are: 0, 2"),
         (["topics", "trip", "--merge", "0"], 2, "expected 2 arguments"),
         (["embed", "nope", "--embedder", "words"], 3, "`firnline conversations` lists them"),
-        (["embed", "--embedder", "nonsense"], 2, "expected PROVIDER/MODEL"),
+        (["embed", "--embedder", "nonsense"], 2, "or PROVIDER/MODEL"),
     ],
 )
 def test_what_is_wrong_is_said_and_what_to_do(trip, arguments, code, complaint):

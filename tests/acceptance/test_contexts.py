@@ -6,7 +6,8 @@ import pytest
 from seed_chats import TOPICS, play, rounds
 
 from firnline import Budget, Memory, Message, Strategy, ToolCall, count_tokens, strategies
-from firnline.errors import BudgetError, InputError
+from firnline.budget import as_budget
+from firnline.errors import BudgetError, ConflictError, InputError
 from firnline.plan import Plan
 from firnline.testing.order import anthropic_problems, openai_problems
 
@@ -42,6 +43,14 @@ async def test_tools_and_framing_count(memory):
     assert plain.tokens == count_tokens(plain.to_openai())
 
 
+def test_a_budget_says_what_is_wrong_with_it():
+    for wrong in ("8000", "8,000", "8_000"):  # or a model of that name would be meant
+        with pytest.raises(InputError, match="as a number"):
+            as_budget(wrong)
+    with pytest.raises(InputError, match="whole numbers"):
+        Budget(8e3)
+
+
 async def test_a_budget_is_also_a_models_name_or_a_number(memory):
     await memory.append("c", Message.user("hello"))
     assert (await memory.context("c", "gpt-4o-mini")).budget.window_tokens == 128_000
@@ -60,7 +69,8 @@ async def test_what_cannot_fit_names_the_floor_and_the_blockers(memory):
         await memory.context("c", 500, system="system " * 100)
     facts = caught.value.context
     assert facts["floor"] > 500
-    assert {"system", "pinned", "question"} <= set(facts["blockers"])
+    assert {"system", "pinned", "question", "notes", "framing"} <= set(facts["blockers"])
+    assert sum(facts["blockers"].values()) == facts["floor"]
     assert (await memory.context("c", facts["floor"], system="system " * 100)).tokens <= facts[
         "floor"
     ]
@@ -121,6 +131,20 @@ async def test_orphans_and_open_calls_never_reach_a_provider(memory):
     assert context.seqs == (0,)
     assert "without its call" in context.explain()
     assert "without all of its results" in context.explain()
+
+
+@pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
+async def test_what_is_past_is_shortened_even_if_the_user_said_it_last(url, strategy):
+    async with Memory.open(url, strategy=strategy, worker=False) as memory:
+        whole = [called("y"), Message.tool("42", tool_call_id="y"), Message.assistant("Done.")]
+        for after in ([], [Message.assistant("Read.")], [called("x")], whole):
+            await memory.append("c", [Message.user("From the top: " + "word " * 900), *after])
+            with pytest.raises(BudgetError):
+                await memory.context("c", 500)
+            context = await memory.context("c", 500, past=True)
+            assert context.tokens <= 500
+            assert openai_problems(context.to_openai()) == []
+            assert any("From the top" in str(m["content"]) for m in context.to_openai())
 
 
 async def test_a_result_larger_than_the_budget_keeps_its_call(memory):
@@ -326,7 +350,7 @@ async def test_a_strategy_of_ones_own(url):
 async def test_wrong_parameters_are_refused_with_the_reason():
     with pytest.raises(InputError, match="keep_tokens"):
         strategies.progressive(keep_tokens=9_000)
-    with pytest.raises(InputError, match="unexpected"):
+    with pytest.raises(InputError, match="'size' is none of its parameters"):
         strategies.strategy("window", {"size": 3})
 
 
@@ -389,3 +413,37 @@ async def test_a_later_model_improves_what_was_made_offline(url):
         assert after.made_by != "offline"
         assert await better.rebuild("c", only_offline=True) == []
         assert [d.version for d in await memory.in_force("c")] == [after.version]
+
+
+# -- while others write -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
+async def test_what_is_said_while_a_context_is_built_pushes_nothing_out(url, strategy):
+    """Between its reads of the store, others go on: what they say takes no place away."""
+    async with Memory.open(url, strategy=strategy, worker=False) as memory:
+        await memory.append("c", [Message.user(f"question {n}") for n in range(40)])
+        store = memory._store
+        newest = store.newest
+
+        async def interrupted(*args):
+            await memory.append("c", [Message.user(f"meanwhile {n}") for n in range(20)])
+            return await newest(*args)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(store, "newest", interrupted, raising=True)
+            context = await memory.context("c", 100_000)
+        assert not context.degraded
+        shown = [entry.seq for entry in context["recent"].entries]
+        assert len(shown) >= 60
+        assert shown == list(range(len(shown)))
+
+
+async def test_a_question_that_others_push_out_is_a_conflict(memory):
+    (asked,) = await memory.append("c", Message.user("mine"))
+    await memory.append("c", [Message.user("theirs " * 30) for _ in range(20)])
+    context = await memory.context("c", 400, fold=False)
+    with pytest.raises(ConflictError, match="at the same time"):
+        context.up_to(asked.seq)
+    whole = await memory.context("c", 100_000)
+    assert [entry.seq for entry in whole.up_to(asked.seq)["recent"].entries] == [asked.seq]

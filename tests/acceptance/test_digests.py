@@ -7,6 +7,7 @@ import pytest
 from seed_chats import play
 
 from firnline import Memory, Message, strategies
+from firnline.digest import items
 from firnline.digest.receipt import describe
 from firnline.errors import ConflictError, InputError
 from firnline.protocols import Written
@@ -259,3 +260,28 @@ async def test_the_loser_of_a_race_commits_nothing(url):
         assert sum(r for r in results if isinstance(r, int)) >= 1
         assert all(isinstance(r, int | ConflictError) for r in results)
         assert len(await memory.digests("c")) == 1
+
+
+async def test_what_is_left_out_of_a_long_message_is_no_fact_of_it(memory):
+    """Nobody said how much of a message a summariser did not get to read."""
+    paste = " ".join(f"row {number}" for number in range(9_000))
+    await memory.append("c", [Message.user(f"What? {paste}"), Message.assistant("Row 7.")])
+    await memory.context("c", 1_000, past=True)
+    digests = await memory.digests("c")
+    assert digests
+    assert "left out" not in "".join(f"{d.text} {d.data} {d.receipt}" for d in digests)
+
+
+async def test_a_long_message_is_not_cut_inside_a_number(memory):
+    """Half a number is another one, and nobody said it."""
+    paste = " ".join(f"In region {n} the rent was {100_000 + n * 13} euros." for n in range(3_500))
+    await memory.append("rents", [Message.user(paste), Message.assistant("Thanks.")])
+    await memory.context("rents", 1_000, past=True)
+    facts = [
+        item.value
+        for digest in await memory.digests("rents")
+        for item in items.from_json(digest.data)
+        if item.field == "important_facts"
+    ]
+    assert facts
+    assert [fact for fact in facts if not str(fact).endswith("euros.")] == []

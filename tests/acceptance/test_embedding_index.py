@@ -396,6 +396,44 @@ async def test_what_others_append_or_import_is_embedded_by_those_who_search(tmp_
         assert await seqs(memory, "hound") == [0]
 
 
+async def test_appends_do_not_walk_through_all_conversations_each_time(url, monkeypatch):
+    """Where that takes its time, what was appended here is embedded without it."""
+    monkeypatch.setattr("firnline.indexer._REST", 100)
+    async with opened(url, Senses()) as memory:
+        look, looks = memory.store.unembedded, []
+
+        async def slow(*given, **more):
+            looks.append(given)
+            await asyncio.sleep(0.1)
+            return await look(*given, **more)
+
+        monkeypatch.setattr(memory.store, "unembedded", slow)
+        for number in range(10):
+            await memory.append(f"c{number}", messages(TALK))
+            await embedded(memory, entries=4, name=f"c{number}")
+            await asyncio.sleep(0.03)
+        assert len(looks) <= 2
+
+
+async def test_what_others_left_is_looked_for_again_after_a_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr("firnline.indexer._REST", 5)
+    url = f"sqlite:///{tmp_path}/store.db"
+    async with opened(url, Senses()) as memory, opened(url, None) as other:
+        look = memory.store.unembedded
+
+        async def slow(*given, **more):
+            await asyncio.sleep(0.1)
+            return await look(*given, **more)
+
+        monkeypatch.setattr(memory.store, "unembedded", slow)
+        await memory.append("mine", messages(TALK))
+        await embedded(memory, entries=4, name="mine")
+        await asyncio.sleep(0.2)  # it has looked, and rests
+        await other.append("c", messages(TALK))
+        await memory.append("mine", messages(TALK))  # the last that is heard of anything
+        await embedded(memory, entries=4)
+
+
 async def test_a_store_that_can_only_be_read_is_searched_and_left_alone(tmp_path, caplog):
     url = f"sqlite:///{tmp_path}/store.db"
     async with opened(url, Senses(), worker=False) as memory:

@@ -20,6 +20,9 @@ from firnline.errors import InputError
 from firnline.importing import name_of
 from strategies import anything
 
+CHANGED = "a message that was changed since; the log keeps what was said first"
+UNREAL = "a time that does not exist"
+
 
 async def texts(memory, conversation):
     return [entry.message.text for entry in await memory.read(conversation)]
@@ -53,6 +56,7 @@ async def test_a_second_import_adds_nothing(memory, samples):
         assert len(known) - len(before) == report.conversations + report.branches
         again = await memory.import_file(path)
         assert (again.added, again.known) == (0, report.messages)
+        assert CHANGED not in again.left_out
         before = known
     assert await everything(memory) == before
     for head in await memory.conversations():
@@ -110,6 +114,65 @@ async def test_a_newer_file_adds_what_is_new_wherever_it_is(tmp_path):
         (new,) = set(after) - set(before)
         assert after[new][2][-2:] == ["Assam, with milk.", "With sugar?"]
         assert (await memory.import_file(path)).added == 0
+
+
+def chat(*messages):
+    """A chat of Telegram's: the messages' texts with their times."""
+    about = {"type": "message", "from": "Ana", "date": None}
+    said = [
+        {"id": at, "text": text, "date_unixtime": time, **about}
+        for at, (text, time) in enumerate(messages)
+    ]
+    return {"name": "Ana", "type": "personal_chat", "id": 7, "messages": said}
+
+
+def fact(text, time):
+    return [{"id": "m1", "memory": text, "user_id": "ana", "created_at": time}]
+
+
+def asked(text, time):
+    message = {
+        "author": {"role": "user"},
+        "create_time": time,
+        "content": {"content_type": "text", "parts": [text]},
+    }
+    return [{"id": "c", "mapping": {"q": {"parent": None, "children": [], "message": message}}}]
+
+
+async def test_what_a_newer_file_says_differently_is_in_the_report(tmp_path):
+    path, time = tmp_path / "file.json", "1704164645"
+    newer = [
+        ("telegram/7", chat(("at 5", time)), chat(("at 6", time), ("ok", time))),
+        ("mem0/ana", fact("Lives in Bergen.", ""), fact("Lives in Oslo.", "")),
+        ("chatgpt/c", asked("Which te", 1.7e9), asked("Which tea?", 1.7e9)),
+    ]
+    async with Memory.open("memory:") as memory:
+        for name, old, new in newer:
+            path.write_text(json.dumps(old))
+            assert CHANGED not in (await memory.import_file(path)).left_out
+            before = await texts(memory, name)
+            path.write_text(json.dumps(new))
+            report = await memory.import_file(path)
+            assert (report.known, report.left_out[CHANGED].count) == (1, 1)
+            assert report.left_out[CHANGED].examples[0].startswith(f"{name}, ")
+            assert (await texts(memory, name))[:1] == before
+
+
+async def test_a_time_that_does_not_exist_is_in_the_report(tmp_path):
+    path = tmp_path / "file.json"
+    said = {"uuid": "u", "sender": "human", "text": "hi", "created_at": "2024-02-30T00:00:00Z"}
+    files = [
+        chat(("a", "99999999999999999"), ("b", "1704164645"), ("c", None)),
+        fact("Lives in Bergen.", "yesterday"),
+        asked("Which tea?", 1e20),
+        [{"uuid": "c", "name": "", "chat_messages": [said]}],
+    ]
+    async with Memory.open("memory:") as memory:
+        for file in files:
+            path.write_text(json.dumps(file))
+            report = await memory.import_file(path)
+            assert (report.added, report.not_understood[UNREAL].count) == (report.messages, 1)
+            assert not report
 
 
 async def test_a_chat_that_went_on_is_continued(tmp_path):
@@ -178,6 +241,30 @@ async def test_a_whatsapp_zip_is_named_as_its_chat(memory, tmp_path):
     await memory.import_file(path, zone="Europe/Helsinki")
     first = (await memory.read("whatsapp/Ana Maria"))[0].message
     assert (first.name, first.created_at.hour) == ("Ana Maria", 8)
+
+
+async def test_whatsapp_chats_whose_files_have_the_same_name_are_not_mixed(
+    memory, tmp_path, monkeypatch
+):
+    chats = {"A": "[13/01/2025, 10:00:00] Ana: a\n", "B": "[13/01/2025, 10:00:05] Bob: b\n"}
+    for folder, text in chats.items():
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "_chat.txt").write_text(text)
+        assert (await memory.import_file(tmp_path / folder / "_chat.txt")).added == 1
+    names = sorted(await everything(memory))
+    assert [name[: len("whatsapp/A-")] for name in names] == ["whatsapp/A-", "whatsapp/B-"]
+    assert [await texts(memory, name) for name in names] == [["a"], ["b"]]
+    whole = await memory.import_file(tmp_path)
+    assert (whole.conversations, whole.added, whole.known) == (2, 0, 2)
+    monkeypatch.chdir(tmp_path / "A")
+    assert (await memory.import_file("_chat.txt")).added == 0, "the same file, in other words"
+    longer = chats["A"] + "[14/01/2025, 10:00:00] Ana: c\n"
+    (tmp_path / "A" / "_chat.txt").write_text(longer)
+    assert (await memory.import_file(".")).added == 1
+    assert await texts(memory, names[0]) == ["a", "c"]
+    (tmp_path / "A" / "_chat.txt").write_text(chats["B"])
+    assert (await memory.import_file("_chat.txt")).added == 1, "another chat in the same folder"
+    assert await texts(memory, names[0]) == ["a", "c"]
 
 
 async def test_the_own_format_is_recognised_too(memory, tmp_path):

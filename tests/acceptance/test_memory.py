@@ -1,13 +1,22 @@
 """The face: what users call, on every backend."""
 
 import asyncio
+import re
 import socket
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
-from firnline import Memory, Message, Project, ToolCall, count_tokens
-from firnline.errors import BadURL, ConflictError, InputError, MessageTooLarge, UnknownConversation
+from firnline import Memory, Message, Project, ToolCall, count_tokens, strategies, sync
+from firnline.errors import (
+    BadURL,
+    ConflictError,
+    InputError,
+    MessageTooLarge,
+    StoreNotOpen,
+    UnknownConversation,
+)
 from firnline.store import open_store
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
@@ -142,6 +151,9 @@ async def test_an_anchor_noted_elsewhere_proves_which_log_it_is(memory):
     replaced = await memory.verify("c", anchor=noted)
     assert not replaced
     assert "another log" in str(replaced)
+    for mistyped in ("", "abc", noted[:-1], noted.upper(), f"{noted} "):
+        with pytest.raises(InputError, match="no hash"):
+            await memory.verify("c", anchor=mistyped)
 
 
 @pytest.mark.promise("tamper-evident")
@@ -162,7 +174,7 @@ async def test_verify_under_load_raises_no_false_alarm(memory):
 async def test_what_does_not_exist_is_said_so(memory):
     assert await memory.read("nobody") == []
     assert await memory.head("nobody") is None
-    for verb in (memory.verify, memory.erase, memory.archive):
+    for verb in (memory.verify, memory.erase, memory.archive, memory.restore, memory.stats):
         with pytest.raises(UnknownConversation) as caught:
             await verb("nobody")
         assert caught.value.status == 404
@@ -236,6 +248,9 @@ async def test_recall_finds_old_words(memory):
         "mysql://x/y",
         "sqlite:///x.db?mode=rw2",
         "sqlite:///x.db?cache=shared",
+        Path("notes.db"),
+        None,
+        b"sqlite:///x.db",
     ],
 )
 def test_a_bad_url_says_what_a_good_one_looks_like(url):
@@ -243,14 +258,56 @@ def test_a_bad_url_says_what_a_good_one_looks_like(url):
         open_store(url)
 
 
+@pytest.mark.parametrize(
+    ("verb", "given", "said"),
+    [
+        ("recall", {"query": "x", "limit": "5"}, "limit: expected a whole number, got '5'"),
+        ("recall", {"query": "x", "limit": 0}, "limit: 0; 1 to"),
+        ("recall", {"query": "x", "tokens": True}, "tokens: expected a whole number"),
+        ("recall", {"query": "x", "tokens": -1}, "tokens: -1 is less than 0"),
+        ("newest", {"tokens": "a"}, "tokens: expected a whole number"),
+        ("read", {"first_seq": "a"}, "first_seq: expected a whole number"),
+        ("read", {"limit": 2.5}, "limit: expected a whole number"),
+        ("pin", {"seq": "0"}, "seq: expected a whole number"),
+        ("unpin", {"seq": None}, "seq: expected a whole number"),
+        ("archive", {"keep": -1}, "keep: -1 is less than 0"),
+        ("context", {"budget": 500, "question": 5}, "question: expected a text, got int"),
+    ],
+)
+async def test_what_is_no_number_or_text_is_said_so(memory, verb, given, said):
+    await memory.append("c", Message.user("x"))
+    with pytest.raises(InputError, match=re.escape(said)):
+        await getattr(memory, verb)("c", **given)
+
+
+async def test_a_strategy_can_be_given_by_its_name():
+    async with Memory.open("memory:", strategy="window") as memory:
+        assert (await memory.strategy("c")).name == "window"
+    for wrong in ("wndow", 5, strategies.window):
+        with pytest.raises(InputError, match="strategy: "):
+            Memory.open("memory:", strategy=wrong)
+    with pytest.raises(InputError, match=r"'foo' is none of its parameters: .*keep"):
+        strategies.strategy("layered", {"foo": 1})
+
+
+async def test_a_misspelt_option_is_not_passed_over(memory):
+    """Else `tennant="ann"` would mean the tenant that everybody shares."""
+    for face in (Memory, sync.Memory):
+        with pytest.raises(InputError, match="tennant: no such option; there are tenant, "):
+            face.open("memory:", tennant="ann")
+    with pytest.raises(InputError, match="recal: no such option; there are budget, "):
+        await memory.turn("c", "Hello?", lambda _: "Hello.", recal=False)
+    assert await memory.head("c") is None
+
+
 @pytest.mark.promise("typed-failure")
 async def test_the_store_must_be_open(url):
     memory = Memory.open(url)
-    with pytest.raises(Exception, match="not open"):
+    with pytest.raises(StoreNotOpen, match=r"not open: use `async with"):
         await memory.append("c", Message.user("x"))
     async with memory:
         await memory.append("c", Message.user("x"))
-    with pytest.raises(Exception, match="not open"):
+    with pytest.raises(StoreNotOpen, match="not open"):
         await memory.read("c")
     await memory.close()
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from pymongo.errors import AutoReconnect
+from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
 
+import shared_clock
 from firnline import Memory, Message, limits, strategies
 from firnline.errors import (
     BadURL,
@@ -28,6 +29,7 @@ from firnline.protocols import Vector
 from firnline.store import open_store, shown
 from firnline.store.mongo import MongoStore, archive, cards, flush, redo, schema, writer
 from firnline.store.mongo.connection import Database, check_url
+from firnline.store.mongo.failures import translated
 from firnline.store.mongo.heads import find
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 
@@ -53,6 +55,10 @@ async def store(mongo):
 @pytest.fixture
 def rng():
     return random.Random(1138)
+
+
+def numbered(number):
+    return KEY._replace(conversation=f"c{number}")
 
 
 class CutError(Exception):
@@ -89,6 +95,15 @@ def test_what_a_url_may_say():
     assert (
         shown("mongodb://ann:secret@a/chats?w=majority") == "mongodb://ann:***@a/chats?w=majority"
     )
+
+
+def test_a_server_that_is_not_there_is_named_and_the_driver_s_state_is_not():
+    said = (
+        "h:1: refused (configured timeouts: connectTimeoutMS: 10000.0ms), Timeout: 10.0s, Topology"
+        " Description: <TopologyDescription id: 1, servers: []>"
+    )
+    error = translated(ServerSelectionTimeoutError(said), "mongodb://h:1/x")
+    assert str(error) == "mongodb://h:1/x: it cannot be reached: h:1: refused"
 
 
 async def test_what_is_no_url_of_mongodb_is_refused():
@@ -212,6 +227,28 @@ async def test_what_never_becomes_known_says_so(store, monkeypatch):
 
 
 @pytest.mark.promise("typed-failure")
+async def test_what_was_perhaps_written_is_not_told_as_not_written(store, monkeypatch):
+    """The answer is lost, and the server stays away until nobody waits any longer."""
+    await store.append(KEY, drafts("a"))
+    write = Database.write
+
+    async def lose(database, work):
+        await write(database, work)
+        raise StoreTimeout("lost") from AutoReconnect("lost")
+
+    async def away(*_):
+        raise StoreUnavailable("no server")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(limits, "BUSY_SECONDS", 0.0)
+        patch.setattr(Database, "write", lose)
+        patch.setattr(Database, "read", away)
+        with pytest.raises(StoreTimeout):
+            await store.append(KEY, drafts("b"))
+    assert [entry.message.text for entry in await store.read(KEY)] == ["a", "b"]
+
+
+@pytest.mark.promise("typed-failure")
 async def test_no_server_is_an_error_that_says_so():
     store = MongoStore("mongodb://%2Fnowhere%2Fno.sock/x?serverSelectionTimeoutMS=100")
     with pytest.raises(StoreUnavailable):
@@ -283,6 +320,21 @@ async def test_archiving_that_was_cut_short_or_comes_late_loses_nothing(store, m
     assert await store.restore(KEY, 0, 9) == 10
     await archive._delete_entries(store._database, late, archive.Span(0, 9))
     assert await store.read(KEY) == list(appended), "what was restored since is not deleted"
+
+
+@pytest.mark.promise("archive-transparent")
+async def test_what_was_archived_twice_over_is_there_once(store, mongo, monkeypatch):
+    """One who was killed has left the documents of what he archived; the next one deletes them."""
+    appended = await store.append(KEY, drafts([f"t{i}" for i in range(20)]))
+    await store.archive(KEY, 0, 4)
+    cut(monkeypatch, archive, "_delete_entries")
+    with pytest.raises(CutError):
+        await store.archive(KEY, 5, 9)
+    assert mongo.look.entries.count_documents(OWN) == 15
+    assert (await store.archive(KEY, 0, 9)).entries == 0
+    assert mongo.look.entries.count_documents(OWN) == 10
+    assert await store.restore(KEY, 0, 9) == 10
+    assert await store.read(KEY) == list(appended)
 
 
 @pytest.mark.promise("archive-transparent")
@@ -365,6 +417,66 @@ async def test_one_who_comes_late_leaves_nothing_of_what_was_erased(store, mongo
     assert await flush.flush(store._database, late) is None
     assert mongo.look.entries.count_documents({"life": late.life}) == 0
     assert [entry.message.text for entry in await store.read(KEY)] == ["n", "e", "w"]
+
+
+@pytest.mark.promise("erase-total")
+async def test_an_erasure_does_not_wait_behind_old_notes(mongo, monkeypatch):
+    now = [START]
+    monkeypatch.setattr("firnline.store.mongo.erase._AT_ONCE", 2)
+    async with opened(mongo.url, clock=lambda: now[0]) as store:
+        for i in range(9):
+            await store.append(numbered(i), drafts("a"))
+            await store.erase(numbered(i))
+        now[0] += timedelta(minutes=11)
+        await store.append(KEY, drafts(["secret"]))
+        assert await store.search(KEY.tenant, "secret")
+        await store.erase(KEY)
+    left = {name: mongo.look[name].count_documents(OWN) for name in schema.OWNED}
+    assert not any(left.values()), left
+
+
+async def test_cards_of_a_writer_that_was_killed_are_not_put_over_newer_ones(mongo, monkeypatch):
+    now = [START]
+    old = [Card(tenant="acme", kind="k", name=n, body=b"old") for n in "abc"]
+    async with opened(mongo.url, clock=lambda: now[0]) as store:
+        cut(monkeypatch, cards, "_apply")
+        with pytest.raises(CutError):
+            await store.put_cards(old)
+        now[0] += timedelta(minutes=2)
+        await store.put_cards([replace(old[0], body=b"new")])
+        async with opened(mongo.url, clock=lambda: now[0]) as other:
+            assert [card.body for card in await other.cards("k")] == [b"new", b"old", b"old"]
+    assert mongo.look.batches.count_documents({}) == 0
+
+
+async def test_cards_that_are_dropped_do_not_come_back(store, mongo, monkeypatch):
+    both = [Card(tenant="acme", kind="k", name=n, body=b"x") for n in "ab"]
+    cut(monkeypatch, cards, "_apply")
+    with pytest.raises(CutError):
+        await store.put_cards(both)
+    assert await store.drop_cards("k", "acme", names=["b"]) == 1
+    assert [card.name for card in await store.cards("k")] == ["a"]
+    mongo.look.batches.update_many({}, {"$set": {"at": 0}})
+    async with opened(mongo.url) as other:
+        assert [card.name for card in await other.cards("k")] == ["a"]
+
+
+async def test_a_search_takes_few_heads_at_once(store, monkeypatch):
+    """Each holds up to 32 KB of its newest entries, and a tenant has any number of them."""
+    monkeypatch.setattr("firnline.store.mongo.search._HEADS_AT_ONCE", 3)
+    for i in range(10):
+        await store.append(numbered(i), drafts(["rope"]))
+    read, taken = Database.read, []
+
+    async def noted(database, work):
+        found = await read(database, work)
+        taken.append(sum("tail" in doc for doc in found) if isinstance(found, list) else 0)
+        return found
+
+    monkeypatch.setattr(Database, "read", noted)
+    assert len(await store.search(KEY.tenant, "rope")) == 10
+    assert sum(taken) == 10
+    assert max(taken) <= 3
 
 
 async def test_several_cards_are_there_together(store, mongo, monkeypatch):
@@ -512,6 +624,23 @@ async def test_a_copy_is_whole_while_others_write(mongo, mongo_databases, tmp_pa
     assert not list(tmp_path.glob("*.partial"))
 
 
+@pytest.mark.promise("backup-whole")
+async def test_a_copy_is_not_mixed_with_what_is_there(store, mongo_databases, tmp_path):
+    path, card = tmp_path / "copy.bson", Card(tenant="acme", kind="k", name="a", body=b"copied")
+    await store.append(KEY, drafts("abc"))
+    await store.put_cards([card])
+    await store.backup(path)
+    with mongo_databases.one() as other:
+        async with opened(other.url) as strange:
+            await strange.put_cards([replace(card, body=b"another")])
+            with pytest.raises(InputError, match="cards"):
+                await strange.load(path)
+            assert await strange.head(KEY) is None
+            await strange.drop_cards("k", "acme", prefix="")
+            assert await strange.load(path) == 1
+            assert [card.body for card in await strange.cards("k")] == [b"copied"]
+
+
 async def test_half_a_copy_is_no_copy(store, tmp_path):
     whole, half = tmp_path / "copy.bson", tmp_path / "half.bson"
     await store.append(KEY, drafts("abc"))
@@ -581,3 +710,10 @@ async def test_what_tenants_say_is_not_readable_in_the_index(store, mongo):
     assert len(terms) == 2
     assert not terms[0] & terms[1], "another number for each tenant"
     assert START
+
+
+@shared_clock.WRONG
+async def test_what_is_owed_goes_by_the_clock_that_all_share(store, mongo, wrong):
+    """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
+    async with opened(mongo.url) as other:
+        await shared_clock.check_owed(store, other, wrong)

@@ -124,6 +124,8 @@ async def test_one_tenant_alone(filled, target_url):
         assert await memory.conversations() == []
     with pytest.raises(InputError, match="at least one"):
         await moved(filled, target_url, tenants=[])
+    with pytest.raises(InputError, match="no tenant 'nobody'"):
+        await moved(filled, target_url, tenants=["zoo", "nobody"])
 
 
 async def test_what_was_said_since_is_taken_the_next_time(filled, target_url, tmp_path):
@@ -193,6 +195,8 @@ def test_the_command(filled, tmp_path, capsys):
     assert "the same store" in capsys.readouterr().err
     assert main(["migrate", "--from", f"sqlite:///{tmp_path}/no.db", "--to", url]) == 2
     assert "there is no store" in capsys.readouterr().err
+    assert main(["migrate", "--from", filled, "--to", "memory:"]) == 2
+    assert "a store that stays" in capsys.readouterr().err
 
 
 async def entries_of(url):
@@ -210,7 +214,7 @@ async def test_killed_in_the_middle_it_goes_on_where_it_was(source_url, target_u
         for first in range(0, 6_000, 1_000):
             await memory.append("long", [Message.user(f"{first + i}") for i in range(1_000)])
         await memory.export(tmp_path / "source.jsonl")
-    command = [sys.executable, "-m", "firnline.cli", "migrate"]
+    command = [sys.executable, "-m", "firnline", "migrate"]
     process = subprocess.Popen([*command, "--from", source_url, "--to", target_url])
     try:
         async with asyncio.timeout(60):

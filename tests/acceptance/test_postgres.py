@@ -4,7 +4,7 @@ import asyncio
 import random
 import re
 import subprocess
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from importlib import resources
 from itertools import chain
@@ -12,6 +12,7 @@ from itertools import chain
 import psycopg
 import pytest
 
+import shared_clock
 from firnline import Memory, Message
 from firnline.embedding.quantised import pack
 from firnline.errors import (
@@ -31,8 +32,9 @@ from firnline.log import Card, Digest, Idempotency, Key, Project, Scope, Topic
 from firnline.message import utc_now
 from firnline.protocols import Vector
 from firnline.recall.nearest import Nearest
-from firnline.store import open_store, shown
-from firnline.store.postgres import PostgresStore, migrate, words
+from firnline.store import missing_file, open_store, shown
+from firnline.store.postgres import PostgresStore, log, migrate, words
+from firnline.store.postgres import listening as listening_
 from firnline.store.postgres.connection import Database, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 from firnline.worker import Worker
@@ -187,6 +189,12 @@ async def test_what_cannot_be_opened_says_why(postgres):
         "postgresql://u:hidden@host/db",
         "postgresql://u:hid%40den@host:5/db?sslmode=require",
         "postgresql:///db?user=u&password=hidden&host=h",
+        "postgresql://h/db?sslmode=require&sslpassword=hidden",
+        "mongodb://h/db?authMechanismProperties=AWS_SESSION_TOKEN:hidden",
+        "postgresql://u:hid/den@host/db",
+        "postgresql://u:hid@den@host/db",
+        "postgresql://u:hid#den@host/db",
+        "postgresql:u:hidden@host/db",
         "mysql://u:hidden@host/db",
     ],
 )
@@ -194,8 +202,43 @@ def test_a_password_is_never_shown(url):
     assert "hid" not in shown(url)
     assert shown(url).split(":")[0] == url.split(":")[0]
     with pytest.raises(FirnlineError) as caught:
-        open_store(url.replace("postgresql", "oracle"))
+        open_store(url.replace("postgresql", "oracle").replace("mongodb", "oracle"))
     assert "hid" not in str(caught.value)
+    assert "den" not in str(caught.value)
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "mongodb"])
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "://u:hid@den@host/db",
+        "://u:hid/den@host/db",
+        "://u:hid?den@host/db",
+        "://u:hid#den@host/db",
+        "://u:hid%zzden@host/db",
+        "://u@host/db?password=hid%zzden",
+        ":u:hidden@host/db",
+        "://u:hidden@[host/db",
+    ],
+)
+def test_a_password_that_would_be_taken_for_something_else_is_refused_unseen(scheme, rest):
+    with pytest.raises(BadURL) as caught:
+        open_store(scheme + rest)
+    assert not re.search("hid|den", str(caught.value))
+    with suppress(BadURL):  # what asks whether there is a file asks any URL
+        assert missing_file(scheme + rest) is None
+
+
+def test_of_a_url_that_is_refused_only_an_option_s_name_is_quoted():
+    with pytest.raises(BadURL, match="sslmod"):
+        open_store("postgresql://u:hidden@host/db?sslmod=require")
+    with pytest.raises(BadURL) as caught:
+        open_store("postgresql://u@host/db?password=hid&den")
+    assert not re.search("hid|den", str(caught.value))
+
+
+def test_an_at_sign_in_an_option_is_no_password():
+    open_store("postgresql://host/db?user=me@cloud&password=hidden")
 
 
 # -- tenants ----------------------------------------------------------------------------------
@@ -279,6 +322,71 @@ async def test_nobody_writes_for_another_tenant(postgres, store):
             with pytest.raises(psycopg.errors.InsufficientPrivilege), someone.transaction():
                 someone.execute("SET LOCAL firnline.tenant = '=acme'")
                 someone.execute(f"UPDATE firnline.{table} SET tenant = 'evil'")
+
+
+_COPIES = 400
+
+
+def _much(postgres):
+    """What lies there many times more, far behind it in the same conversation."""
+    moved = f"generate_series(100, {_COPIES} * 100, 100) AS by"
+    entry = "tenant, conversation, seq + by, tokens, total, tokenizer, hash, body"
+    segment = (
+        "tenant, conversation, first_seq + by, last_seq + by, hash_before, hash, total_before,"
+        " total, checksum, body"
+    )
+    for table, columns in (("entry", entry), ("segment", segment)):
+        into, name = columns.replace(" + by", ""), f"firnline.{table}"
+        postgres.run(f"INSERT INTO {name} ({into}) SELECT {columns} FROM {name}, {moved}")
+        postgres.run(f"ANALYZE {name}")
+
+
+def _read_whole(postgres, table):
+    """How often a table was read from one end to the other."""
+    postgres.run("SELECT pg_stat_force_next_flush()")
+    (found,) = postgres.run(
+        "SELECT seq_scan FROM pg_stat_user_tables WHERE schemaname = 'firnline' AND relname = %s",
+        [table],
+    )
+    return found[0]
+
+
+async def test_a_page_is_read_without_what_lies_behind_it(postgres, store):
+    """`verify`, `export` and `migrate` walk page by page: what they do must not grow twice."""
+    await store.append(KEY, drafts([f"{place} " + "x" * 300 for place in range(60)]))
+    await store.archive(KEY, 0, 9)
+    _much(postgres)
+    before = [_read_whole(postgres, table) for table in ("entry", "segment")]
+    async with opened(postgres.url) as reader:  # it tells what it has read when it is closed
+        live = await reader.records(KEY, 10, 1_000)
+        archived = await reader.records(KEY, 0, 10)
+    assert [record.seq for record in archived + live[:50]] == list(range(60))
+    assert [_read_whole(postgres, table) for table in ("entry", "segment")] == before
+
+
+async def test_a_search_does_not_walk_through_a_tenants_conversations(postgres, store):
+    """How many entries there are, about, is told by the first thousand of them."""
+    await store.append(KEY, drafts(["rope"]))
+    postgres.meddle()
+    postgres.run(
+        "INSERT INTO firnline.conversation (tenant, name, genesis, hash, next_seq, created_at,"
+        " updated_at) SELECT 'acme', 'c' || i, 'g', 'h', 1, 1, 1 FROM generate_series(1, 20000) i"
+    )
+    postgres.run("ANALYZE firnline.conversation")
+    before = _indexed(postgres)
+    async with opened(postgres.url) as reader:
+        assert len(await reader.search("acme", "rope")) == 1
+    assert _indexed(postgres) - before < 5_000
+
+
+def _indexed(postgres):
+    """How many entries of indexes on conversations were read."""
+    postgres.run("SELECT pg_stat_force_next_flush()")
+    (found,) = postgres.run(
+        "SELECT sum(idx_tup_read)::bigint FROM pg_stat_user_indexes"
+        " WHERE schemaname = 'firnline' AND relname = 'conversation'"
+    )
+    return found[0]
 
 
 @pytest.mark.promise("tenants-apart")
@@ -392,6 +500,24 @@ async def test_a_database_that_can_only_be_read_is_read(postgres, store):
         postgres.run(f"ALTER DATABASE {postgres.name} RESET default_transaction_read_only")
 
 
+async def test_a_database_that_stays_away_is_complained_of_once(postgres, monkeypatch, caplog):
+    monkeypatch.setattr(listening_, "_PAUSE_SECONDS", 0.001)
+    tries = []
+
+    async def gone():
+        tries.append(1)
+        raise StoreUnavailable("it cannot be reached")
+
+    database = Database(postgres.url, clock=lambda: None, connections=1)
+    monkeypatch.setattr(database, "connect", gone)
+    listener = listening_.Listener(database)
+    listener.add(lambda: None, None)
+    while len(tries) < 5:
+        await asyncio.sleep(0.001)
+    await listener.close()
+    assert caplog.text.count("not hearing of work") == 1
+
+
 async def test_text_that_postgres_cannot_have_is_refused(store):
     for name in ("a\0b", "\ud800"):
         with pytest.raises(InputError):
@@ -461,6 +587,32 @@ async def test_a_commit_whose_answer_is_lost_is_resolved_by_its_key(postgres, be
             end = stored.seq + 1
         assert line.cuts == 3
         assert len(await store.read(KEY)) == end == 3 * (known + 2)
+
+
+@pytest.mark.promise("typed-failure")
+@pytest.mark.parametrize("known", [0, 3], ids=["asked", "unasked"])
+async def test_what_cannot_be_looked_up_stays_in_doubt(postgres, monkeypatch, known):
+    """It was written, the answer is lost, and then the server is away."""
+    line = Line(postgres)
+    async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
+        for text in "abc"[:known]:
+            await store.append(KEY, drafts(text))
+        append, tries = store._appender.append, []
+
+        async def once(given):
+            if tries:
+                raise StoreUnavailable("it cannot be reached")
+            tries.append(given)
+            return await append(given)
+
+        line.break_at(b"COMMIT", before=False)
+        with monkeypatch.context() as patch:
+            patch.setattr(store._appender, "append", once)
+            with pytest.raises(StoreTimeout):
+                await store.append(KEY, drafts("b"), idempotency=Idempotency("k", "f"))
+        async with asyncio.timeout(30):
+            while len(await store.read(KEY)) != known + 1:
+                await asyncio.sleep(0.01)
 
 
 @pytest.mark.promise("typed-failure")
@@ -915,6 +1067,53 @@ async def test_erase_leaves_no_row_of_it_live_or_dead(postgres, store):
     assert len(await store.read(FOREIGN)) == 4
 
 
+async def test_erasures_that_wait_for_a_vacuum_leave_connections_to_others(postgres):
+    """Somebody else vacuums a table for hours, as the server itself may."""
+    async with opened(postgres.url, connections=3) as store:
+        for i in range(6):
+            await store.append(Key("acme", f"c{i}"), drafts("abc"))
+        holder = await psycopg.AsyncConnection.connect(postgres.conninfo)
+        async with holder:
+            await holder.execute("LOCK TABLE firnline.entry IN SHARE UPDATE EXCLUSIVE MODE")
+            erasing = [asyncio.create_task(store.erase(Key("acme", f"c{i}"))) for i in range(6)]
+            while await store.conversations("acme"):
+                await asyncio.sleep(0.01)
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(store.append(OTHER, drafts("a")) for _ in range(9)))
+            assert not any(task.done() for task in erasing)
+        erased = await asyncio.gather(*erasing)
+    assert {item.entries for item in erased} == {3}
+    postgres.run("CREATE EXTENSION IF NOT EXISTS pgstattuple SCHEMA public")
+    dead = "SELECT dead_tuple_count FROM public.pgstattuple('firnline.entry')"
+    assert postgres.run(dead) == [(0,)]
+
+
+async def test_what_is_made_or_erased_while_it_is_described_is_described(
+    postgres, store, monkeypatch
+):
+    find, create = log.find, log.create
+    async with opened(postgres.url) as other:
+
+        async def found(*given):
+            monkeypatch.setattr(log, "find", find)
+            seen = await find(*given)
+            if seen is None:
+                await other.describe(KEY, project="old")
+            return seen
+
+        async def created(*given):
+            monkeypatch.setattr(log, "create", create)
+            made = await create(*given)
+            if made is None and not await store.read(KEY):
+                await other.erase(KEY)
+            return made
+
+        for _ in range(2):
+            monkeypatch.setattr(log, "find", found)
+            monkeypatch.setattr(log, "create", created)
+            assert (await store.describe(KEY, project="new")).project == "new"
+
+
 async def test_whoever_writes_while_it_is_erased_leaves_nothing(postgres, store):
     """Vectors, cards, pins, topics: they come before it or find nothing any more."""
     for round_ in range(5):
@@ -966,6 +1165,17 @@ async def test_a_copy_is_read_by_psql_and_holds_everything(postgres, postgres_da
             async with opened(other.url) as copy:
                 await _check_copy(store, copy)
             assert shape(other) == shape(postgres)
+
+
+async def test_of_a_newer_schema_no_copy_is_made_that_could_not_be_read(postgres, store, tmp_path):
+    """An older process goes on while a newer one migrates; its tables are not those any more."""
+    postgres.meddle()
+    await store.append(KEY, drafts("a"))
+    newer = [*migrate.shipped().values(), "ALTER TABLE conversation ADD COLUMN later text"]
+    await migrated(postgres, dict(enumerate(newer, 1)))
+    with pytest.raises(StoreTooNew):
+        await store.backup(tmp_path / "copy.sql")
+    assert not list(tmp_path.iterdir())
 
 
 async def _check_copy(store, copy):
@@ -1029,3 +1239,10 @@ async def test_a_lease_goes_by_the_databases_clock(postgres):
         assert await store.lease(KEY, "other", 60) is not None
         with pytest.raises(ConflictError):
             await store.renew(lease, 60)
+
+
+@shared_clock.WRONG
+async def test_what_is_owed_goes_by_the_clock_that_all_share(store, postgres, wrong):
+    """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
+    async with opened(postgres.url) as other:
+        await shared_clock.check_owed(store, other, wrong)

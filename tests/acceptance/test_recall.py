@@ -1,5 +1,7 @@
 """Recall from end to end, on both backends: what is found, where, in what order, within what."""
 
+# ruff: noqa: RUF001 - other scripts and their marks are meant
+
 import math
 from datetime import UTC, datetime, timedelta
 
@@ -50,6 +52,33 @@ async def _home(memory, name="home"):
             for minutes, (role, text) in enumerate(talk)
         ]
         await memory.append(name, messages)
+
+
+# -- dates in questions -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "days_ago"),
+    [
+        ("What was the pressure last Tuesday?", 1),
+        ("Wie war der Druck letzten Dienstag?", 1),
+        ("Wie war der Druck am Dienstag?", 1),
+        ("How was the pressure on Tuesday?", 1),
+        ("Wie war der Druck vor drei Tagen?", 3),
+        ("昨晚的压力是多少？", 1),
+        ("上周二的压力是多少？", 8),
+        ("二月三日的压力是多少？", 36),
+        ("Wie war der Druck am 13.2.2026?", 26),
+        ("How was the pressure on 02/13/2026?", 26),
+    ],
+)
+async def test_of_a_note_for_each_day_the_one_of_the_day_that_is_named_is_first(
+    memory, question, days_ago
+):
+    notes = [said("Notiz: Druck, pressure, 压力", days) for days in range(60, 0, -1)]
+    await memory.append("boiler", notes)
+    hits = await memory.recall("boiler", question, limit=3)
+    assert hits[0].message.created_at == NOW - days_ago * DAY
 
 
 # -- how much ---------------------------------------------------------------------------------

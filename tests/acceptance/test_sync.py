@@ -8,7 +8,7 @@ import pytest
 
 import firnline
 from firnline import Message, sync
-from firnline.errors import StoreError
+from firnline.errors import StoreError, StoreNotOpen
 
 
 def _methods(kind: type) -> dict[str, str]:
@@ -60,7 +60,7 @@ def test_many_threads_share_one_memory(url):
 
 def test_it_must_be_started_and_can_be_used_again(url):
     memory = sync.Memory.open(url)
-    with pytest.raises(RuntimeError, match="with Memory"):
+    with pytest.raises(StoreNotOpen, match="with Memory"):
         memory.read("c")
     for _ in range(2):
         with memory:

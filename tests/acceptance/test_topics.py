@@ -462,3 +462,14 @@ def test_the_synchronous_face_has_topics_too(url):
         assert len(memory.topic_context("c", BUDGET)["recent"].messages) == 4
         assert memory.tag_topic("c", 0, add=["work"]).tags == ("work",)
         assert memory.feedback("c", 3, -1).importance == 0.75
+
+
+async def test_what_a_context_leaves_out_has_a_reason():
+    """Whoever asks why messages of other topics are not there gets an answer."""
+    async with Memory.open("memory:", strategy=strategies.topics(), embedder=None) as memory:
+        for text in ("Which bread is best with rye?", "When does the Lisbon train leave?"):
+            await memory.append("c", [Message.user(text), Message.assistant("Let me see.")])
+        context = await memory.context("c", BUDGET)
+        assert [tuple(left) for left in context.left_out] == [
+            ("entries 0 to 1", "they are of other topics")
+        ]

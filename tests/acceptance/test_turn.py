@@ -147,6 +147,51 @@ async def test_a_repeated_turn_is_stored_and_asked_once(memory):
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("streamed", [False, True])
+async def test_a_turn_repeated_while_it_is_made_is_asked_once(memory, streamed):
+    """A client that waited too long for an answer, and asks again for it."""
+    asked, go = [], asyncio.Event()
+
+    async def model(messages):
+        asked.append(messages)
+        await go.wait()
+        return f"Hello {len(asked)}."
+
+    async def turn():
+        if not streamed:
+            return await memory.turn("c", "Hi.", model, idempotency_key="k1")
+        return [item async for item in memory.stream("c", "Hi.", model, idempotency_key="k1")][-1]
+
+    turns = [asyncio.create_task(turn()) for _ in range(3)]
+    while not asked:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.05)
+    go.set()
+    done = await asyncio.gather(*turns)
+    assert [e.message.text for e in await memory.read("c")] == ["Hi.", "Hello 1."]
+    assert all(turn.answer == done[0].answer for turn in done)
+    assert len(asked) == 1
+
+
+async def test_answers_are_stored_however_much_others_say(memory):
+    """An answer is stored at the end of a log that others lengthen all the time."""
+    append, said = memory._store.append, []
+
+    async def overtaken(key, drafts, **options):
+        if options.get("expected_seq") is not None:
+            said.append(await append(key, drafts))
+            assert len(said) < 100, "it is tried for ever"
+        return await append(key, drafts, **options)
+
+    async def model(messages):
+        return "Hello."
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(memory._store, "append", overtaken)
+        turn = await memory.turn("c", "Hi.", model)
+    assert turn.answer.seq == len(said) + 1
+
+
 async def test_a_tool_result_is_stored_whole_however_long(memory):
     rows = "\n".join(f"row {number}" for number in range(9_000))
     said = []

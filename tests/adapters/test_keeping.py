@@ -2,10 +2,11 @@
 
 import asyncio
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firnline import Memory, Message, Part
+from firnline import Memory, Message, Part, ToolCall
 from firnline.adapters import keeping
 from firnline.adapters.keeping import Keeper
 from firnline.store import RamStore
@@ -52,6 +53,87 @@ async def _stored_once(steps):
             assert [e.message.text for e in ours] == [message.text for message in said]
             assert len(log) == len(said) + others
             assert {e.seq: at for at, e in enumerate(ours)} == dict(places)
+
+
+TURNS = st.lists(
+    st.tuples(
+        WORDS,  # what the user says
+        WORDS,  # what the model answers
+        st.booleans(),  # whether it calls a tool before
+        st.integers(1, 3),  # how often it is tried
+        st.booleans(),  # whether by another process
+    ),
+    max_size=6,
+)
+
+
+@pytest.mark.parametrize("ids", ["fresh ids", "no ids"])
+@pytest.mark.parametrize("whole", [True, False], ids=["whole histories", "only what is new"])
+@settings(max_examples=60)
+@given(turns=TURNS)
+def test_what_is_said_again_is_stored_again_and_a_retry_is_not(whole, ids, turns):
+    """The log holds what was said, turn by turn, whatever the words and however often tried."""
+    asyncio.run(_said_again(turns, whole=whole, ids=ids))
+
+
+async def _said_again(turns, *, whole, ids):
+    async with Memory(RamStore(), embedder=None) as memory:
+        keepers = [Keeper(memory), Keeper(memory)]
+        said, runs = [Message.system("Be brief.")], 0
+        for question, answer, calls, tries, other in turns:
+            before = list(said) if whole else said[:1]
+            steps = [Message.user(question)]
+            if calls:  # some models number their calls anew in each run
+                call = ToolCall.of("call-1", "f", {})
+                steps.append(Message.assistant(None, tool_calls=[call]))
+                steps.append(Message.tool("42", tool_call_id="call-1"))
+            steps.append(Message.assistant(answer))
+            for attempt in range(tries):
+                runs += 1
+                # All but the last fail before the model says anything.
+                for end in [1, 1] if attempt < tries - 1 else [1, *range(1, len(steps) + 1)]:
+                    given = [*before, *steps[:end]]
+                    names = [
+                        f"{runs}-{at}" if ids == "fresh ids" else "" for at in range(len(given))
+                    ]
+                    places = await keepers[other].keep("c", names, given.__getitem__)
+                    assert sorted(places.values()) == list(range(len(given)))
+            said += steps
+            log = await memory.read("c")
+            assert [_spoken(e.message) for e in log] == [_spoken(m) for m in said]
+
+
+def _spoken(message):
+    return message.role, message.text, message.tool_calls
+
+
+async def test_messages_one_by_one_under_their_own_ids_are_all_stored(tmp_path):
+    async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        said = [Message.user("yes"), Message.assistant("Which one?"), Message.user("yes")]
+        for keeper in (Keeper(memory), Keeper(memory, stable=True)):
+            for at, message in enumerate(said):
+                await keeper.keep("c", [f"{id(keeper)}-{at}"], lambda _, given=message: given)
+        texts = [entry.message.text for entry in await memory.read("c")]
+        assert texts == ["yes", "Which one?", "yes", "yes", "Which one?", "yes"]
+
+
+async def test_where_ids_are_stable_the_same_words_under_another_id_are_new(tmp_path):
+    async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        for name in ("a", "b", "a"):
+            keeper = Keeper(memory, stable=True)
+            await keeper.keep("c", [name], lambda _: Message.user("yes"))
+        assert len(await memory.read("c")) == 2
+
+
+async def test_an_old_history_goes_on_after_its_beginning_was_said_again(tmp_path):
+    """As from two windows of a browser, one of which was opened anew."""
+    async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        old = [Message.user("hi"), Message.assistant("Hello."), Message.user("What is new?")]
+        anew = [Message.user("hi"), Message.assistant("Hello again.")]
+        for given in (old[:1], old[:2], anew[:1], anew, old):
+            await Keeper(memory).keep("c", [""] * len(given), given.__getitem__)
+        log = [entry.message for entry in await memory.read("c")]
+        assert [message.text for message in log] == [m.text for m in (*old[:2], *anew, old[2])]
 
 
 async def test_what_an_agent_takes_out_of_its_state_stays_in_the_log(tmp_path):

@@ -16,7 +16,9 @@ from pydantic import BaseModel
 
 from firnline import Budget, Memory, Message, sync
 from firnline.adapters.langchain import BudgetedRetriever, FirnlineMiddleware, summarizer
+from firnline.adapters.langchain.messages import from_langchain
 from firnline.errors import BudgetError, InputError
+from firnline.message import Part
 from firnline.strategies import window
 from firnline.tokens import counter
 from langchain_kit import FakeModel, call, pairs_are_whole
@@ -206,6 +208,31 @@ def test_a_history_that_is_sent_again_each_time_is_stored_once(memory):
         agent.invoke({"messages": history}, thread())
         history.append({"role": "assistant", "content": "ok"})
     assert [entry.message.text for entry in memory.read("c")] == ["again", "ok"] * 5
+
+
+def test_what_is_said_again_is_stored_again_where_only_what_is_new_is_sent(memory):
+    """Without a checkpointer and without a history of the caller's, the log is all there is."""
+    model = FakeModel()
+    agent = create_agent(model, middleware=[FirnlineMiddleware(memory)])
+    for _ in range(3):
+        agent.invoke({"messages": [("user", "yes")]}, thread())
+        assert model.seen[-1][-1].text == "yes"
+    assert [entry.message.text for entry in memory.read("c")] == ["yes", "ok"] * 3
+
+
+def test_a_question_that_is_sent_again_after_a_failure_is_stored_once(memory):
+    fails = [True]
+
+    def answer(messages):
+        if fails and fails.pop():
+            raise RuntimeError("no model today")
+        return "ok"
+
+    agent = create_agent(FakeModel(answer=answer), middleware=[FirnlineMiddleware(memory)])
+    with pytest.raises(RuntimeError, match="today"):
+        agent.invoke({"messages": [("user", "yes")]}, thread())
+    agent.invoke({"messages": [("user", "yes")]}, thread())
+    assert [entry.message.text for entry in memory.read("c")] == ["yes", "ok"]
 
 
 def test_another_process_goes_on_where_this_one_stopped(tmp_path, memory):
@@ -525,3 +552,105 @@ def test_a_system_message_with_blocks_stays_as_it_is(memory):
     say(agent, "hi")
     assert model.seen[0][0].content == blocks
     assert [m.type for m in model.seen[0]] == ["system", "human"]
+
+
+ODD_BLOCKS = [
+    {"type": "file", "url": "https://example.com/a.pdf", "mime_type": "application/pdf"},
+    {"type": "video", "base64": "AAAA", "mime_type": "video/mp4"},
+    {"type": "text-plain", "text": "a document", "mime_type": "text/plain"},
+    {"type": "media", "data": "AAAA", "mime_type": "image/png"},
+    {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}},
+    {"cachePoint": {"type": "default"}},
+]
+
+
+@pytest.mark.parametrize("block", ODD_BLOCKS, ids=lambda block: block.get("type", "no type"))
+def test_a_block_that_openai_does_not_know_is_kept_as_it_is(memory, block):
+    model = FakeModel()
+    agent = create_agent(model, middleware=[FirnlineMiddleware(memory, budget=Budget(8_000, 100))])
+    picture = {"type": "image", "base64": "AAAA", "mime_type": "image/png"}
+    asked = HumanMessage([{"type": "text", "text": "what is it?"}, block, picture])
+    agent.invoke({"messages": [asked]}, {"configurable": {"thread_id": "c"}})
+    (shown,) = model.seen[-1]
+    assert shown.content == asked.content
+    said = [part.fields for part in memory.read("c")[0].message.content]
+    url = {"url": "data:image/png;base64,AAAA"}
+    text = {"type": "text", "text": "what is it?"}
+    assert said == [text, block, {"type": "image_url", "image_url": url}]
+
+
+REPEATED = [
+    {"type": "tool_use", "id": "c1", "name": "clock", "input": {}},
+    {"type": "tool_call", "id": "c1", "name": "clock", "args": {}},
+    {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "clock", "arguments": "{}"},
+]
+
+
+@pytest.mark.parametrize("block", REPEATED, ids=lambda block: block["type"])
+def test_a_call_that_the_content_repeats_has_its_result(memory, block):
+    @tool
+    def clock() -> str:
+        """The time."""
+        return "12:00"
+
+    blocks = [{"type": "text", "text": "Let me look."}, block]
+    calls = [{"name": "clock", "args": {}, "id": "c1"}]
+
+    def answer(messages):
+        return AIMessage(blocks, tool_calls=calls) if len(messages) == 1 else "Noon."
+
+    model = FakeModel(answer=answer)
+    agent = create_agent(
+        model, [clock], middleware=[FirnlineMiddleware(memory, budget=Budget(2_000, 100))]
+    )
+    agent.invoke({"messages": [("user", "time?")]}, {"configurable": {"thread_id": "c"}})
+    assert [message.type for message in model.seen[-1]] == ["human", "ai", "tool"]
+    assert model.seen[-1][1].content == blocks
+
+
+def test_results_that_share_a_message_are_kept_together():
+    blocks = [{"type": "tool_result", "tool_use_id": f"c{n}", "content": "r"} for n in (1, 2)]
+    assert [part.fields for part in from_langchain(HumanMessage(blocks)).content] == blocks
+
+
+def test_what_the_model_thought_is_kept_beside_what_it_called():
+    thought = {"reasoning_content": "Let me look."}
+    calls = [{"name": "f", "args": {}, "id": "c1"}]
+    kept = from_langchain(AIMessage("", tool_calls=calls, additional_kwargs=thought))
+    assert kept.content == (Part.reasoning("Let me look."),)
+    assert [call.id for call in kept.tool_calls] == ["c1"]
+    assert from_langchain(AIMessage("ok", additional_kwargs=thought)).text == "ok"
+
+
+def test_an_agent_inside_of_a_tool_has_a_conversation_of_its_own(memory):
+    inner = FakeModel(answer=lambda messages: f"{len(messages)}: {messages[-1].text}")
+    expert = create_agent(inner, middleware=[FirnlineMiddleware(memory, budget=Budget(2_000, 100))])
+
+    @tool
+    def ask(question: str) -> str:
+        """Ask the expert."""
+        return expert.invoke({"messages": [("user", question)]})["messages"][-1].text
+
+    def answer(messages):
+        if messages[-1].type == "human":
+            calls = [{"name": "ask", "args": {"question": q}, "id": q} for q in ("one?", "two?")]
+            return AIMessage("", tool_calls=calls)
+        return "ok"
+
+    model = FakeModel(answer=answer)
+    agent = create_agent(
+        model,
+        [ask],
+        middleware=[FirnlineMiddleware(memory, budget=Budget(2_000, 100))],
+        checkpointer=InMemorySaver(),
+    )
+    agent.invoke({"messages": [("user", "find out")]}, {"configurable": {"thread_id": "c"}})
+    log = [entry.message.text for entry in memory.read("c")]
+    assert log == ["find out", "", "1: one?", "1: two?", "ok"]
+    assert pairs_are_whole(model.seen[-1])
+    names = sorted(head.conversation for head in memory.conversations())
+    assert names[0] == "c"
+    assert len(names) == 3
+    assert all(name.startswith("c/tools:") for name in names[1:])
+    said = sorted(memory.read(name)[0].message.text for name in names[1:])
+    assert said == ["one?", "two?"]

@@ -6,7 +6,7 @@ from langchain.tools import ToolRuntime
 from langchain_core.tools import tool
 from langgraph.store.memory import InMemoryStore
 
-from firnline import Memory, sync
+from firnline import Memory, limits, sync
 from firnline.adapters.langchain import FirnlineStore
 from firnline.errors import InputError
 from langchain_kit import FakeModel, call
@@ -81,6 +81,19 @@ def test_a_query_finds_the_newest_version_of_items_that_are_still_there(memory):
         ("users", "ben"),
     }
     assert {item.namespace[1] for item in store.search(("users", "ben"), query="tea")} == {"ben"}
+
+
+def test_others_items_do_not_crowd_out_those_of_a_namespace(memory, monkeypatch):
+    monkeypatch.setattr(limits, "PAGE_MAX", 20)
+    store = FirnlineStore(memory)
+    for user in range(30):
+        store.put(("users", str(user), "likes"), "drink", {"text": "likes green tea"})
+        store.put(("users", str(user)), "drink", {"text": f"user {user} likes green tea a lot"})
+    for user in range(30):
+        found = store.search(("users", str(user)), query="green tea")
+        assert {item.namespace[:2] for item in found} == {("users", str(user))}
+        assert len(found) == 2
+    assert len(store.search(("users",), query="green tea", limit=100)) == 20
 
 
 def test_what_is_not_to_be_indexed_is_not_found_by_words(memory):

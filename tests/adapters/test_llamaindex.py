@@ -8,6 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.llms import MockLLM
 from llama_index.core.memory import Memory as ShortTerm
 from llama_index.core.storage.chat_store.sql import MessageStatus
+from openai.types.chat import ChatCompletionMessageFunctionToolCall
 
 from firnline import Memory
 from firnline.adapters.llamaindex import FirnlineMemoryBlock, from_llamaindex
@@ -54,6 +55,19 @@ async def test_what_leaves_the_short_term_memory_is_kept_and_found_again(memory)
         assert shown[0].role == "system"
         assert "7319" in shown[0].content
         assert counter().text(await block.aget(shown[-1:], session_id="c")) <= 300
+
+
+@pytest.mark.promise("within-budget")
+@pytest.mark.parametrize("replies", [[], ["A contract."]])
+async def test_a_long_message_of_the_past_is_shortened(memory, replies):
+    block = FirnlineMemoryBlock(memory=memory, tokens=500)
+    paste = ChatMessage(role="user", content="The rent is due. " + "word " * 800)
+    answers = [ChatMessage(role="assistant", content=text) for text in replies]
+    await block.aput([paste, *answers], session_id="c", from_short_term_memory=True)
+    for asked in (None, [ChatMessage(role="user", content="so what is the rent?")]):
+        told = await block.aget(asked, session_id="c")
+        assert "The rent is due." in told
+        assert counter().text(told) <= 500
 
 
 # LlamaIndex's workflows look at every attribute of themselves, deprecated ones of pydantic's too.
@@ -105,3 +119,17 @@ def test_calls_and_results_are_told_apart():
     kwargs = {"tool_call_id": "c", "name": "f"}
     result = from_llamaindex(ChatMessage(role="tool", content="2", additional_kwargs=kwargs))
     assert (result.role, result.tool_call_id, result.metadata) == ("tool", "c", {})
+    assert result.name == "f"
+
+
+def test_calls_that_a_model_leaves_beside_its_message_are_calls():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
+    for calls in ([call], [ChatCompletionMessageFunctionToolCall.model_validate(call)]):
+        message = from_llamaindex(
+            ChatMessage(role="assistant", additional_kwargs={"tool_calls": calls, "seed": 1})
+        )
+        (found,) = message.tool_calls
+        assert (found.id, found.name, found.arguments) == ("c", "f", '{"a": 1}')
+        assert message.metadata == {"llamaindex": {"seed": 1}}
+    odd = from_llamaindex(ChatMessage(role="assistant", additional_kwargs={"tool_calls": "none"}))
+    assert odd.metadata == {"llamaindex": {"tool_calls": "none"}}

@@ -3,8 +3,11 @@
 import pytest
 from pydantic_ai import Agent, BinaryContent, ModelMessagesTypeAdapter
 from pydantic_ai.messages import (
+    FilePart,
     ModelRequest,
     ModelResponse,
+    NativeToolCallPart,
+    NativeToolReturnPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -121,6 +124,25 @@ async def test_a_history_that_was_saved_goes_on_in_the_same_conversation(memory)
     assert texts == ["one", "ok", "two", "ok"]
 
 
+async def test_what_is_said_again_without_a_history_is_stored_again(memory):
+    seen = []
+
+    async def answer(messages, info):
+        seen.append(messages[-1].parts[-1].content)
+        return ModelResponse([TextPart("ok")])
+
+    agent = Agent(
+        FunctionModel(answer),
+        system_prompt="SYS",
+        capabilities=[FirnlineCapability(memory, 8_000, conversation="c")],
+    )
+    for _ in range(3):
+        await agent.run("continue")
+    assert seen == ["continue"] * 3
+    texts = [entry.message.text for entry in await memory.read("c")]
+    assert texts == ["SYS", *["continue", "ok"] * 3]
+
+
 async def test_pictures_are_kept_and_reach_the_model_as_they_came(memory):
     picture = BinaryContent(b"\x89PNG", media_type="image/png")
     seen = []
@@ -136,3 +158,27 @@ async def test_pictures_are_kept_and_reach_the_model_as_they_came(memory):
     assert seen == [["What is this?", picture]]
     (entry, _) = await memory.read("c")
     assert [part.kind for part in entry.message.content] == ["text", "image"]
+
+
+def test_what_models_and_tools_make_is_kept_beside_what_they_say():
+    picture = BinaryContent(b"abc", media_type="image/png")
+    paper = BinaryContent(b"abc", media_type="application/pdf")
+    history = [
+        ModelResponse(
+            [
+                NativeToolCallPart("web_search", {"q": "tea"}, "n1"),
+                NativeToolReturnPart("web_search", {"found": "oolong"}, "n1"),
+                TextPart("Here."),
+                FilePart(picture),
+            ]
+        ),
+        ModelRequest([ToolReturnPart("draw", ["drawn", picture], "c1")]),
+        ModelRequest([ToolReturnPart("print", paper, "c2")]),
+    ]
+    said, drawn, printed = map(message_of, places_of(history))
+    kinds = ["builtin-tool-call", "builtin-tool-return", "image_url", "text"]
+    assert [part.type for part in said.content] == kinds
+    assert said.content[1].fields["content"] == {"found": "oolong"}
+    assert (said.text, drawn.text, printed.text) == ("Here.", "drawn", "")
+    assert [part.type for part in drawn.content] == ["text", "image_url"]
+    assert [part.fields["media_type"] for part in printed.content] == ["application/pdf"]

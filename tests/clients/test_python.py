@@ -3,6 +3,7 @@
 import dataclasses
 import inspect
 from contextlib import aclosing, asynccontextmanager
+from datetime import UTC, datetime
 
 import pytest
 
@@ -260,6 +261,31 @@ async def test_nothing_of_a_message_is_lost_on_the_way(client, server):
     assert (await client.append("lossless", timed))[0].message.created_at.year == 2020
 
 
+async def test_what_is_null_in_the_callers_own_data_stays_there(client, server):
+    own = {"closed": None, "steps": [None, {"by": None}]}
+    await client.append("nulls", Message.user("x"))
+    assert (await client.describe("nulls", metadata=own)).metadata == own
+    assert (await client.save_project(Project("nulls", metadata=own))).metadata == own
+    given = {"type": "object", "properties": {"day": {"type": "string", "default": None}}}
+    tools = [{"type": "function", "function": {"name": "f", "parameters": given}}]
+    asked = await client.context("nulls", 4_000, tools=tools)
+    said = server.run(server.memory().context("nulls", 4_000, tools=tools))
+    assert asked.accounting.tools == said.accounting.tools
+
+
+async def test_a_turn_keeps_what_its_message_has_beside_it(client, server):
+    """As the library's own turn does: when it was said, and what the application knows of it."""
+    then = datetime(2020, 1, 1, tzinfo=UTC)
+    said = Message.user("Where is it?", metadata={"ticket": 7, "by": None}, created_at=then)
+    await client.turn("beside", said)
+    _ = [piece async for piece in client.stream("beside", said)]
+    for entry in [*await every(client.read("beside"))][::2]:
+        assert (entry.message.metadata, entry.message.created_at) == (said.metadata, then)
+    turn = await client.turn("beside", {"role": "user", "content": "Well?", "name": "Ana"})
+    asked = server.run(server.memory().read("beside"))[turn.question.seq].message
+    assert (asked.name, asked.metadata) == ("Ana", {})
+
+
 @pytest.mark.parametrize("name", [".", "..", "a/b", "~1", "%2F", "ü 🙂", "a?b#c", "in force", "~"])
 async def test_any_name_is_one_segment(client, name):
     await client.append(name, Message.user(name))
@@ -293,7 +319,7 @@ def test_the_face_without_await_does_the_same(server):
         abandoned.close()
         with pytest.raises(known.UnknownConversation):
             client.state("nowhere")
-    with pytest.raises(RuntimeError, match="with Client"):
+    with pytest.raises(known.StoreNotOpen, match="with Client"):
         client.head("plain")
 
 
@@ -361,10 +387,26 @@ def test_every_error_survives_the_way(kind):
     assert (type(back), str(back)) == (kind, "what it was")
 
 
-@pytest.mark.parametrize("url", ["localhost:8080", "ftp://x", "http://", "http://a:b@x"])
+NOWHERE = ["localhost:8080", "ftp://x", "http://", "http://a:b@x", "http://x:99999", "http://[::1"]
+
+
+@pytest.mark.parametrize("url", NOWHERE)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(known.InputError, match="url"):
         Client(url)
+
+
+@pytest.mark.parametrize("key", ["", " ", "fl_a\nb", "fl_ä", "fl a"])
+def test_a_key_that_is_none_is_refused_and_not_repeated(key):
+    with pytest.raises(known.InputError, match="key: expected") as refused:
+        Client("http://localhost:8080", key=key)
+    assert not key.strip() or key not in str(refused.value)
+
+
+async def test_a_key_may_have_the_end_of_its_line():
+    with running(auth="required") as server:
+        async with Client(server.url, key=f"{key_for(server, 'acme')}\n") as client:
+            assert (await client.me()).tenant == "acme"
 
 
 async def test_an_import_that_is_refused_says_why(client, tmp_path):
@@ -373,6 +415,8 @@ async def test_an_import_that_is_refused_says_why(client, tmp_path):
         await client.import_(tmp_path / "odd.jsonl")
     with pytest.raises(known.InputError, match="cannot be read"):
         await client.import_(tmp_path / "none.jsonl")
+    with pytest.raises(known.InputError, match="cannot be read"):
+        await client.import_(tmp_path)
 
 
 # -- a server that fails ----------------------------------------------------------------------
@@ -427,6 +471,20 @@ async def faulty(*faults):
         await client.append("c", talk(2))
         app.faults, app.asked = list(faults), 0
         yield app, client
+
+
+@pytest.mark.parametrize("said", [b"{}", b"[]", b"null", b'"x"', b"<h1>hello</h1>"])
+async def test_what_no_firnline_says_is_an_error_of_the_librarys(said):
+    async def stranger(scope, receive, send):
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": said})
+
+    async with served(stranger) as http, Client(str(http.base_url)) as client:
+        asked = [client.append("c", Message.user("x")), client.topics("c"), client.clear("c")]
+        asked += [client.match_topic("c", "x"), client.interval("today"), every(client.read("c"))]
+        for asking in asked:
+            with pytest.raises(known.FirnlineError, match="the server's answer"):
+                await asking
 
 
 async def test_an_append_whose_answer_is_lost_is_stored_once():

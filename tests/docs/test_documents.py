@@ -1,15 +1,18 @@
 """Every block of Python in the documents runs, and the commands they show exist."""
 
+import argparse
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import firnline
 from firnline.cli import main
+from firnline.cli.program import _parser
 from firnline.promises import PROMISES
 from rig import running
 
@@ -86,6 +89,21 @@ def test_commands_in_the_documents_work(text, tmp_path, monkeypatch, capsys):
             assert main([argument.strip('"') for argument in arguments]) == 0, line
 
 
+def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for name, command in action.choices.items():
+                yield from (name, *_options(command))
+        yield from (option for option in action.option_strings if option.startswith("--"))
+
+
+def test_every_command_and_option_is_in_the_document():
+    told = set(re.findall(r"[\w-]+", (ROOT / "docs" / "command.md").read_text()))
+    there = set(_options(_parser())) - {"--version", "--no-baselines"}
+    assert len(there) > 80
+    assert there - told == set()
+
+
 def test_make_demo_tells_its_story():
     done = subprocess.run(
         [sys.executable, "-m", "firnline.demo"], capture_output=True, text=True, check=True
@@ -95,10 +113,20 @@ def test_make_demo_tells_its_story():
     assert "refused" in done.stdout
 
 
+def _anchors(page: Path) -> set[str]:
+    """What GitHub makes of the headings."""
+    text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+    titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    plain = (re.sub(r"[^\w -]", "", title.lower()) for title in titles)
+    return {"#" + title.replace(" ", "-") for title in plain}
+
+
 def test_links_between_the_documents_lead_somewhere():
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target, anchor in re.findall(r"\]\((?!http)([^)#]*)(#[^)]+)?\)", page.read_text()):
+            there = page.parent / target if target else page
+            assert there.exists(), f"{page.name}: {target}"
+            assert not anchor or anchor in _anchors(there), f"{page.name}: {target}{anchor}"
 
 
 def test_the_public_names_are_what_is_there_and_documented():

@@ -305,6 +305,16 @@ def test_a_time_that_is_none_is_told(site, page, complaints):
     expect(page.locator(".said.bad")).to_contain_text("whenever")
 
 
+def test_a_number_that_is_none_leads_to_the_newest_and_is_told(site, page):
+    newest = site.api.get(site.about)["entries"] - 1
+    site.open(page, site.path())
+    jump = page.get_by_label("Go to a date or a number")
+    jump.fill("#99999")
+    jump.press("Enter")
+    expect(page.locator(".said")).to_contain_text(f"The newest is #{newest}.")
+    is_shown(page, newest)
+
+
 def test_an_address_leads_to_an_entry(site, page):
     site.api.say("long", *(f"Line {n}." for n in range(400)))
     site.open(page, f"{site.path(conversation='long')}?seq=77")
@@ -344,6 +354,54 @@ def test_a_huge_message_is_shown_to_its_last_word(site, page, complaints):
     expect(message(page, 0)).not_to_contain_text("THE-END")
     message(page, 0).get_by_role("button", name="Show all").click()
     expect(message(page, 0)).to_contain_text("word29999 THE-END")
+
+
+def test_a_wide_table_is_scrolled_and_its_words_stay_whole(site, page, shot, accessible):
+    row = f"| {' | '.join(['somewhat longer'] * 7)} |\n"
+    site.api.say("table", "A table?", f"{row}{'|---' * 7}|\n{row}{row}")
+    page.set_viewport_size({"width": 390, "height": 844})
+    site.open(page, site.path(conversation="table"))
+    table = message(page, 1).locator("table")
+    assert table.evaluate("e => e.scrollWidth > e.clientWidth")
+    lines = "e => e.clientHeight / parseFloat(getComputedStyle(e).lineHeight)"
+    assert table.locator("td").first.evaluate(lines) < 3.5  # two words, two lines
+    accessible(page)
+    shot(page, "chat-table")
+
+
+def test_what_is_typed_has_room_and_one_message_is_one(site, page):
+    site.api.say("single", "One.")
+    site.open(page, site.path(conversation="single"))
+    low = composer(page).bounding_box()["height"]
+    composer(page).fill("\n".join(f"Line {n}." for n in range(9)))
+    assert composer(page).bounding_box()["height"] > low + 90
+    composer(page).fill("\n".join(f"Line {n}." for n in range(900)))
+    assert composer(page).bounding_box()["height"] < 400
+    composer(page).fill("")
+    assert composer(page).bounding_box()["height"] == low
+    expect(page.locator(".conversations li").first).to_contain_text("1 message ·")
+
+
+def test_a_message_without_words_says_so(site, page):
+    site.api.say("silent", "", "  ", "Hello?")
+    site.open(page, site.path(conversation="silent"))
+    expect(message(page, 0)).to_contain_text("(no text)")
+    expect(message(page, 1)).to_contain_text("(no text)")
+    expect(message(page, 1).locator(".text")).to_have_count(0)
+    expect(message(page, 2)).not_to_contain_text("(no text)")
+
+
+def test_a_conversation_with_a_title_is_called_by_it_everywhere(site, page):
+    site.api.say("imported-6f1c", "We go to Zanzibar.", "In March.")
+    site.api.patch("/conversations/imported-6f1c", {"metadata": {"title": "Holidays"}})
+    site.open(page, "#/search?q=Zanzibar")
+    hit = page.locator("a.open").first
+    expect(hit).to_contain_text("Holidays")
+    hit.click()
+    heading = page.locator(".chat h1")
+    expect(heading).to_have_text("Holidays")
+    expect(heading).to_have_attribute("title", "imported-6f1c")
+    expect(page).to_have_title("Holidays · Firnline")
 
 
 def test_keys_lead_to_the_views_and_never_while_typing(site, page):
@@ -400,6 +458,17 @@ def test_on_a_narrow_screen_lists_chat_and_memory_take_turns(site, page):
     expect(composer(page)).to_be_visible()
 
 
+def test_on_a_narrow_screen_choosing_what_is_open_leads_back_to_it(site, page, accessible):
+    page.set_viewport_size({"width": 390, "height": 844})
+    site.open(page, site.path())
+    page.get_by_role("button", name="Conversations").click()
+    accessible(page)
+    page.locator(".side").get_by_role("link", name=re.compile(site.conversation)).click()
+    expect(page.locator(".side")).to_be_hidden()
+    expect(composer(page)).to_be_visible()
+    accessible(page)
+
+
 def test_the_chat_looks_well(site, page, shot, accessible):
     said = [
         {"role": "user", "content": "Show me a table, a list and some code."},
@@ -422,3 +491,24 @@ def test_the_chat_looks_well(site, page, shot, accessible):
     site.open(page, site.path(conversation="new"))
     accessible(page)
     shot(page, "chat-new")
+
+
+def test_the_composer_grows_where_the_browser_does_not_see_to_it(site, page):
+    def without(route):
+        style = route.fetch().text()
+        assert "field-sizing: content" in style
+        route.fulfill(body=style.replace("field-sizing: content", ""), content_type="text/css")
+
+    page.route("**/page/page.css", without)
+    page.add_init_script("CSS.supports = () => false")
+    site.open(page, site.path())
+    composer = page.get_by_label("Your message")
+    low = composer.bounding_box()["height"]
+    composer.fill("line\n" * 8)
+    high = composer.bounding_box()["height"]
+    assert high > 2 * low
+    assert composer.evaluate("field => field.scrollHeight - field.clientHeight") == 0
+    composer.fill("line\n" * 80)
+    assert composer.bounding_box()["height"] <= 0.4 * page.viewport_size["height"] + 1
+    composer.fill("")
+    assert composer.bounding_box()["height"] == low

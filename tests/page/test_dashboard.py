@@ -90,6 +90,19 @@ def test_a_project_is_made_and_changed(site, page):
     )
 
 
+def test_a_new_project_does_not_overwrite_one_of_its_name(site, page):
+    before = site.api.get("/projects")["data"]
+    site.open(page)
+    expect(project(page, "support")).to_be_visible()
+    page.get_by_role("button", name="New project").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name").fill(" support ")
+    dialog.get_by_label("Task at hand").fill("Something else.")
+    dialog.get_by_role("button", name="Save").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("There is a project support already")
+    assert site.api.get("/projects")["data"] == before
+
+
 def test_a_project_that_cannot_be_saved_says_why_and_keeps_what_was_typed(site, page, complaints):
     complaints.expected.append("503")
     problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
@@ -301,3 +314,18 @@ def test_what_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):
     page.evaluate("document.querySelectorAll('.trouble button').forEach((b) => b.click())")
     expect(project(page, "support")).to_be_visible()
     expect(page.locator(".tally").first).to_be_visible()
+
+
+def test_health_comes_back_by_itself(site, page, complaints):
+    complaints.expected.append("503")
+    page.clock.install()
+    site.open(page, site.path())
+    problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
+    page.route("**/api/v1/me", lambda route: route.fulfill(status=503, json=problem))
+    page.get_by_role("link", name="Dashboard").click()
+    health = page.get_by_role("region", name="Health")
+    expect(health.get_by_role("alert")).to_contain_text("The store is away.")
+    page.unroute_all()
+    page.clock.fast_forward(16_000)
+    expect(health).to_contain_text("Answers by")
+    expect(health.get_by_role("alert")).to_have_count(0)

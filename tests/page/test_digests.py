@@ -79,18 +79,20 @@ def test_sentences_without_a_source_are_told_apart(site, page):
     site.open(page, site.path())
     entries = [
         {"seq": 3, "text": "The rope is in Innsbruck, and the price of the rope is 95 euros."},
-        {"seq": 4, "text": "Thanks, and the weather is fine."},
+        {"seq": 4, "text": "Thanks, and the weather is fine.", "name": "Ana (Wien)"},
         {"seq": 9, "text": "東京の友達もロープを買いたい。"},
     ]
-    text = "User: The rope costs 95 euros.\n- 東京の友達もロープ。\nA dragon ate seventeen wizards."
+    text = "User: The rope costs 95 euros.\nAna (Wien): The weather is fine."
+    text += "\n- 東京の友達もロープ。\nA dragon ate seventeen wizards."
     code = "async ([t, e]) => (await import('/page/sources.js')).sources(t, e)"
     rows = page.evaluate(code, [text, entries])
     assert [row["sentence"] for row in rows] == [
         "The rope costs 95 euros.",
+        "The weather is fine.",
         "東京の友達もロープ。",
         "A dragon ate seventeen wizards.",
     ]
-    assert [[one["seq"] for one in row["from"]] for row in rows] == [[3], [9], []]
+    assert [[one["seq"] for one in row["from"]] for row in rows] == [[3], [4], [9], []]
 
 
 def test_a_digest_unfolds_into_its_entries(site, page):

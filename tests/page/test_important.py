@@ -51,6 +51,22 @@ def test_a_value_is_edited_and_the_old_one_is_history(site, page, shot):
     assert important(site)["user_preferences"] == {"e-mail": "preferred"}
 
 
+def test_enter_saves_what_was_typed(site, page):
+    panel = site.panel(page, "important")
+    panel.get_by_role("button", name="Edit e-mail: preferred").click()
+    panel.get_by_label("New value of e-mail").press("Enter")  # nothing to save yet
+    panel.get_by_label("New value of e-mail").fill("only on weekdays")
+    panel.get_by_label("New value of e-mail").press("Enter")
+    expect(panel.get_by_role("list", name="Earlier values of e-mail")).to_contain_text("preferred")
+    assert important(site)["user_preferences"] == {"e-mail": "only on weekdays"}
+    panel.get_by_text("Add what you know").click()
+    panel.get_by_role("textbox", name="Name", exact=True).fill("plan")
+    panel.get_by_role("textbox", name="Value", exact=True).fill("gold")
+    panel.get_by_role("textbox", name="Value", exact=True).press("Enter")
+    expect(panel.locator(".item").filter(has_text="plan gold")).to_be_visible()
+    assert important(site)["custom_fields"] == {"plan": "gold"}
+
+
 @pytest.mark.promise("undoable")
 def test_the_last_change_is_undone(site, page):
     panel = site.panel(page, "important")

@@ -30,7 +30,25 @@ def test_everything_is_verified_and_the_proof_is_shown(site, page, shot):
     expect(proof).to_contain_text("Whole.")
     proof.get_by_label("A hash that you noted").fill("sha256:" + "0" * 64)
     proof.get_by_role("button", name="Verify everything").click()
-    expect(proof.get_by_role("alert")).to_contain_text("not as it was acknowledged")
+    expect(proof.get_by_role("alert")).to_contain_text("This hash is not in this chain.")
+    expect(proof.get_by_role("alert")).to_contain_text("all 43 entries")
+
+
+def test_what_is_no_hash_is_no_alarm(site, page):
+    panel = site.panel(page, "manage")
+    proof = box(panel, "Proof")
+    noted = proof.get_by_label("A hash that you noted")
+    head = site.api.get(site.about)["hash"]
+    for mistyped in ("x", "sha256:12", head[:-1], f"{head}0"):
+        noted.fill(mistyped)
+        expect(proof).to_contain_text("That is no hash yet")
+        expect(proof.get_by_role("alert")).to_have_count(0)
+        expect(proof.get_by_role("button", name="Verify everything")).to_be_disabled()
+    for taken in (f"  {head} ", head.removeprefix("sha256:").upper()):
+        noted.fill(taken)
+        expect(proof).not_to_contain_text("That is no hash yet")
+        proof.get_by_role("button", name="Verify everything").click()
+        expect(proof).to_contain_text("Whole.")
 
 
 def test_damage_is_told(site, page, tmp_path):
@@ -101,6 +119,17 @@ def test_entries_are_pinned_by_number(site, page):
     assert site.api.get(site.about)["pinned"] == []
 
 
+def test_enter_pins_and_branches(site, page):
+    panel = site.panel(page, "manage")
+    box(panel, "Pins").get_by_label("Entry").fill("8")
+    box(panel, "Pins").get_by_label("Entry").press("Enter")
+    expect(box(panel, "Pins").locator(".item")).to_contain_text("for 95 euros")
+    assert site.api.get(site.about)["pinned"] == [8]
+    box(panel, "Branches").get_by_label("Name").fill("plan b")
+    box(panel, "Branches").get_by_label("Name").press("Enter")
+    expect(page.locator(".chat h1")).to_have_text("plan b")
+
+
 def test_entries_are_archived_and_restored(site, page):
     panel = box(site.panel(page, "manage"), "Archive")
     panel.get_by_label("Keep the newest").fill("3")
@@ -140,6 +169,26 @@ def exported(page, out, path):
     manifest = json.loads(path.read_text().splitlines()[-1])["manifest"]
     expect(out).to_contain_text(manifest["sha256"])
     out.scroll_into_view_if_needed()
+
+
+def test_what_goes_wrong_is_told_where_it_was_asked(site, page, complaints, accessible):
+    complaints.expected.append("403")
+    told = {"status": 403, "detail": "the API key does not have the scope admin"}
+    page.route(
+        f"**{site.about}",
+        lambda route: (
+            route.fulfill(status=403, json=told)
+            if route.request.method == "DELETE"
+            else route.continue_()
+        ),
+    )
+    panel = site.panel(page, "manage")
+    box(panel, "Erase").get_by_role("button", name="Erase this conversation").click()
+    dialog = page.get_by_role("dialog", name="Erase it for good?")
+    dialog.get_by_label(re.compile("^Type")).fill(site.conversation)
+    dialog.get_by_role("button", name="Erase it").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("The API key does not have the scope")
+    accessible(page)
 
 
 @pytest.mark.promise("erase-total")

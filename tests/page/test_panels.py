@@ -1,10 +1,13 @@
 """The panels beside the chat: all of them can be reached, read and left."""
 
+from itertools import pairwise
+
 import pytest
 from playwright.sync_api import expect
 
 from page_kit import unfold_panel
 
+NARROW = {"width": 390, "height": 844}
 TABS = ["turns", "digests", "important", "topics", "manage"]
 
 
@@ -28,6 +31,38 @@ def test_a_panel_is_accessible(lived_in, page, accessible, tab):
         summary.click()
     page.wait_for_load_state("networkidle")
     accessible(page)
+
+
+@pytest.mark.parametrize("tab", ["", *TABS])
+def test_a_panel_is_accessible_on_a_narrow_screen(lived_in, page, accessible, tab):
+    page.set_viewport_size(NARROW)
+    panel = lived_in.panel(page, tab)
+    unfold_panel(page, NARROW["width"])
+    expect(panel).to_be_visible()
+    expect(panel).not_to_contain_text("Loading")
+    for summary in panel.locator("summary").all():
+        summary.click()
+    page.wait_for_load_state("networkidle")
+    accessible(page)
+
+
+LEVELS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
+    .filter((heading) => heading.checkVisibility() && !heading.closest(".text, .said-text"))
+    .map((heading) => Number(heading.tagName[1]))"""
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["#/", "#/search", "#/search?q=zzzz", "#/search?c=nowhere", "#/c/new", "#/c/new/digests"]
+    + [f"#/c/empty/{tab}" for tab in ("", *TABS)],
+)
+def test_headings_leave_out_no_level(site, page, path):
+    site.api.say("empty", "Hello.")
+    site.open(page, path)
+    expect(page.locator("#main")).not_to_contain_text("Loading")
+    levels = page.evaluate(LEVELS)
+    assert levels[0] == 1
+    assert all(level <= above + 1 for above, level in pairwise(levels)), levels
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -66,12 +101,23 @@ def test_panels_are_reached_by_keys(site, page):
     page.wait_for_load_state("networkidle")
 
 
+def test_a_name_that_is_pointed_at_does_not_look_chosen(site, page):
+    site.open(page, site.path())
+    border = "e => getComputedStyle(e).borderBottomColor"
+    tab = page.get_by_role("tab", name="Digests")
+    tab.hover()
+    assert tab.evaluate(border) == "rgba(0, 0, 0, 0)"
+    chosen = page.get_by_role("tab", name="Glacier")
+    chosen.hover()
+    assert chosen.evaluate(border) != "rgba(0, 0, 0, 0)"
+
+
 def test_on_a_narrow_screen_a_panel_takes_its_place_and_gives_it_back(site, page):
-    page.set_viewport_size({"width": 390, "height": 844})
+    page.set_viewport_size(NARROW)
     site.open(page, site.path("important"))
     panel = page.get_by_role("tabpanel")
     expect(panel).to_be_hidden()
-    unfold_panel(page, 390)
+    unfold_panel(page, NARROW["width"])
     expect(panel.get_by_text("Decisions", exact=False).first).to_be_visible()
     panel.get_by_role("button", name="Show entry 8 in the chat").first.click()
     expect(panel).to_be_hidden()

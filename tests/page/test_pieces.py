@@ -59,6 +59,9 @@ def test_excerpts_mark_words_and_lose_none(site, page):
             none: pattern('a of'),
             empty: excerpt('', pattern('x y')),
             whole: text('beans', 'The beans   are\\n here.'),
+            cjk: text('氷河', `${'漢字'.repeat(400)}氷河は動く${'漢字'.repeat(400)} end`),
+            tail: text('needle', `${'x'.repeat(900)}-needle and much later`),
+            emoji: text('氷河', `a${'🏔'.repeat(400)}氷河`),
             far: text('needle', `${'hay '.repeat(400)}needle${' hay'.repeat(400)}`),
           };
         }"""
@@ -71,6 +74,11 @@ def test_excerpts_mark_words_and_lose_none(site, page):
     assert "needle" in told["far"]
     assert told["far"].startswith("… ")
     assert told["far"].endswith(" …")
+    assert "氷河は動く" in told["cjk"]
+    assert "needle and" in told["tail"]
+    assert told["emoji"].endswith("🏔氷河")
+    assert "\ufffd" not in told["emoji"].encode("utf-8", "replace").decode()
+    assert told["emoji"].startswith("… 🏔")
     assert len(told["far"]) < 400
 
 

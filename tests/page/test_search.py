@@ -59,6 +59,26 @@ def found(page):
     return {tuple(re.fullmatch(r"#/c/(.+)\?seq=(\d+)", link).groups()) for link in links}
 
 
+TYPE_ON = """addEventListener('hashchange', () => {
+  const field = document.querySelector('.words');
+  field.value += ' poles';
+  field.dispatchEvent(new Event('input', { bubbles: true }));
+}, { once: true })"""
+
+
+def test_letters_typed_while_the_hits_come_are_kept(talks, page):
+    talks.open(page, "#/search")
+    page.evaluate(TYPE_ON)  # as the page takes up the first word
+    words(page).press_sequentially("beans")
+    page.wait_for_url(re.compile("q=beans(%20|\\+)poles"))
+    assert ("garden%20talk", "0") in found(page)
+    expect(words(page)).to_have_value("beans poles")
+    page.evaluate("location.hash = '#/search?q=tomatoes'")
+    expect(words(page)).to_have_value("tomatoes")
+    page.go_back()
+    expect(words(page)).to_have_value("beans poles")
+
+
 def test_hits_come_while_one_types_with_their_words_marked(talks, page):
     talks.open(page, "#/search")
     expect(words(page)).to_be_focused()

@@ -1,11 +1,13 @@
 """Who may ask for what: every route and method, generated from the server's own document."""
 
+import asyncio
 import re
 import socket
 
 import httpx2
 import pytest
 
+from firnline.server import health
 from firnline.server.pace import Pace
 from rest_kit import Api, conforms, document, key_for, operations
 from rig import running
@@ -137,6 +139,21 @@ def test_open_paths_tell_nothing(http):
     assert "ann's own" not in http.get("/openapi.json").text
 
 
+class _Mute:
+    async def head(self, key):
+        await asyncio.Event().wait()
+
+
+def test_a_probe_does_not_wait_for_a_store_that_is_gone(guarded, http, monkeypatch):
+    """Calls do, for half a minute; probes would pile up."""
+    monkeypatch.setattr(health, "_WAIT_SECONDS", 0.01)
+    with monkeypatch.context() as gone:
+        gone.setattr(guarded.parts.tenants, "store", _Mute())
+        answer = http.get("/readyz", timeout=10)
+    assert (answer.status_code, answer.json()["store"]) == (503, "StoreUnavailable")
+    assert http.get("/readyz").status_code == 200
+
+
 # -- with too little a key --------------------------------------------------------------------
 
 
@@ -206,11 +223,9 @@ def test_anothers_project_is_exactly_like_none(guarded):
 def test_a_tenant_cannot_be_asked_for(guarded):
     """Whatever a request says of itself, its tenant is its key's."""
     with Api(guarded.url, key_for(guarded, "bob")) as bob:
-        for more in (
-            {"params": {"tenant": "ann"}},
-            {"headers": {"X-Tenant": "ann", "X-Firnline-Tenant": "ann"}},
-        ):
-            assert bob.ask("GET", "/me", **more).json()["tenant"] == "bob"
+        headers = {"X-Tenant": "ann", "X-Firnline-Tenant": "ann"}
+        assert bob.ask("GET", "/me", headers=headers).json()["tenant"] == "bob"
+        assert bob.ask("GET", "/me", params={"tenant": "ann"}).status_code == 422
         body = {"messages": [{"role": "user", "content": "x"}], "tenant": "ann"}
         assert bob.refused("POST", "/conversations/c/messages", body)["status"] == 422
 
@@ -221,6 +236,24 @@ def test_me_tells_who_is_asking_and_what_they_may(guarded):
         assert (me["tenant"], me["scopes"]) == ("bob", ["read", "write"])
         assert re.fullmatch("[0-9a-f]{16}", me["key"])
         assert me["limits"]["body_bytes"] == guarded.parts.settings.body_bytes_max
+
+
+def test_who_only_reads_has_no_digests_made():
+    said = [f"message {n} about the garden and its roses" for n in range(40)]
+    with running(auth="required", background=False, worker=False) as server:
+        path, ask = "/conversations/long", {"budget": 400}
+        with Api(server.url, key_for(server, "ann", "write")) as writer:
+            writer.say("long", *said)
+        with Api(server.url, key_for(server, "ann", "read")) as reader:
+            before = reader.get(path)
+            assert reader.post(f"{path}/context", ask)["tokens"] <= 400
+            assert reader.post(f"{path}/topics/context", ask)["tokens"] <= 400
+            assert reader.get(path) == before
+        with Api(server.url, key_for(server, "ann", "write")) as writer:
+            for verb in ("context", "topics/context"):
+                writer.post(f"{path}/{verb}", ask)
+                assert writer.get(path) != before
+                before = writer.get(path)
 
 
 # -- keys in use ------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from firnline.errors import StoreUnavailable
 from firnline.log import Entry
 from firnline.mcp import build
 from firnline.mcp.quoting import Found, Quoter
+from firnline.mcp.stdio import text_of
 from firnline.mcp.tools import TOOLS
 from firnline.message import encode_json
 from firnline.recall.result import readable
@@ -33,7 +34,7 @@ MODES = ["auto", "legacy"]
 SNAPSHOT = Path(__file__).parent / "mcp_tools.json"
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 COUNT = counter()
-PROGRAM = [sys.executable, "-m", "firnline.cli", "mcp", "--embedder", "none"]
+PROGRAM = [sys.executable, "-m", "firnline", "mcp", "--embedder", "none"]
 
 
 def served(memory, **options):
@@ -170,6 +171,10 @@ async def test_an_append_that_is_repeated_stores_nothing_twice(agent, memory):
     asked = {"conversation": "c", "messages": [{"role": "user", "text": "x"}]}
     assert "replayed" not in await agent("append", **asked, idempotency_key="k")
     assert (await agent("append", **asked, idempotency_key="k"))["replayed"] is True
+    other = {**asked, "messages": [{"role": "user", "text": "something else"}]}
+    problem = await agent.refused("append", **other, idempotency_key="k")
+    assert "choose another key" in problem
+    assert "trying again" not in problem
     assert len(await memory.read("c")) == 1
 
 
@@ -268,6 +273,16 @@ async def test_a_budget_that_is_too_small_says_what_is_needed(agent, memory):
     problem = await agent.refused("context", conversation="c", tokens=200)
     assert "tokens are needed" in problem
     assert (await agent("context", conversation="c", tokens=2_000))["tokens"] <= 2_000
+
+
+async def test_a_long_paste_does_not_keep_a_conversation_from_being_taken_up(agent, memory):
+    paste = " ".join(f"row {number}" for number in range(9_000))
+    await memory.append("c", [Message.user(f"What is wrong? {paste}"), Message.assistant("Row 7.")])
+    made = await agent("context", conversation="c", tokens=1_000)
+    assert made["tokens"] <= 1_000
+    question, answer = made["messages"][-2:]
+    assert question["text"].startswith("What is wrong? row 0")
+    assert answer["text"] == "Row 7."
 
 
 async def test_topics_are_listed_and_read_page_by_page(agent, memory):
@@ -935,6 +950,40 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_half_a_character_is_answered_and_stored_as_what_is_missing(tmp_path):
+    """JavaScript cuts emoji in halves and writes them as escapes that no strict parser takes."""
+    with subprocess.Popen(
+        [*PROGRAM, "--store", f"sqlite:///{tmp_path}/store.db"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        text = {"role": "user", "text": "cut \ud83d, whole \U0001f642, told \\ud83d"}
+        append = {"name": "append", "arguments": {"conversation": "c", "messages": [text]}}
+        hello = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+        for request in (
+            HELLO,
+            hello,
+            {**CALL, "params": append},
+            {**CALL, "id": 3, "method": "ping"},
+        ):
+            server.stdin.write(f"{json.dumps(request)}\n".encode())
+        server.stdin.flush()
+        found = [json.loads(server.stdout.readline()) for _ in range(3)]
+        server.stdin.close()
+    assert {told["id"] for told in found} == {1, CALL["id"], 3}
+    with PlainMemory.open(f"sqlite:///{tmp_path}/store.db") as memory:
+        (entry,) = memory.read("c")
+    assert entry.message.text == "cut \ufffd, whole \U0001f642, told \\ud83d"
+
+
+@given(st.lists(st.sampled_from(["\ud83d", "\ude42", "\\", "u", "ud83d", "\n", "é", '"', "x"])))
+def test_a_line_is_read_as_a_lenient_reader_would(pieces):
+    text = "".join(pieces)
+    line = json.dumps([text]).encode()
+    whole = json.loads(line)[0].encode("utf-16-le", "surrogatepass")
+    assert json.loads(text_of(line)) == [whole.decode("utf-16-le", "replace")]
+
+
 def test_a_store_that_cannot_be_opened_is_said_on_standard_error(tmp_path):
     done = subprocess.run(
         [*PROGRAM, "--store", f"sqlite:///{tmp_path}/no/such/folder.db"],
@@ -964,7 +1013,7 @@ async def test_what_the_document_tells_clients_to_start_starts(entry, tmp_path):
     at = arguments.index("--store") + 1
     assert arguments[at].startswith("sqlite:////")
     arguments[at] = f"sqlite:///{tmp_path}/memory.db"
-    arguments = ["-m", "firnline.cli", *arguments, "--embedder", "none"]
+    arguments = ["-m", "firnline", *arguments, "--embedder", "none"]
     async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
         assert {tool.name for tool in (await client.list_tools()).tools} == set(TOOLS)
 

@@ -8,8 +8,10 @@ import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import httpx2
 import pytest
 from fastapi import FastAPI, Request
+from opentelemetry import trace
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -21,6 +23,7 @@ from firnline.server.observing import Observing, observer
 from firnline.server.spans import Spans
 from firnline.testing import ModelServer, call_tool
 from over_http import logged, served
+from rig import running
 
 SAID = "CANARYpelican"
 KEY = "fl_0123456789abcdef_" + "ca9a47" * 10
@@ -244,3 +247,16 @@ async def test_the_canaries_would_be_seen(watching):
             await client.get("/c/recall")
         log.write(SAID)
     assert found(log, metrics, exporter) == [("log", SAID)]
+
+
+def test_the_web_framework_tells_nothing_of_its_own(monkeypatch):
+    """In a process that has OpenTelemetry set up, and even asked to send it all."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    monkeypatch.setenv("FASTAPI_OTEL_AUTO_CONFIGURE", "true")
+    with running() as server:
+        wrong = httpx2.post(f"{server.url}/api/v1/conversations/{SAID}/messages", json={SAID: SAID})
+        assert wrong.status_code == 422
+    assert exporter.get_finished_spans() == ()

@@ -3,6 +3,12 @@
 import asyncio
 import json
 import re
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.client import HTTPConnection
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import openai
@@ -16,9 +22,11 @@ from firnline.message import encode
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
 from firnline.server.proxy.identity import chained, fingerprint, named
+from firnline.server.proxy.rounds import Asking
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.conversations import conversations
 from firnline.testing.strategy_conformance import reference_encoder
+from rest_kit import key_for
 from rig import running
 
 MODEL = "gpt-4o-mini"
@@ -399,25 +407,57 @@ def test_an_unanswered_question_is_not_stored_again_when_it_is_repeated(model):
             assert roles == ["user", "assistant"]
 
 
+def posted(server, path, text, stream=False, **headers):
+    body = {"model": MODEL, "messages": [{"role": "user", "content": text}], "stream": stream}
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return httpx2.post(f"{server.url}{path}/chat/completions", json=body, headers=named, timeout=60)
+
+
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_repeated_request_gets_the_answer_that_is_stored(model, stream):
+@pytest.mark.parametrize(
+    ("path", "header", "value"),
+    [
+        ("/v1", "idempotency_key", "k"),
+        ("/c/named/v1", "idempotency_key", "k"),
+        ("/c/named/v1", "x_stainless_retry_count", "1"),
+    ],
+)
+def test_a_repeated_request_gets_the_answer_that_is_stored(model, path, header, value, stream):
     with running(upstream=model.url) as server:
-        body = {"model": MODEL, "messages": [{"role": "user", "content": "hi"}], "stream": stream}
-        asked = [
-            httpx2.post(
-                f"{server.url}/v1/chat/completions",
-                json=body,
-                headers={"x-stainless-retry-count": str(n)},
-                timeout=60,
-            )
-            for n in (0, 1, 2)
-        ]
+        first = {} if "retry" in header else {header: value}
+        asked = [posted(server, path, "hi", stream, **first)]
+        asked += [posted(server, path, "hi", stream, **{header: value}) for _ in range(2)]
         assert [answer.headers.get("x-firnline-replayed") for answer in asked] == [
             None, "true", "true",
         ]  # fmt: skip
         assert all("said" in answer.text and "hi" in answer.text for answer in asked)
         assert len(model.requests) == 1
         assert len(entries(server, heads(server)[0])) == 2
+
+
+@pytest.mark.promise("tenants-apart")
+@pytest.mark.parametrize(
+    "headers", [{"idempotency_key": "bob-1"}, {"x_stainless_retry_count": "1"}, {}]
+)
+def test_who_asks_the_same_as_another_is_not_given_the_others_answer(model, headers):
+    with running(upstream=model.url) as server:
+        ann = posted(server, "/v1", "hi", idempotency_key="ann-1")
+        model.say("For Bob.")
+        bob = posted(server, "/v1", "hi", **headers)
+        assert bob.json()["choices"][0]["message"]["content"] == "For Bob."
+        assert "x-firnline-replayed" not in bob.headers
+        assert bob.headers["x-firnline-source"] == "new", "nothing of the other's is taken over"
+        names = [answer.headers["x-firnline-conversation"] for answer in (ann, bob)]
+        assert len(set(names)) == 2
+        assert [len(entries(server, name)) for name in names] == [2, 2]
+
+
+def test_the_same_words_under_another_key_are_said_again(model):
+    with running(upstream=model.url) as server:
+        for key in ("one", "two", "two"):
+            posted(server, "/c/named/v1", "yes", idempotency_key=key)
+        assert [m.text for m in entries(server, "named") if m.role == "user"] == ["yes", "yes"]
+        assert len(model.requests) == 2
 
 
 # -- what is passed on ------------------------------------------------------------------------
@@ -496,11 +536,72 @@ def test_models_are_listed_and_unknown_paths_are_not_passed_on(model):
             client(server.url).embeddings.create(model="e", input="a")
 
 
+@pytest.fixture
+def recording():
+    """An endpoint that notes what it is asked for, letter by letter."""
+    asked = []
+
+    class Noting(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append((self.path, self.headers["authorization"]))
+            self.send_response(200)
+            self.send_header("content-length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        do_POST = do_GET  # noqa: N815 - as above
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Noting) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1", asked
+        server.shutdown()
+
+
+def status_of(server, method, path, key=""):
+    """What is answered to a path that no client has tidied."""
+    connection = HTTPConnection(server.url.removeprefix("http://"), timeout=60)
+    headers = {"Authorization": f"Bearer {key}"} if key else {}
+    connection.request(method, path, b"", headers)
+    with closing(connection):
+        return connection.getresponse().status
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "models/%2e%2e/files", "models/%2e%2e/%2e%2e/admin/keys", "models/../chat/completions",
+        "models/.%2e/files", "models/./x", "models//x", "models/", "%2e%2e/models",
+        "models/..%2ffiles",
+    ],
+)  # fmt: skip
+def test_no_path_leads_to_another_place_with_the_servers_key(recording, path):
+    url, asked = recording
+    with running(upstream=url, upstream_key="sk-server") as server:
+        for prefix in ("/v1", "/c/x/v1"):
+            assert status_of(server, "GET", f"{prefix}/{path}") == 404
+        assert status_of(server, "GET", "/v1/models/org/a%3Fb%23c") == 200
+        assert asked == [("/v1/models/org/a%3Fb%23c", "Bearer sk-server")]
+
+
+def test_who_only_reads_may_not_ask_for_what_costs(recording):
+    url, asked = recording
+    with running(upstream=url, upstream_key="sk-server", auth="required") as server:
+        reading, writing = key_for(server, "ann", "read"), key_for(server, "ann", "write")
+        assert status_of(server, "GET", "/v1/models", reading) == 200
+        assert status_of(server, "POST", "/v1/embeddings", reading) == 403
+        assert status_of(server, "POST", "/v1/embeddings", writing) == 200
+        assert len(asked) == 2
+
+
 @pytest.mark.parametrize(
     "body",
     [
         b"", b"[]", b"{}", b'{"messages": 3}', b"\xff", b'{"messages": [], "base_url": "http://x"}',
-        b'{"messages": ' + b"[" * 100_000, b'{"messages": [NaN]}',
+        b'{"messages": ' + b"[" * 100_000, b'{"messages": [NaN]}', b'{"messages": []}',
+        b'{"messages": [5]}', b'{"messages": [{"role": "user", "content": "hi"}, null]}',
     ],
 )  # fmt: skip
 def test_a_malformed_request_is_refused_in_openais_shape(model, body):
@@ -514,7 +615,7 @@ def test_a_malformed_request_is_refused_in_openais_shape(model, body):
 def test_what_cannot_fit_is_told_as_openai_tells_it(model):
     with running(upstream=model.url, window_tokens=300) as server:
         long = [{"role": "user", "content": "word " * 1_000}]
-        with pytest.raises(openai.UnprocessableEntityError) as caught:
+        with pytest.raises(openai.BadRequestError) as caught:
             ask(client(server.url), long, stream=False)
         assert caught.value.code == "context_length_exceeded"
         assert model.requests == []
@@ -529,6 +630,170 @@ def test_memory_off_passes_a_request_through_and_stores_nothing(model):
         )
         assert "x-firnline-conversation" not in raw.headers
         assert heads(server) == []
+
+
+@pytest.mark.parametrize("path", ["chat/completions", "messages"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_memory_off_is_answered_without_a_model_too(path, stream):
+    question = {"model": MODEL, "stream": stream, "max_tokens": 9}
+    body = {**question, "messages": [{"role": "user", "content": "a title, please"}]}
+    with running() as server:
+        off = {"X-Firnline-Memory": "off"}
+        answer = httpx2.post(f"{server.url}/v1/{path}", json=body, headers=off, timeout=60)
+        assert (answer.status_code, "not to be remembered" in answer.text) == (200, True)
+        assert heads(server) == []
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [({"role": "function", "name": "f", "content": "1"}, "role"), ({"content": "x"}, "role")],
+)
+def test_without_a_model_a_request_that_cannot_be_remembered_says_why(message, said):
+    with running() as server:
+        body = {"model": MODEL, "messages": [message]}
+        answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
+        assert answer.status_code == 400
+        assert said in answer.json()["error"]["message"]
+
+
+def spoke(role, text, **more):
+    return {"role": role, "content": text, **more}
+
+
+def test_what_the_application_says_in_between_is_that_of_the_request(model):
+    """Whatever it, or another one with the same history, said before."""
+    with running(upstream=model.url) as server:
+        for who in ("BOB", "ALICE"):
+            asked = [
+                spoke("user", "start"), spoke("assistant", "How can I help?"),
+                spoke("system", f"Customer file: {who}"), spoke("user", "what is my balance?"),
+                spoke("system", f"Remember: {who} speaks French"),
+            ]  # fmt: skip
+            ask(client(server.url), asked, stream=False)
+            assert model.requests[-1]["messages"] == asked
+        # Later, without them.
+        plain = [message for message in asked if message["role"] != "system"]
+        answer = model.requests and "You said: what is my balance?"
+        more = [*plain, spoke("assistant", answer), spoke("user", "and now?")]
+        ask(client(server.url), more, stream=False)
+        assert model.requests[-1]["messages"] == more
+
+
+def test_words_of_the_application_are_within_the_budget(model):
+    with running(upstream=model.url, window_tokens=1_000) as server:
+        sdk, history = client(server.url), []
+        for turn in range(12):
+            documents = spoke("system", f"Documents of turn {turn}: " + "words " * 150)
+            sent = [*history, documents, spoke("user", f"question {turn} " + "more " * 40)]
+            made = sdk.chat.completions.create(model=MODEL, messages=sent)
+            history += [sent[-1], spoke("assistant", made.choices[0].message.content)]
+            assert reference_tokens(model.requests[-1]) <= 1_000 - 125
+            shown = [m["content"] for m in model.requests[-1]["messages"] if m["role"] == "system"]
+            assert shown[-1] == documents["content"]
+            assert sum("Documents of turn" in text for text in shown) == 1
+
+
+def test_of_an_answer_only_what_clients_send_back_goes_back(model):
+    said = {"content": "42", "reasoning_content": "SECRET", "annotations": [{"type": "x"}]}
+    with running(upstream=model.url) as server:
+        model.say(said)
+        ask(client(server.url), [spoke("user", "sum?")], stream=False)
+        history = [spoke("user", "sum?"), spoke("assistant", "42"), spoke("user", "sure?")]
+        ask(client(server.url), history, stream=False)
+        assert model.requests[-1]["messages"] == history
+        kept = entries(server, heads(server)[0])[1].to_openai()
+        assert kept["reasoning_content"] == "SECRET", "the log has all of it"
+        model.say(said)
+        ask(client(server.url), [spoke("user", "again?")], stream=False)
+        thinking = spoke("assistant", "42", reasoning_content="SECRET")
+        history = [spoke("user", "again?"), thinking, spoke("user", "sure?")]
+        ask(client(server.url), history, stream=False)
+        assert model.requests[-1]["messages"] == history, "this client wants it back"
+
+
+@pytest.mark.parametrize("path", ["/c/shared/v1", "/api"])
+def test_who_asks_at_the_same_time_is_answered_the_own_question(model, path):
+    texts = [f"parallel {n}" for n in range(8)]
+    chosen = {"model": f"openai/{MODEL}", "model_url": model.url} if path == "/api" else {}
+    with running(upstream=model.url, **chosen) as server, ThreadPoolExecutor(8) as pool:
+
+        def answer(text):
+            if path != "/api":
+                return posted(server, path, text).json()["choices"][0]["message"]["content"]
+            turn = f"{server.url}/api/v1/conversations/shared/turns"
+            return httpx2.post(turn, json={"message": text}, timeout=60).json()["text"]
+
+        # Others' questions may stand before it, and have no answer yet.
+        assert all(map(str.endswith, pool.map(answer, texts), texts))
+        said = [m.text for m in entries(server, "shared") if m.role == "user"]
+        assert sorted(said) == texts
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("path", ["/c/gone/v1", "/api"])
+def test_what_is_erased_while_it_is_answered_does_not_come_back(model, path, stream):
+    model.pause = 0.01
+    model.fail("trickle", repeat=True)
+    chosen = {"model": f"openai/{MODEL}", "model_url": model.url} if path == "/api" else {}
+    with running(upstream=model.url, **chosen) as server, ThreadPoolExecutor(1) as pool:
+        if path == "/api":
+            turn = f"{server.url}/api/v1/conversations/gone/turns"
+            kind = {"accept": "text/event-stream"} if stream else {}
+            body = {"message": "private 77 " * 9}
+            asked = pool.submit(httpx2.post, turn, json=body, headers=kind, timeout=60)
+        else:
+            asked = pool.submit(posted, server, path, "private 77 " * 9, stream)
+        deadline = time.monotonic() + 30
+        while not model.requests and time.monotonic() < deadline:
+            time.sleep(0.01)
+        erased = httpx2.delete(f"{server.url}/api/v1/conversations/gone", timeout=60)
+        assert erased.status_code == 200
+        model.pause = 0  # it was slow until the conversation was gone
+        asked.result(60)
+        while server.parts.streams.live or server.parts.drafts.live:
+            time.sleep(0.01)
+        server.run(server.parts.drafts.recover())
+        assert heads(server) == []
+
+
+def test_names_are_the_same_in_headers_paths_and_rest(model):
+    with running(upstream=model.url) as server:
+        for name, path in (
+            ("Zürich 1", "Z%C3%BCrich%201"),
+            ("p/q", "p~1q"),
+            ("50% ~", "50%25%20~0"),
+        ):
+            first = posted(server, f"/c/{path}/v1", "hi")
+            assert [m.text for m in entries(server, name) if m.role == "user"] == ["hi"]
+            told = first.headers["x-firnline-conversation"]
+            posted(server, "/v1", "more", x_firnline_conversation=told)
+            assert [m.text for m in entries(server, name) if m.role == "user"] == ["hi", "more"]
+
+
+def test_a_title_that_open_webui_asks_for_is_not_said_in_the_chat(model):
+    named = {"X-OpenWebUI-Chat-Id": "ow-1"}
+    task = "### Task:\nGenerate a concise title"
+    with running(upstream=model.url) as server:
+        sdk, history = client(server.url), [spoke("user", "Order 1138 never arrived.")]
+        for text in ("When was it sent?", "Thank you."):
+            answer = sdk.chat.completions.create(model=MODEL, messages=history, extra_headers=named)
+            sdk.chat.completions.create(
+                model=MODEL, messages=[spoke("user", task)], extra_headers=named
+            )
+            assert len(model.requests[-1]["messages"]) == 1
+            history += [spoke("assistant", answer.choices[0].message.content), spoke("user", text)]
+        said = [m.text for m in entries(server, "ow-1") if m.role == "user"]
+        assert said == ["Order 1138 never arrived.", "When was it sent?"]
+
+
+def test_what_the_answer_may_take_is_left_for_it(model):
+    with running(upstream=model.url, window_tokens=8_000) as server:
+        sdk, history = client(server.url), []
+        for turn in range(6):
+            history.append(spoke("user", f"{turn} " + "word " * 500))
+            made = sdk.chat.completions.create(model=MODEL, messages=history, max_tokens=7_000)
+            assert reference_tokens(model.requests[-1]) <= 1_000
+            history.append(spoke("assistant", made.choices[0].message.content))
 
 
 # -- trouble ----------------------------------------------------------------------------------
@@ -620,6 +885,52 @@ def test_of_mixed_calls_the_client_sees_its_own(model, stream):
         assert [call["function"]["name"] for call in answer["tool_calls"]] == ["clock"]
         (conversation,) = heads(server)
         assert [c.name for c in entries(server, conversation)[-1].tool_calls] == ["clock"]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_clients_tool_with_the_name_of_ours_is_the_clients(model, stream):
+    schema = {"type": "object", "properties": {"url": {"type": "string"}}}
+    theirs = {"type": "function", "function": {"name": "search_history", "parameters": schema}}
+    model.answer = lambda request: call_tool("search_history", {"url": "x"})
+    with running(upstream=model.url, recall_tools=True) as server:
+        sdk = client(server.url)
+        request = {"model": MODEL, "messages": [spoke("user", "go")], "tools": [theirs]}
+        if stream:
+            with sdk.chat.completions.stream(**request) as events:
+                answer = events.get_final_completion().choices[0]
+        else:
+            answer = sdk.chat.completions.create(**request).choices[0]
+        assert [call.function.name for call in answer.message.tool_calls] == ["search_history"]
+        assert answer.finish_reason == "tool_calls"
+        offered = [tool["function"]["name"] for tool in model.requests[-1]["tools"]]
+        assert offered.count("search_history") == 1
+        assert len(offered) > 3
+        assert len(model.requests) == 1
+
+
+def test_counts_of_all_rounds_are_added_up():
+    first = {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4, "audio": None}}
+    asking = Asking(body={}, send=None, count=None)
+    for usage in (first, {**first, "total_tokens": 7}, {}):
+        asking.add_usage(usage)
+    details = {"cached_tokens": 8, "audio": None}
+    assert asking.usage == {
+        "prompt_tokens": 10, "prompt_tokens_details": details, "total_tokens": 7,
+    }  # fmt: skip
+
+
+def test_an_endpoint_that_is_busy_after_a_recall_says_so_to_the_client(model):
+    def busy(request):
+        if request["messages"][-1]["role"] == "user":
+            model.fail("429")
+            return call_tool("search_history", {"query": "x"})
+        return "never"
+
+    model.answer = busy
+    with running(upstream=model.url, recall_tools=True) as server:
+        with pytest.raises(openai.RateLimitError) as caught:
+            ask(client(server.url), [spoke("user", "recall")], stream=False)
+        assert int(caught.value.response.headers["retry-after"]) >= 1
 
 
 def test_recalling_without_end_is_ended(model):

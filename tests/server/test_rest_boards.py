@@ -201,6 +201,27 @@ def test_an_answer_is_stopped_where_it_is(api, house, model):
     assert house.run(house.parts.tenants.store.cards("draft")) == []
 
 
+def test_an_answer_is_stopped_before_it_begins_and_nobody_is_at_fault(api, house, model, caplog):
+    asked, go, told = threading.Event(), threading.Event(), []
+
+    def answer(_):
+        asked.set()
+        go.wait(30)
+        return "Too late."
+
+    model.answer = answer
+    ask = {"message": "Where is it?", "stream": True}
+    asking = threading.Thread(target=lambda: told.append(api.refused("POST", f"{PATH}/turns", ask)))
+    asking.start()
+    assert asked.wait(30)
+    with Api(house.url) as other:
+        assert other.post(f"{PATH}/turns/stop") == {"stopped": 1}
+    asking.join(30)
+    go.set()
+    assert (told[0]["status"], told[0]["detail"]) == (409, "stopped by the reader")
+    assert [one.message for one in caplog.records if one.levelname == "ERROR"] == []
+
+
 # -- words and who ----------------------------------------------------------------------------
 
 

@@ -110,6 +110,29 @@ def test_a_wrong_request_for_a_context_is_refused(api, body):
     assert api.refused("POST", f"{PATH}/context", body)["status"] in (400, 422)
 
 
+@pytest.mark.parametrize(
+    ("budget", "told"),
+    [
+        ("x", "'x' is no model that is known here"),
+        ("", ""),
+        (0, ""),
+        (1.5, ""),
+        ([8_000], ""),
+        ({"window": 8_000}, "window: Extra inputs are not permitted"),
+    ],
+)
+@pytest.mark.parametrize("what", ["context", "turns", "topics/context"])
+def test_what_is_no_budget_is_told_what_one_is(api, what, budget, told):
+    api.say("c", "Hello.")
+    body = {"budget": budget} | ({"message": "Hello?"} if what == "turns" else {})
+    problem = api.refused("POST", f"{PATH}/{what}", body)
+    assert problem["status"] in (400, 422)
+    assert told in problem["detail"]
+    assert problem["detail"].endswith('or {"window_tokens": 8000, "reserve_tokens": 1000}')
+    assert "constrained" not in problem["detail"]
+    assert api.get(PATH)["entries"] == 1
+
+
 # -- turns ------------------------------------------------------------------------------------
 
 
@@ -263,6 +286,25 @@ def test_without_a_model_the_answer_quotes_memory_and_says_so(api):
 )
 def test_a_wrong_turn_is_refused_and_nothing_is_stored(api, body):
     assert api.refused("POST", f"{PATH}/turns", body)["status"] in (400, 422)
+    assert api.get("/conversations")["data"] == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "",
+        " \n\t",
+        {"role": "user"},
+        {"role": "user", "content": " "},
+        {"role": "user", "content": []},
+        {"role": "user", "content": [{"type": "text", "text": ""}]},
+        {"message": {"role": "user", "content": ""}, "metadata": {"channel": "mail"}},
+    ],
+)
+def test_a_turn_in_which_nothing_is_said_is_refused(api, message):
+    problem = api.refused("POST", f"{PATH}/turns", {"message": message})
+    assert problem["status"] == 422
+    assert "nothing is said: the text is empty or blank" in problem["detail"]
     assert api.get("/conversations")["data"] == []
 
 

@@ -206,3 +206,12 @@ def test_the_active_topic_is_a_context_of_its_own(topical):
     assert context["strategy"] == "topics"
     assert len(context["seqs"]) == active["active_messages"]
     assert topical.post(f"{PATH}/topics/context")["tokens"] > 0
+
+
+def test_a_misspelt_filter_is_refused_and_not_left_out(talk):
+    asked = {"query": "ferry", "unitl": "2026-01-01"}
+    problem = talk.refused("GET", f"{PATH}/search", params=asked)
+    assert problem["status"] == 422
+    assert "query.unitl: there is no such parameter; it takes query, limit" in problem["detail"]
+    more = talk.refused("GET", "/me", params={"verbose": 1})
+    assert more["detail"].endswith("it takes none")

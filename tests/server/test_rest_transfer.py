@@ -164,6 +164,14 @@ def test_files_of_other_programs_are_taken_once(api):
         assert known == heads
 
 
+def test_whatsapp_chats_whose_files_have_the_same_name_are_not_mixed(api):
+    chats = ["[13/01/2025, 10:00:00] Ana: a\n", "[13/01/2025, 10:00:05] Bob: b\n"]
+    for added in (1, 0):
+        reports = [taken(api, text.encode(), "_chat.txt")["report"] for text in chats]
+        assert [report["added"] for report in reports] == [added, added]
+    assert len(api.all("/conversations")) == 2
+
+
 def test_our_own_export_is_recognised_too(talks):
     data = talks.http.get("/api/v1/export").content
     assert taken(talks, data, "firnline.jsonl")["report"]["formats"] == ["firnline"]
@@ -258,14 +266,14 @@ def test_an_erasure_drops_the_exports(talks):
 
 
 def test_a_broken_export_has_no_manifest(talks, monkeypatch):
-    real = transfer.checked_page
+    real = transfer.checked_pages
 
-    async def breaks(store, key, first, end):
+    def breaks(store, key, head, start):
         if key.conversation != "a":
             raise ConflictError("it was erased")
-        return await real(store, key, first, end)
+        return real(store, key, head, start)
 
-    monkeypatch.setattr(transfer, "checked_page", breaks)
+    monkeypatch.setattr(transfer, "checked_pages", breaks)
     with pytest.raises(httpx2.RemoteProtocolError):
         talks.http.get("/api/v1/export")
     job = finished(talks, talks.post("/exports"))

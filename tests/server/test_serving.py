@@ -1,5 +1,6 @@
 """The command that a newcomer runs: what it prints leads somewhere, and it remembers."""
 
+import os
 import re
 import signal
 import subprocess
@@ -19,7 +20,7 @@ def serve(tmp_path):
     started = []
 
     def serve():
-        command = [sys.executable, "-m", "firnline.cli", "serve", "--sample", "--port", "0"]
+        command = [sys.executable, "-m", "firnline", "serve", "--sample", "--port", "0"]
         store = ["--store", f"sqlite:///{tmp_path}/f.db", "--log-level", "error"]
         process = subprocess.Popen([*command, *store], stdout=subprocess.PIPE, text=True)
         started.append(process)
@@ -67,6 +68,29 @@ def test_the_sample_is_there_once(serve):
         process.send_signal(signal.SIGTERM)
         assert process.wait(30) == 0
     assert seen[0] == seen[1] > 10
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "code", "said"),
+    [
+        ("FIRNLINE_EMBEDDER", "bogus", 2, "one of minilm, multilingual, words, or PROVIDER/MODEL"),
+        ("FIRNLINE_STORE", "sqlite:///text.db", 6, "not a database"),
+        ("FIRNLINE_STORE", "sqlite:///.", 2, "is a folder"),
+        ("FIRNLINE_CONFIG", "wrong.toml", 2, "wrong.toml cannot be read"),
+    ],
+)
+def test_what_is_wrong_is_named_at_the_start(tmp_path, setting, value, code, said):
+    (tmp_path / "text.db").write_text("hello")
+    (tmp_path / "wrong.toml").write_text("port = what")
+    command = [sys.executable, "-m", "firnline", "serve", "--port", "0"]
+    others = {name: said for name, said in os.environ.items() if not name.startswith("FIRNLINE_")}
+    done = subprocess.run(
+        command, cwd=tmp_path, env={**others, setting: value},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (code, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_without_a_sample_the_page_begins_at_its_start():

@@ -337,6 +337,35 @@ async def test_an_update_is_not_acknowledged_while_the_store_fails(house, telegr
     assert (await texts(house))[0] == "Keep this."
 
 
+async def test_in_chats_that_are_not_the_bots_nothing_is_stored_and_nothing_said(
+    url, telegram, server, model
+):
+    house = House(open_store(url), [bot_at(telegram.url, chats=[7, -50])], model=model)
+    async with house.served():
+        told = telegram.said("Who are you?", chat_id=8)
+        assert await push(telegram, house, told, telegram.edited(told, "Well?")) == [200]
+        assert await push(telegram, house, telegram.said("Hello.", chat_id=7)) == [200]
+        group = {"id": -50, "type": "supergroup", "is_forum": True}
+        topic = {"message_thread_id": 3, "is_topic_message": True}
+        await push(telegram, house, telegram.said("/help", chat_id=-50, chat=group, **topic))
+        await house.idle()
+        assert house.outcomes() == ["stranger", "stranger", "stored", "stored"]
+        heads = await (await house.memory()).conversations()
+        assert {head.conversation for head in heads} == {"telegram:7", "telegram:-50:3"}
+    assert {message["chat"]["id"] for message in telegram.sent} == {7, -50}
+
+
+async def test_a_group_of_the_bots_that_gets_a_new_number_is_still_the_bots(url, telegram, model):
+    house = House(open_store(url), [bot_at(telegram.url, chats=[-50])], model=model)
+    async with house.served():
+        now = {"id": -1001, "type": "supergroup"}
+        moved = telegram.said(chat_id=-1001, chat=now, migrate_from_chat_id=-50)
+        later = telegram.said("/help", chat_id=-1001, chat=now)
+        await push(telegram, house, telegram.said("Hello, all.", chat_id=-50), moved, later)
+        await house.idle()
+        assert house.outcomes() == ["stored"] * 3
+
+
 # -- edits, groups, topics --------------------------------------------------------------------
 
 
@@ -978,7 +1007,7 @@ async def test_answers_can_be_given_by_a_process_apart(config, telegram, server)
         with running(**chosen) as whole:
             url = f"{whole.url}/telegram/house/webhook"
             assert telegram.push(telegram.said("Hello?"), url, SECRET) == [200]
-            answer = [sys.executable, "-m", "firnline.cli", "telegram", "answer"]
+            answer = [sys.executable, "-m", "firnline", "telegram", "answer"]
             once = subprocess.run([*answer, "--once"], capture_output=True, text=True, check=True)
             assert once.stdout == "1 answers\n"
             assert telegram.push(telegram.said("And now?"), url, SECRET) == [200]

@@ -130,13 +130,9 @@ def test_names_are_such_that_every_provider_takes_them():
     assert incoming("x", chat=-1, **group).asks
 
 
-def mention(text, name, **fields):
+def mention(text, name, kind="mention"):
     place = text.encode("utf-16-le").index(name.encode("utf-16-le")) // 2
-    return {
-        "text": text,
-        "entities": [{"type": "mention", "offset": place, "length": len(name)}],
-        **fields,
-    }
+    return {"text": text, "entities": [{"type": kind, "offset": place, "length": len(name)}]}
 
 
 @pytest.mark.parametrize(
@@ -146,6 +142,10 @@ def mention(text, name, **fields):
         (mention("😀😀 @Firnline_bot, what?", "@Firnline_bot"), ("firnline_bot",)),
         ({"text": "/start"}, None),
         ({"text": "/start@Other_bot now"}, ("other_bot",)),
+        (mention("see /ask@My_bot there", "/ask@My_bot", "bot_command"), ("my_bot",)),
+        (mention("and/or /etc there", "/etc", "bot_command"), ()),
+        ({"photo": [], "caption": "/ask@My_bot what?", "text": None}, ("my_bot",)),
+        ({"photo": [], "caption": "/ask what?", "text": None}, None),
         ({"text": "yes", "reply_to_message": {"from": {"id": BOT_ID}}}, None),
         ({"text": "yes", "reply_to_message": {"from": {"id": 9}}}, ()),
         ({"text": "Bot?", "entities": [{"type": "text_mention", "user": {"id": BOT_ID}}]}, None),
@@ -155,6 +155,11 @@ def test_in_a_group_only_what_is_for_the_bot_is_answered(fields, mentions):
     got = incoming(chat=-1001, **fields)
     assert got.group
     assert got.mentions == mentions
+
+
+def test_a_caption_begins_with_a_command_as_a_text_does():
+    got = incoming(None, photo=[], caption="/Help@My_bot please")
+    assert (got.command, got.message.text) == ("help", "[photo]\n/Help@My_bot please")
 
 
 def test_topics_are_apart_but_threads_of_replies_are_not():
@@ -237,6 +242,7 @@ def bot(**fields):
         {"zone": "Atlantis/Capital"},
         {"zone": "../../etc/passwd"},
         {"api_url": "ftp://somewhere"},
+        {"chats": ["@somebody"]},
         {"unknown": 1},
     ],
 )

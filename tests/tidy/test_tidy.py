@@ -12,7 +12,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (945, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (960, "every verb of the library, each a few lines and a docstring"),
     "builder.py": (470, "a context's whole flow, read from top to bottom"),
     "sync.py": (555, "the same verbs, one line each"),
     "client/verbs.py": (600, "the same verbs over HTTP, a few lines each"),
@@ -46,7 +46,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
 
 LAYERS = [
     {"errors", "limits", "text", "message", "log", "promises"},
-    {"proof", "protocols", "tokens", "wire", "budget", "plan", "paths"},
+    {"proof", "protocols", "tokens", "wire", "budget", "plan", "paths", "files"},
     {
         "store",
         "models",
@@ -76,6 +76,7 @@ LAYERS = [
         "worker",
         "transfer",
         "moving",
+        "verifying",
         "walking",
         "importing",
         "exporting",
@@ -85,7 +86,7 @@ LAYERS = [
         "memory",
     },
     {"looping", "sync", "testing"},
-    {"adapters", "client", "cli", "demo", "terminal", "bench", "mcp", "page", "server"},
+    {"__main__", "adapters", "client", "cli", "demo", "terminal", "bench", "mcp", "page", "server"},
 ]
 
 

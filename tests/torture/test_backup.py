@@ -6,7 +6,7 @@ import itertools
 import pytest
 from torture_kit import TORTURE, Ledger, assert_healthy, memory_at, said, soon
 
-from firnline.errors import StoreError
+from firnline.errors import InputError
 from firnline.log import Card
 
 WRITERS = 8
@@ -66,7 +66,7 @@ async def test_a_failed_backup_leaves_nothing(database, tmp_path):
     """Neither a file that looks like a backup nor half of one."""
     async with memory_at(database) as memory:
         await memory.append("a", said(["one"]))
-        with pytest.raises(StoreError):
+        with pytest.raises(InputError, match="cannot be written"):
             await soon(memory.backup(tmp_path / "missing" / "copy.db"))
 
         def stop(*_):

@@ -14,6 +14,7 @@ import pytest
 from torture_kit import Ledger, Script, assert_healthy, memory_at, said, soon
 
 from firnline.errors import (
+    BadURL,
     FirnlineError,
     StoreCorrupt,
     StoreError,
@@ -78,7 +79,7 @@ async def test_an_empty_file_is_a_new_store(database):
 @pytest.mark.promise("typed-failure")
 async def test_a_folder(database):
     database.mkdir()
-    assert "folder" in await open_fails(database, StoreUnavailable)
+    assert "is a folder" in await open_fails(database, BadURL)
 
 
 @pytest.mark.promise("typed-failure")

@@ -33,7 +33,7 @@ class Fleet:
         self.servers = [
             rig.Process(url, rig.free_port(), FIRNLINE_WORKER="false") for _ in range(SERVERS)
         ]
-        command = [sys.executable, "-m", "firnline.cli", "worker", "--store", url]
+        command = [sys.executable, "-m", "firnline", "worker", "--store", url]
         self.workers = [
             subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
             for _ in range(WORKERS)

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from collections import Counter
 from datetime import timedelta
 from itertools import pairwise
 
@@ -23,6 +24,8 @@ from firnline.message import Message, utc_now
 from firnline.strategies import layered, rolling
 
 SECONDS = 25 if TORTURE else 6
+STORMS_MAX = 8
+ENTRIES_MIN = 40  # more than fit into the budget
 WORKERS = 6
 BUDGET = 500
 CHATS = {
@@ -43,16 +46,22 @@ async def test_killed_and_paused_workers_never_overlap_and_leave_nothing_undone(
     async with Memory(store, clock=clock, background=True, worker=False) as memory:
         for name, strategy in CHATS.items():
             await memory.set_strategy(name, strategy)
+        happened = Counter()
         async with Script("digesters.py") as digesters:
-            order = {"path": str(shared), "seed": rng.randrange(2**32), "seconds": SECONDS}
-            digesters.tell({**order, "count": WORKERS})
-            storm = asyncio.create_task(digesters.hear())
-            while not storm.done():
-                await talk(memory, ledger, rng)
-                await check_one_at_a_time(memory)
-        said, happened = storm.result()
-        assert said == "done", happened
-        await check_the_storm(memory, happened)
+            order = {"path": str(shared), "seconds": SECONDS, "count": WORKERS}
+            for _ in range(STORMS_MAX):  # one, unless the machine has much else to do
+                digesters.tell({**order, "seed": rng.randrange(2**32)})
+                storm = asyncio.create_task(digesters.hear())
+                while not storm.done():
+                    await talk(memory, ledger, rng)
+                    await check_one_at_a_time(memory)
+                said, blown = storm.result()
+                assert said == "done", blown
+                happened.update(blown)
+                if await is_enough(memory, happened):
+                    break
+            else:
+                pytest.fail(f"too little happened to prove something: {happened}")
         await settle_all(memory, clock)
         for name in CHATS:
             await check_digests(memory, name)
@@ -79,16 +88,16 @@ async def check_one_at_a_time(memory):
         assert len(making) <= 1, f"{name}: {making} are all in the making"
 
 
-async def check_the_storm(memory, happened):
-    """Enough happened for the test to prove something."""
+async def is_enough(memory, happened):
+    """Whether enough happened for the test to prove something."""
     digests = [digest for name in CHATS for digest in await memory.digests(name)]
     completed = sum(digest.status == "completed" for digest in digests)
     abandoned = sum("did not come back" in digest.error for digest in digests)
-    sys.stdout.write(f"{happened}, digests: {completed} completed, {abandoned} abandoned\n")
-    assert happened["killed"] > SECONDS // 3
-    assert happened["paused"] > SECONDS // 3
-    assert completed > SECONDS // 3, "hardly anything was digested"
-    assert abandoned, "nobody was hit in the middle of a digest"
+    shortest = min([(await memory.head(name)).entries for name in CHATS])
+    about = f"{completed} digests completed, {abandoned} abandoned, {shortest} entries or more"
+    sys.stdout.write(f"{dict(happened)}, {about}\n")
+    often = min(happened["killed"], happened["paused"], completed) > SECONDS // 3
+    return often and abandoned > 0 and shortest >= ENTRIES_MIN
 
 
 async def check_digests(memory, name):

@@ -46,8 +46,11 @@ ONE_DAY = {
     "| past tuesday | gestern | hier | ayer | вчера | 昨天 | 昨日 | am Dienstag | letzten Dienstag "
     "| mardi dernier | el martes pasado | во вторник | 星期二 | 周二 | 火曜日 | March 3 | mar 3 "
     "| 3 March | 3rd of March | on the 3rd of March | March 3rd, 2026 | Tuesday, March 3 | 3. März "
-    "| le 3 mars | 3 de marzo | 3 марта 2026 года | 3月3日 | 2026年3月3日 | a day ago | one day ago",
+    "| le 3 mars | 3 de marzo | 3 марта 2026 года | 3月3日 | 2026年3月3日 | 三月三日 | 三月三号 | 这周二 | a day ago | one day ago",
     "2026-03-05": "tomorrow | morgen | demain | mañana | завтра | 明天 | 2026-03-05 | 5 March 2026",
+    "2026-02-24": "上周二 | 上星期二 | 上个星期二 | 先週の火曜日 | Dienstag letzter Woche | Tuesday of last week",
+    "2025-12-25": "十二月二十五日 | 12月25日 | 25. Dezember",
+    "2026-02-19": "13 days ago | 十三天前 | vor 13 Tagen",
     "2026-02-25": "wednesday | last Wednesday | Mittwoch | miercoles | miércoles | в среду | 水曜日",
     "2026-03-02": "monday | the day before yesterday | vorgestern | avant-hier | 2 days ago "
     "| a couple of days ago",
@@ -73,8 +76,8 @@ SEVERAL_DAYS = {
     ("2026-03-02", "2026-03-08"): "this week | diese Woche | this WEEK | 2026-W10 | 这周 | 今週",
     ("2026-02-23", "2026-03-01"): "last week | previous week | a week ago | letzte Woche | 上周 | 先週 "
     "| la semaine dernière | la semana pasada | на прошлой неделе",
-    ("2026-02-16", "2026-02-22"): "two weeks ago | 2 weeks ago | vor zwei Wochen",
-    ("2026-03-01", "2026-03-31"): "this month | in March | march | im März | в марте | 2026-03 | 3月",
+    ("2026-02-16", "2026-02-22"): "two weeks ago | 2 weeks ago | vor zwei Wochen | 两周前",
+    ("2026-03-01", "2026-03-31"): "this month | in March | march | im März | в марте | 2026-03 | 3月 | 三月",
     ("2026-02-01", "2026-02-28"): "last month | a month ago | in February | feb | 上个月 | 先月",
     ("2025-04-01", "2025-04-30"): "in April | April 2025 | in april, 2025 | 2025-04 | april last year",
     ("2025-03-01", "2025-03-31"): "in March 2025 | last March | 2025年3月 | März 2025",
@@ -82,8 +85,10 @@ SEVERAL_DAYS = {
     ("2026-01-01", "2026-12-31"): "this year | 2026 | in 2026 | 今年",
     ("2025-04-01", "2025-06-30"): "Q2 2025 | 2025-Q2 | q2",
     ("2026-01-01", "2026-03-31"): "this quarter | Q1",
-    ("2026-02-28", "2026-03-01"): "last weekend | on the last weekend",
-    ("2026-03-01", "2026-03-04"): "the last 3 days | last 3 days | in the past three days",
+    ("2026-02-28", "2026-03-01"): "last weekend | on the last weekend | letztes Wochenende "
+    "| am letzten Wochenende | 上周末",
+    ("2026-03-01", "2026-03-04"): "the last 3 days | last 3 days | in the past three days "
+    "| in den letzten drei Tagen",
     ("2026-02-25", "2026-03-04"): "past week | the last week | over the past week | the last 7 days",
     ("2026-02-11", "2026-03-04"): "the last 3 weeks",
     ("2025-12-04", "2026-03-04"): "the last 3 months",
@@ -149,6 +154,30 @@ def test_times_of_day_and_open_ends(text, since, until):
     assert (found.since, found.until) == (since, until)
 
 
+PARTS_OF_DAYS = {
+    ("2026-03-03T18:00", "2026-03-04T00:00"): "yesterday evening | gestern Abend | Dienstagabend | 昨天傍晚",
+    ("2026-03-03T18:00", "2026-03-04T06:00"): "last night | letzte Nacht | gestern Nacht | 昨晚 | 昨天晚上 | 昨夜",
+    ("2026-03-04T00:00", "2026-03-04T12:00"): "this morning | heute Morgen | heute früh | 今天早上 | 今早 | 今天上午",
+    ("2026-03-03T00:00", "2026-03-03T12:00"): "gestern Vormittag | Dienstag am Morgen | gestern früh | 昨天上午",
+    ("2026-03-03T12:00", "2026-03-03T18:00"): "gestern Nachmittag | am Dienstagnachmittag | 昨天下午",
+    ("2026-03-05T00:00", "2026-03-05T12:00"): "tomorrow morning | morgen früh | 明天早上",
+    ("2026-03-04T18:00", "2026-03-05T06:00"): "tonight | heute Nacht | 今晚 | 今天晚上",
+    ("2026-02-24T18:00", "2026-02-25T06:00"): "上周二晚上",
+    ("2026-03-03T17:30", "2026-03-03T17:31"): "gestern um 17:30 Uhr | gestern, 17.30 Uhr | gestern 17 Uhr 30",
+    ("2026-03-03T17:00", "2026-03-03T18:00"): "gestern um 17 Uhr | letzten Dienstag um 17 Uhr",
+    ("2026-03-04T12:00", "2026-03-04T13:00"): "2 hours ago | vor zwei Stunden | 两个小时前",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [(t.strip(), ends) for ends, line in PARTS_OF_DAYS.items() for t in line.split("|")],
+)
+def test_parts_of_a_day_are_the_same_in_german_and_chinese(text, ends):
+    found = interval(text, now=NOW)
+    assert (found.since, found.until) == tuple(map(utc, ends))
+
+
 @pytest.mark.parametrize(
     "text",
     """
@@ -159,6 +188,7 @@ def test_times_of_day_and_open_ends(text, since, until):
     30/02/2025|31.4.2025|today 25:10|today 10:61|today 13pm|today 0am|10:15|last week 10:15|
     now morning|this week morning|Q5 2025|last tuesday's|2026-03-04T10:15+99:00|
     -3 days ago|3.5 days ago|½ day ago|today\0|tod\ud800ay|Monday, 3 March 2026|until 1969|
+    每周二|周一直|jeden Dienstag|am Morgen|in der Nacht|gestern um 25 Uhr|十三月|三月三十二日|
     from yesterday to 3 days ago|between 2026 and 2025|2026-03-05 - 2026-03-04|March 5-3|before 1970
     """.replace("\n    ", "").split("|"),
 )

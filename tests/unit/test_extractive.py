@@ -3,6 +3,7 @@
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
 import random
+import re
 
 import pytest
 from hypothesis import given, settings
@@ -85,6 +86,58 @@ def test_a_summary_reads_as_turns_in_their_order():
         "User: I prefer dark mode. The deadline is March 3; We decided to use PostgreSQL 17. "
         "It was https://example.com/a Ana agreed with 5 others"
     )
+
+
+def test_users_with_names_are_told_apart():
+    said = (
+        Message.user("My name is Anna. I am allergic to peanuts.", name="Anna"),
+        Message.user("My name is Bob. I prefer tea.", name="Bob"),
+    )
+    entries = tuple(entry(i, message) for i, message in enumerate(said))
+    assert extractive.summarize(Brief(entries=entries, words_min=15, words_max=20)) == (
+        "Anna: My name is Anna. I am allergic to peanuts.\nBob: My name is Bob. I prefer tea."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        (None, "User"),
+        ("Bob: the\nbuilder", "Bob the builder"),
+        ("+49 170 123 4567", "+49 170 123 4567"),
+        ("李明", "李明"),
+        ("assistant", "User"),
+        ("System", "User"),
+        ("***", "User"),
+        ("x" * 99, "x" * 40),
+    ],
+)
+def test_a_name_becomes_a_label_if_it_can_be_read_as_one(name, label):
+    said = entry(0, Message.user("The key is under the mat. It is red.", name=name))
+    text = extractive.summarize(Brief(entries=(said,), words_max=40))
+    assert text.startswith(f"{label}: ")
+    again = extractive.summarize(Brief(entries=(), earlier=(text,), words_max=40))
+    assert again.startswith(f"{label}: ")
+
+
+def test_users_keep_their_names_in_later_versions():
+    earlier = "Anna: I am allergic to peanuts. The flat in Oslo is mine.\nBob: I prefer tea."
+    new = (entry(9, Message.user("We sail on 3 May 2025.", name="Bob")),)
+    brief = Brief(entries=new, earlier=(earlier,), words_max=12)
+    text = extractive.summarize(brief)
+    assert prose.count_words(text) <= 12
+    lines = dict(line.split(": ", 1) for line in text.splitlines())
+    assert "Bob" in lines
+    assert "peanuts" not in lines["Bob"]
+    assert "Oslo" not in lines["Bob"]
+
+
+def test_labels_of_several_words_count_as_such():
+    said = [Message.user(f"Item {i} is red.", name=f"Ana Maria {'ST'[i % 2]}.") for i in range(20)]
+    entries = tuple(entry(i, message) for i, message in enumerate(said))
+    text = extractive.summarize(Brief(entries=entries, words_min=30, words_max=40))
+    assert 30 <= prose.count_words(text) <= 40
+    assert text.count("Ana Maria") > 2
 
 
 def test_what_matters_comes_before_small_talk():
@@ -208,6 +261,14 @@ def test_no_word_is_invented_and_the_target_is_met(turns):
         ('He said "Stop." Then he left.', 2),
         ("1. The first point\n2. The second", 2),
         ("No. 5 is alive. No. Never.", 3),
+        ("Die Rechnung 1002 ist am 3. März 2026 fällig und beträgt 44 Euro.", 1),
+        ("Das Büro ist im 2. Stock, der 3. Versuch gelang. Am 4. Dezember ist Pause.", 2),
+        ("Wir brauchen z. B. Schrauben, d. h. Eisen, u. a. Nägel, i. d. R. Alteisen.", 1),
+        ("Fällig am 18. d. M. und am 3. 4. 2026, vom 5. Okt. 2026 an.", 1),
+        ("Nr. A7 in der Hauptstr. 5, ca. Mitte Mai, bzw. Juni, für 5 Mio. Euro.", 1),
+        ("There were 3. Then we left. I am 30. Paris is nice. We saw 3. May I go?", 6),
+        ("Sie wohnt im 2. Das ist hoch. Es waren 14. Alle gingen. Er kam 2026. März war kalt.", 6),
+        ("Er nahm Vitamin C. Das half. Sie wohnt in der Hauptstr. Dort ist es laut.", 4),
         ("", 0),
     ],
 )
@@ -239,3 +300,31 @@ def test_a_cut_ends_with_a_sentence_if_one_fits():
     text = "One two three. Four five six.\nSeven eight nine ten."
     assert prose.cut_to(text, 7, None, None) == "One two three. Four five six."
     assert prose.cut_to(text, 2, None, None) == "One two…"
+
+
+@given(st.text(), st.integers(0, 60))
+def test_a_beginning_and_an_ending_are_parts_of_the_text(text, chars):
+    start, end = prose.beginning(text, chars), prose.ending(text, chars)
+    assert text.startswith(start)
+    assert text.endswith(end)
+    assert max(len(start), len(end)) <= chars or chars >= len(text)
+
+
+@pytest.mark.parametrize("chars", range(20, 90))
+def test_a_cut_never_makes_another_number(chars):
+    spaced = "Rent is 120500 euros. Heat is 38400 euros. Gas is 7712345 euros. Tax is 99123 euros."
+    for text in (spaced, "租金是120500元。电费是38400元，煤气费是7712345元，税是99123元。" * 2):
+        known = set(re.findall(r"\d+", text))
+        for piece in (prose.beginning(text, chars), prose.ending(text, chars)):
+            assert set(re.findall(r"\d+", piece)) <= known
+
+
+def test_a_colon_announces_only_what_stood_next_to_it():
+    code = "Use pytest for the tests of Module Seven:\n```python\nit\nis\n```"
+    talk = [Message.assistant(code), Message.assistant("Lisbon has 7 hills and 30 trams.")]
+    entries = tuple(entry(i, message) for i, message in enumerate(talk))
+    text = extractive.summarize(Brief(entries=entries, words_min=0, words_max=16))
+    assert (
+        text
+        == "Assistant: Use pytest for the tests of Module Seven:… Lisbon has 7 hills and 30 trams."
+    )

@@ -4,6 +4,7 @@ import io
 import json
 import os
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -126,6 +127,46 @@ def test_chatgpt_calls_of_tools_have_their_results():
     ]
 
 
+def test_chatgpt_calls_keep_results_that_are_empty():
+    nothing = {"content_type": "execution_output", "text": ""}
+    code = {"content_type": "code", "language": "unknown", "text": '{"name": "x"}'}
+    nodes = [
+        foreign.node("u", None, text="Write it down."),
+        foreign.node("c", "u", "assistant", content=code, recipient="canmore.create_textdoc"),
+        foreign.node("r", "c", "tool", "", name="canmore.create_textdoc"),
+        foreign.node("d", "r", "assistant", "", recipient="python"),
+        foreign.node("s", "d", "tool", content=nothing, name="python"),
+        foreign.node("e", "s", "assistant", ""),
+        foreign.node("a", "e", "assistant", "Done."),
+    ]
+    conversations, notes = found("chatgpt", foreign.dumped([foreign.chatgpt(nodes, "a")]))
+    _, call, result, second, output, answer = conversations["conv-1"]
+    assert [one.id for one in (*call.tool_calls, *second.tool_calls)] == ["c", "d"]
+    for message, key in ((result, "c"), (output, "d")):
+        assert (message.role, message.content, message.tool_call_id) == ("tool", "", key)
+    assert answer.text == "Done."
+    assert {what: noted.count for what, noted in notes.left_out.items()} == {"an empty message": 1}
+
+
+def test_chatgpt_calls_have_a_result_on_each_branch():
+    code = {"content_type": "code", "language": "python", "text": "dice()"}
+    nodes = [
+        foreign.node("u", None, text="Throw."),
+        foreign.node("c", "u", "assistant", content=code, recipient="python"),
+        foreign.node("r1", "c", "tool", "3", name="python"),
+        foreign.node("a1", "r1", "assistant", "Three."),
+        foreign.node("r2", "c", "tool", "5", name="python"),
+        foreign.node("a2", "r2", "assistant", "Five."),
+    ]
+    source = Source("x", io.BytesIO(foreign.dumped([foreign.chatgpt(nodes, "a2")])))
+    (tree,) = READERS["chatgpt"](source, Notes())
+    main, other = ways(tree)
+    assert (main.nodes, other.nodes) == (("u", "c", "r2", "a2"), ("r1", "a1"))
+    for name in ("r1", "r2"):
+        (said,) = tree.nodes[name].said
+        assert (said.message.role, said.message.tool_call_id) == ("tool", "c")
+
+
 def test_claude_takes_apart_what_one_message_holds():
     conversations, notes = found("claude", foreign.dumped(foreign.CLAUDE))
     question, call, result, answer, last = conversations["cl-1"]
@@ -161,6 +202,29 @@ def test_gemini_makes_a_conversation_of_each_day():
         "an activity of another product",
         "an activity that is no question",
     }
+
+
+@pytest.mark.parametrize(
+    ("html", "text"),
+    [
+        (
+            "<p>So:</p><pre><code>if x:\n    y()\n\n\tz()\n</code></pre><p>Good.</p>",
+            "So:\nif x:\n    y()\n\n\tz()\nGood.",
+        ),
+        ("<pre>\n  a<br>  b</pre>", "  a\n  b"),
+        ("<pre><div>a</div><div>  b</div></pre>", "a\n  b"),
+        (" a  <p> b</pre> ", "a\nb"),
+        (
+            "<table><tr><th>Y</th><th>No</th></tr>\n<tr><td>2024</td> <td><p>12</p></td></tr>End",
+            "Y | No\n2024 | 12\nEnd",
+        ),
+        ("<table><tr><td>a<td>\nb\n<tr><td>c<br>d<td></table>e", "a | b\nc d |\ne"),
+    ],
+)
+def test_gemini_keeps_blanks_of_code_and_separates_cells(html, text):
+    activity = {**foreign.GEMINI[0], "safeHtmlItem": [{"html": html}]}
+    ((_, answer),) = found("gemini", foreign.dumped([activity]))[0].values()
+    assert answer.text == text
 
 
 def test_claude_code_keeps_calls_with_results_and_where_the_user_went_back():
@@ -292,6 +356,100 @@ def test_whatsapp_times_are_in_the_zone_that_is_named():
     conversations, notes = found("whatsapp", data, file="_chat.txt", zone=zone, owner="B.zip")
     assert conversations["B"][0].created_at == datetime(2025, 1, 13, 20, 5, tzinfo=UTC)
     assert not notes.left_out
+
+
+QUOTED = (
+    "12/03/2024, 14:05 - Bob: here is the log:\n"
+    "2024-03-12 14:05:33 - ERROR: disk full\n"
+    "2024-03-12, 14:05 - ERROR: disk full\n"
+    "12.03.2024, 14:05 - ERROR: disk full\n"
+    "12/03/24, 14:05 - ERROR: disk full\n"
+    "12/03/2024, 14:05:33 - ERROR: disk full\n"
+    "12/03/2024, 2:05 pm - ERROR: disk full\n"
+    "12/03/2024 14:05 - ERROR: disk full\n"
+    "[12/03/2024, 14:05] ERROR: disk full\n"
+    "41/03/2024, 14:05 - ERROR: disk full\n"
+    "12/03/2024, 24:05 - ERROR: disk full\n"
+    "what do you think?\n"
+    "13/03/2024, 14:07 - Ana: buy a bigger one\n"
+)
+
+
+def test_whatsapp_lines_of_another_style_belong_to_the_message_they_are_in():
+    conversations, notes = found("whatsapp", QUOTED.encode(), file="Bob.txt")
+    quoted, last = conversations["Bob"]
+    assert f"12/03/2024, 14:05 - Bob: {quoted.text}\n" == QUOTED[: QUOTED.index("13/03")]
+    assert (last.name, last.text) == ("Ana", "buy a bigger one")
+    assert not notes.not_understood
+    dates = "[01.04.24, 09:00:00] Ana: When?\n1.4.2024, 10:00 - Zahnarzt: Dr. Weiß\n"
+    conversations, _ = found("whatsapp", dates.encode(), file="Ana.txt")
+    (message,) = conversations["Ana"]
+    assert (message.name, message.text) == ("Ana", "When?\n1.4.2024, 10:00 - Zahnarzt: Dr. Weiß")
+
+
+@pytest.mark.parametrize("quoted", ['"Team: Q3"', "“Team: Q3”", "„Team: Q3“", "«Team: Q3»"])
+def test_whatsapp_notes_that_quote_a_colon_are_notes(quoted):
+    start = "13/01/2025, 10:00 - "
+    said = ['Bob "B": see', 'Bob 5": it is 3" long', 'Ana: call it "Team: Q3"']
+    notes_in_it = (f"Ana created group {quoted}", f'Ana changed "A" to {quoted}')
+    text = "".join(f"{start}{line}\n" for line in (*notes_in_it, *said))
+    conversations, notes = found("whatsapp", text.encode(), file="Team.txt")
+    assert [f"{m.name}: {m.text}" for m in conversations["Team"]] == said
+    assert notes.left_out["a note of WhatsApp's, such as who joined"].count == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "expected", "guessed"),
+    [
+        ("1/2/24, 3:04 PM", "1/3/24, 9:10 AM", (1, 2), "the month"),
+        ("1/2/24, 3:04 PM", "2/2/24, 9:10 AM", (1, 2), "the month"),
+        ("1/2/24, 3:04 pm", "2/2/24, 9:10 am", (2, 1), "the day"),
+        ("01/02/24, 3:04 PM", "02/02/24, 9:10 AM", (2, 1), "the day"),
+        ("1/2/24, 3:04 pm", "1/3/24, 9:10 am", (1, 2), "the month"),
+        ("01/02/2024, 15:04", "01/03/2024, 09:10", (2, 1), "the day"),
+        ("1-2-2024 15:04", "1-3-2024 09:10", (2, 1), "the day"),
+        ("1.2.24, 15:04", "1.3.24, 09:10", (2, 1), None),
+        ("3/4/24, 3:04 PM", "2/5/24, 9:10 AM", (4, 3), None),
+        ("1/2/24, 3:04 PM", "1/13/24, 9:10 AM", (1, 2), None),
+        ("2/2/24, 3:04 PM", "3/3/24, 9:10 AM", (2, 2), None),
+        ("2024/1/2, 15:04", "2024/1/3, 09:10", (1, 2), None),
+    ],
+)
+def test_whatsapp_says_if_it_guesses_which_number_is_the_day(first, second, expected, guessed):
+    text = f"{first} - Bob: hi\n{second} - Ana: ok\n"
+    conversations, notes = found("whatsapp", text.encode(), file="Ana.txt", zone=ZoneInfo("CET"))
+    time = conversations["Ana"][0].created_at.astimezone(ZoneInfo("CET"))
+    assert (time.month, time.day) == expected
+    what = f"the order of day and month, which is guessed: {guessed} is first"
+    assert list(notes.left_out) == ([what] if guessed else [])
+
+
+@pytest.mark.parametrize(
+    ("file", "owner", "name"),
+    [
+        ("WhatsApp Chat with Ana.txt", "x", "Ana"),
+        ("2024/WhatsApp Chat with 491511.txt", "x", "491511"),
+        ("_chat.txt", "WhatsApp Chat - Ana.zip", "Ana"),
+        ("_chat.txt", "WhatsApp Chat - Ana", "Ana"),
+        ("WhatsApp Chat - Ana/_chat.txt", "chats.zip", "Ana"),
+        ("_chat.txt", "Downloads", "Downloads-*"),
+        ("Ana/_chat.txt", "chats.zip", "Ana-*"),
+        ("_chat.txt", "WhatsApp", "WhatsApp-*"),
+        ("_chat (1).txt", "WhatsApp Chat - Ana", "Ana-*"),
+        ("_CHAT.TXT", "", "chat-*"),
+        ("input", "", "chat-*"),
+        ("WhatsApp Chat.txt", "", "chat-*"),
+    ],
+)
+def test_whatsapp_names_tell_chats_apart(file, owner, name):
+    starts = ("1.4.24, 10:00 - Ana: a\n", "1.4.24, 10:00 - Ana: b\n")
+    names = []
+    for text in (*starts, starts[0] + starts[1]):
+        ((found_name,),) = [found("whatsapp", text.encode(), file=file, owner=owner)[0]]
+        assert fnmatch(found_name, name)
+        names.append(found_name)
+    assert names[0] == names[2], "a longer export is of the same chat"
+    assert (names[0] != names[1]) == name.endswith("*")
 
 
 def test_mem0_memories_are_those_of_their_user_oldest_first():

@@ -22,6 +22,7 @@ from firnline.digest.items import (
     given as stated,
 )
 from firnline.digest.marks import RECALLED_END, RECALLED_START
+from firnline.digest.rules import extract
 from firnline.errors import InputError, StoreCorrupt
 
 EMPTY = {
@@ -223,6 +224,64 @@ def test_merging_loses_nothing_and_leaves_one_value_for_each_name(old, new):
     assert len(named) == len(set(named))
 
 
+# -- speakers -----------------------------------------------------------------------------------
+
+
+def _said(*messages: tuple[str, str | None], first: int = 0) -> tuple[Item, ...]:
+    """The items that rules find in what users with these names say."""
+    entries = [
+        entry(first + i, Message.user(text, name=name)) for i, (text, name) in enumerate(messages)
+    ]
+    return checked(extract(entries), entries)[0]
+
+
+def _preferences(*found: Item) -> dict:
+    return important_data(found)["user_preferences"]
+
+
+GROUP = (
+    ("My name is Anna. I am allergic to peanuts.", "Anna"),
+    ("My name is Bob. I prefer tea.", "Bob"),
+)
+BOTH = {
+    "name (Anna)": "Anna",
+    "peanuts (Anna)": "allergic",
+    "name (Bob)": "Bob",
+    "tea (Bob)": "preferred",
+}
+
+
+def test_in_a_group_nobody_replaces_what_others_say_of_themselves():
+    assert _preferences(*merge((), _said(*GROUP))) == BOTH
+
+
+def test_speakers_are_told_apart_across_digests():
+    first = from_json(to_json(merge((), _said(GROUP[0]))))
+    second = from_json(to_json(merge((), _said(GROUP[1], first=1))))
+    assert _preferences(*first) == {"name": "Anna", "peanuts": "allergic"}
+    assert _preferences(*merge(first, second)) == BOTH
+
+
+def test_who_speaks_in_a_group_is_said_even_if_only_one_has_preferences():
+    found = merge((), _said(("I prefer tea.", "Anna"), ("Good morning.", "Bob")))
+    assert _preferences(*from_json(to_json(found))) == {"tea (Anna)": "preferred"}
+
+
+def test_a_single_speaker_needs_no_name():
+    found = merge((), _said(("My name is Anna.", None), ("My name is Anne.", "Anna")))
+    assert _preferences(*found) == {"name": "Anne"}
+    assert [item.superseded_by for item in found if item.name] == [1, None]
+    assert "speaker" not in to_json(_said(("I prefer tea.", None)))["items"][0]
+
+
+def test_in_a_group_a_change_of_mind_and_the_application_replace_the_speakers_own():
+    found = merge(_said(*GROUP), _said(("My name is Robert.", "Bob"), first=5))
+    assert _preferences(*found) == {**BOTH, "name (Bob)": "Robert"}
+    assert _preferences(*restore(found, 5)) == BOTH
+    corrected = merge(found, stated({"user_preferences": {"name (Anna)": "Anne"}}))
+    assert _preferences(*corrected)["name (Anna)"] == "Anne"
+
+
 # -- shapes -------------------------------------------------------------------------------------
 
 
@@ -272,6 +331,7 @@ def test_items_come_back_as_they_were_stored(items):
         {"items": [{"field": "entities", "name": "", "value": 1, "seqs": [1.5], "quote": ""}]},
         {"items": [{"field": "entities", "name": "", "value": 1, "seqs": "1", "quote": ""}]},
         {"items": [{"field": "entities", "name": "", "seqs": [1], "quote": ""}]},
+        {"items": [{"field": "entities", "name": "", "value": "x", "seqs": [1], "speaker": 5}]},
     ],
 )
 def test_damaged_data_is_an_error(data):
@@ -283,3 +343,18 @@ def test_damaged_data_is_an_error(data):
 def test_damaged_set_aside_is_an_error():
     with pytest.raises(StoreCorrupt):
         set_aside({"set_aside": [1]})
+
+
+def test_in_a_group_a_fact_says_whose_it_is():
+    said = [("I live in Porto.", "Ana"), ("I live in Bonn.", "Bob"), ("I live in Bonn.", "Cy")]
+    told = merge((), _said(*said))
+    assert important_data(told)["important_facts"] == [
+        "Ana: I live in Porto.",
+        "Bob: I live in Bonn.",
+        "Cy: I live in Bonn.",
+    ]
+    assert merge(told, told) == told
+    assert from_json(to_json(told)) == told
+    alone = _said(("I live in Porto.", "Ana"), ("We decided to stay.", "Ana"))
+    assert important_data(alone)["important_facts"] == ["I live in Porto."]
+    assert important_data(alone)["key_decisions"] == ["We decided to stay."]

@@ -431,7 +431,7 @@ async def test_the_key_goes_to_the_endpoint_and_nowhere_else(server, make, caplo
 def test_the_name_picks_the_address_and_the_key(monkeypatch, name, variable, model, url):
     if variable:
         monkeypatch.delenv(variable, raising=False)
-        with pytest.raises(InputError, match=f"set {variable} or give api_key="):
+        with pytest.raises(InputError, match=f"needs a key: set {variable}, or give one"):
             open_model(name)
         monkeypatch.setenv(variable, KEY)
     opened = open_model(name)
@@ -507,6 +507,11 @@ async def test_a_function_is_a_model(answer):
     assert completion.message.text == "fine"
     assert await drain(model) == ["fine", completion]
     await model.close()
+
+
+async def test_a_function_that_is_not_async_says_so():
+    with pytest.raises(ModelRefused, match="plain is not async"):
+        await callable_model(lambda messages: "fine", name="plain").complete(ASK)
 
 
 async def test_a_function_that_takes_tools_is_told_of_them():

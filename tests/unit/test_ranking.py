@@ -246,6 +246,72 @@ def test_a_date_counts_from_now_and_a_year_counts_little():
     assert features(ask("What was in 2026?"), pool)["date"][0] == pytest.approx(0.3)
 
 
+NAMED = {
+    ("2026-03-10", "2026-03-10"): "Was it last Tuesday? | Wie war es letzten Dienstag? "
+    "| ¿Qué fue el martes pasado? | Что было в прошлый вторник? | Was war gestern Abend?",
+    ("2026-03-03", "2026-03-03"): "上周二的压力是多少？ | Was war am Dienstag letzter Woche?",
+    ("2026-03-02", "2026-03-08"): "Was it last week? | 上周的压力是多少？ | 上周一直下雨吗？",
+    ("2026-03-07", "2026-03-08"): "Wie war es letztes Wochenende? | 上周末呢？",
+    ("2026-03-08", "2026-03-08"): "Was war vor drei Tagen? | 压力三天前是多少？ | hace 3 días",
+    ("2026-02-26", "2026-02-26"): "Was war vor 13 Tagen? | 压力在十三天前是多少？",
+    ("2026-03-08", "2026-03-11"): "Was war in den letzten drei Tagen? | Was it the last 3 days?",
+    ("2026-03-10", "2026-03-11"): "How was it last night? | 昨晚的压力是多少？",
+    ("2026-04-05", "2026-04-05"): "Was war am 5.4.2026? | on 05.04.2026. | Was it 2026/4/5?",
+    ("2026-04-13", "2026-04-13"): "Was 04/13/2026 fine? | Was 13/4/2026 fine?",
+}
+
+
+@pytest.mark.parametrize(
+    ("question", "ends"),
+    [(text.strip(), ends) for ends, line in NAMED.items() for text in line.split("|")],
+)
+def test_days_are_read_inside_a_sentence_in_any_language(question, ends):
+    first, last = map(date.fromisoformat, ends)
+    assert ask(question, NOW).dates == (Days(first, last),)
+
+
+def test_a_month_in_chinese_is_one_of_any_year():
+    assert ask("三月的压力是多少？", NOW).dates == ask("the pressure in March", NOW).dates
+    assert ask("三月三日的压力").dates == ask("pressure on March 3").dates
+
+
+def test_figures_that_can_be_two_days_are_both():
+    asked = ask("Was it 04/05/2026?", NOW)
+    assert [days.first for days in asked.dates] == [date(2026, 4, 5), date(2026, 5, 4)]
+    assert ask("Was it 04/05/2026?").dates == asked.dates
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How was it on Tuesday?", "Wie war es am Dienstag?", "周二的压力？", "Что было во вторник?"],
+)
+def test_a_bare_weekday_is_the_last_one_and_counts_half(question):
+    tuesday = date(2026, 3, 10)
+    assert ask(question, NOW).dates == (Days(tuesday, tuesday, weight=0.5),)
+    assert ask(question, NOW).days is not None
+    assert ask(question).dates == ()
+
+
+def test_here_in_german_is_not_yesterday_in_french():
+    assert ask("Was ist hier los?", NOW).dates == ()
+    assert ask("Que faisait-on hier ?", NOW).dates == ask("yesterday", NOW).dates
+
+
+def test_a_day_that_is_named_again_and_again_is_one():
+    assert len(ask("周一" * 2_000, NOW).dates) == 1
+
+
+def test_a_weekday_of_a_date_or_of_every_week_is_no_day_of_its_own():
+    assert ask("on Tuesday, 5 May 2026", NOW).dates == ask("5 May 2026").dates
+    for question in (
+        "Where is she on Tuesdays?",
+        "Who sings on Tuesday nights?",
+        "Was ist jeden Dienstag?",
+        "每周二做什么？",
+    ):
+        assert ask(question, NOW).dates == (), question
+
+
 def test_what_only_looks_like_a_date_is_none():
     for question in (
         "May I ask?",
@@ -253,6 +319,8 @@ def test_what_only_looks_like_a_date_is_none():
         "31 February 2025",
         "2025-13-01",
         "1234 things",
+        "31.2.2025",
+        "1.2.3.4",
     ):
         assert ask(question, NOW).dates == ()
         assert ask(question, NOW).days is None

@@ -144,3 +144,47 @@ def test_any_conversation_has_a_bounded_receipt_in_json(entries, text, carried):
     assert describe(paper)
     again = receipt(entries, text, (), paper["residue"])
     assert again == paper
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["我们决定使用PostgreSQL数据库。", "我叫王小明。", "我喜欢绿茶和红茶。"],
+)
+def test_what_is_there_without_blanks_is_kept(said):
+    paper = receipt(chat(said), f"User: {said} 博物馆早上开门。", ())
+    assert paper["residue"] == []
+    assert receipt(chat(said), "User: 博物馆早上开门。", ())["residue"] != []
+
+
+def test_residue_says_who_said_it():
+    said = [("Ana", "I prefer tea."), ("Bob", "I prefer mate.")]
+    entries = [entry(i, Message.user(text, name=name)) for i, (name, text) in enumerate(said)]
+    paper = receipt(entries, "Nothing.", ())
+    assert {row["speaker"]: row["quote"] for row in paper["residue"]} == dict(said)
+    again = receipt(chat("Thanks."), "Nothing.", (), paper["residue"])
+    assert again["residue"] == paper["residue"]
+
+
+def test_of_code_only_addresses_count():
+    code = (
+        "It fails:\n```diff\n@@ -5,3 +5,3 @@\n+ get(30) # see https://example.com/a/b\n```\nWhy 17?"
+    )
+    paper = receipt(chat(code), "", ())
+    assert paper["kinds"]["numbers"]["total"] == 1
+    assert [row["quote"] for row in paper["residue"]] == ["Why 17?", "https://example.com/a/b"]
+
+
+def test_a_row_of_a_table_is_not_carried_along():
+    paper = receipt(
+        chat("Here:\n\n| key | value |\n|---|---|\n| port | 8080 |\n\nIt has 12 rows."), "", ()
+    )
+    assert [row["quote"] for row in paper["residue"]] == ["It has 12 rows."]
+    assert paper["kinds"]["numbers"]["total"] == 2
+
+
+def test_a_quote_begins_and_ends_with_whole_words():
+    words = " ".join(f"word{n}" for n in range(200))
+    sentence = f"{words} and the code of the door is 4711 and {words}."
+    quotes = [row["quote"] for row in receipt(chat(sentence), "", ())["residue"]]
+    assert quotes
+    assert all(set(quote.rstrip(".").split()) <= set(sentence[:-1].split()) for quote in quotes)

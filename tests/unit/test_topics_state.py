@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import entry
+from firnline.digest.marks import RECALLED_END, RECALLED_START
 from firnline.errors import InputError
 from firnline.log import Topic
 from firnline.message import Message, ToolCall
@@ -353,3 +354,9 @@ def test_vectors_survive_their_bytes(values):
 @given(st.text(max_size=200))
 def test_any_text_is_a_followup_or_not(text):
     assert is_followup(text) in (True, False)
+
+
+def test_a_title_has_only_what_was_said():
+    recalled = f"{RECALLED_START}\n(3) user: I hate rain.\n{RECALLED_END}\nWhich bread is best?"
+    (step,) = run((said(0, recalled), EAST))
+    assert step.state.topics[0].title == "Which bread is best?"

@@ -11,7 +11,15 @@ from firnline import Message, Part, ToolCall
 from firnline.errors import InputError
 from firnline.message import decode, encode
 from firnline.testing.order import anthropic_problems
-from firnline.wire import OPENING, dump_anthropic, load_anthropic
+from firnline.tokens import counter
+from firnline.wire import (
+    OPENING,
+    dump_anthropic,
+    dump_openai,
+    load_anthropic,
+    load_openai,
+    sent_openai,
+)
 from strategies import clean, json_objects, json_values
 
 pytestmark = pytest.mark.promise("byte-exact")
@@ -245,6 +253,47 @@ def test_messages_of_openais_shape_come_out_in_anthropics():
     ]
 
 
+def _texts(messages: list[Message]) -> list[Any]:
+    turns = dump_anthropic(messages)["messages"]
+    return [block.get("text") for turn in turns for block in turn["content"]]
+
+
+def test_users_with_several_names_are_told_apart():
+    said = [
+        Message.user("I am allergic to peanuts.", name="Anna"),
+        Message.user([Part.image("https://x/y.png"), Part.of_text(" I prefer tea.")], name="B\nob"),
+        Message.user("Who speaks?"),
+        Message.assistant("You do.", name="Helper"),
+        Message.user([Part({"type": "input_audio", "input_audio": {}})], name="Anna"),
+        Message.user(" ", name="Anna"),
+    ]
+    told = ["Anna:", "I am allergic to peanuts.", "B ob:", None, " I prefer tea.", "Who speaks?"]
+    assert _texts(said) == [*told, "You do."]
+    assert said[0] == Message.user("I am allergic to peanuts.", name="Anna")
+
+
+def test_a_single_name_is_not_said():
+    said = [
+        Message.user("Hi.", name="Anna"),
+        Message.assistant("Hello.", name="Helper"),
+        Message.user("Bye.", name="Anna"),
+        Message.user("Really."),
+    ]
+    assert _texts(said) == ["Hi.", "Hello.", "Bye.", "Really."]
+
+
+@given(clean.filter(str.strip), clean.filter(str.strip))
+def test_a_name_takes_no_more_tokens_than_are_counted_for_it(name, text):
+    said = [Message.user(text, name=name), Message.user("Hi.", name="Anna Bob")]
+    (turn,) = dump_anthropic(said)["messages"]
+    for encoding in ("o200k_base", "cl100k_base"):
+        count = counter(encoding=encoding)
+        counted = sum(count.message(message) for message in said)
+        framing = count.message(Message.user(""))
+        sent = sum(count.text(block["text"]) for block in turn["content"])
+        assert sent + framing * len(said) <= counted
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -262,3 +311,33 @@ def test_messages_of_openais_shape_come_out_in_anthropics():
 def test_what_is_no_request_is_refused(body):
     with pytest.raises(InputError):
         load_anthropic(body)
+
+
+def test_what_endpoints_refuse_is_written_otherwise():
+    """The log keeps what came; a request has what is taken."""
+    parts = [
+        Part.of_text("look"),
+        Part({"type": "file", "file": {"file_id": "photos/1.jpg"}}),
+        Part({"type": "file", "file": {"file_id": "file-abc"}}),
+        Part({"type": "telegram:poll", "question": "When?"}),
+    ]
+    call = ToolCall.of("c1", "dalle.text2im", {"prompt": "a cat"})
+    said = [Message.user(parts, name="Anna Müller / Büro"), Message.assistant(tool_calls=[call])]
+    user, assistant = sent_openai(said)
+    assert user["name"] == "Anna_Müller_Büro"
+    assert user["content"] == [
+        {"type": "text", "text": "look"},
+        {"type": "text", "text": "[file: photos/1.jpg]"},
+        {"type": "file", "file": {"file_id": "file-abc"}},
+        {"type": "text", "text": "[telegram:poll]"},
+    ]
+    assert assistant["tool_calls"][0]["function"]["name"] == "dalle_text2im"
+    assert dump_openai(said)[0]["name"] == "Anna Müller / Büro"
+    blocks = dump_anthropic(said)["messages"][0]["content"]
+    texts = ["look", "[file: photos/1.jpg]", "[telegram:poll]"]
+    assert [block["text"] for block in blocks] == texts
+    plain = [
+        {"role": "user", "content": "hi", "name": "ann"},
+        {"role": "assistant", "content": "x"},
+    ]
+    assert sent_openai(load_openai(plain)) == plain

@@ -62,7 +62,7 @@ def served(store: Path, upstream: str) -> Iterator[str]:
         "FIRNLINE_EMBEDDER": "none",
         "FIRNLINE_LOG_LEVEL": "error",
     }
-    command = [sys.executable, "-m", "firnline.cli", "serve", "--sample", "--port", str(port)]
+    command = [sys.executable, "-m", "firnline", "serve", "--sample", "--port", str(port)]
     command += ["--store", f"sqlite:///{store}/firnline.db"]
     url = f"http://127.0.0.1:{port}"
     process = subprocess.Popen(command, env={**os.environ, **settings}, cwd=store)  # noqa: S603

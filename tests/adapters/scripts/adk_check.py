@@ -45,6 +45,18 @@ async def a_session_that_is_handed_over_again_is_stored_once(memory: Memory) -> 
     assert log[0].created_at.timestamp() == 1_790_000_001
 
 
+async def events_of_the_same_words_are_all_stored(memory: Memory) -> None:
+    service = FirnlineMemoryService(memory)
+    said = [("user", "yes"), ("helper", "Which one?"), ("user", "yes"), ("helper", "Which one?")]
+    for number, (author, text) in enumerate(said):
+        one = [event(number, author, types.Part(text=text))]
+        for _ in range(2):
+            about = {"app_name": "app", "user_id": "ben", "session_id": "t"}
+            await service.add_events_to_memory(**about, events=one)
+    log = await memory.read("app/ben/t")
+    assert [entry.message.text for entry in log] == [text for _, text in said]
+
+
 async def a_user_finds_only_what_is_theirs(memory: Memory) -> None:
     service = FirnlineMemoryService(memory)
     assert "The gate code is 7319." in await texts(service, "app", "ana", "gate code")
@@ -68,8 +80,31 @@ async def what_the_application_adds_is_found(memory: Memory) -> None:
     assert "Ana is allergic to nuts." in await texts(service, "app", "ana", "allergic")
 
 
+async def a_thought_is_no_answer_and_files_of_tools_are_kept(memory: Memory) -> None:
+    blob = types.FunctionResponseBlob(mime_type="image/png", data=b"abc")
+    drawn = types.FunctionResponse(
+        id="c", name="f", response={}, parts=[types.FunctionResponsePart(inline_data=blob)]
+    )
+    events = [
+        event(1, "helper", types.Part(text="Perhaps a heron?", thought=True), CALL),
+        event(2, "helper", types.Part(function_response=drawn)),
+        event(3, "helper", types.Part(text="A heron.", thought=True), types.Part(text="A stork.")),
+        event(4, "helper", types.Part(text="")),
+    ]
+    service = FirnlineMemoryService(memory)
+    about = {"app_name": "app", "user_id": "kim", "session_id": "t"}
+    await service.add_events_to_memory(**about, events=events)
+    log = [entry.message for entry in await memory.read("app/kim/t")]
+    assert [message.text for message in log] == ["", "{}", "A stork."]
+    assert [part.kind for part in log[2].content] == ["reasoning", "text"]
+    assert [part.kind for part in log[1].content] == ["text", "file"]
+    assert log[0].tool_calls[0].id == "c"
+
+
 CHECKS = (
+    a_thought_is_no_answer_and_files_of_tools_are_kept,
     a_session_that_is_handed_over_again_is_stored_once,
+    events_of_the_same_words_are_all_stored,
     a_user_finds_only_what_is_theirs,
     names_with_slashes_stay_apart,
     what_the_application_adds_is_found,

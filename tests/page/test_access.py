@@ -1,0 +1,135 @@
+"""A key can be looked at, changed and forgotten; what it may not do is not offered."""
+
+import pytest
+from playwright.sync_api import expect
+
+from page_kit import Site, apart, unfold_panel
+from rest_kit import Api
+from rig import running
+
+TABS = ["", "digests", "important", "topics", "manage"]
+
+
+@pytest.fixture
+def site(tmp_path):
+    """Every request needs a key, and there are three."""
+    store = f"sqlite:///{tmp_path}/page.db"
+    with running(store=store, background=False, auth="required") as server:
+        every = ("read", "write", "admin")
+        found = {n: apart(server.parts.keys.create("ann", scopes=every[:n]))[1] for n in (1, 2, 3)}
+        with Api(server.url, found[3]) as api:
+            api.say("talk", "I prefer tea.", "Noted.", "When do we land?", "At nine.")
+            api.put("/conversations/talk/pins/0")
+            api.put("/projects/travel", {"status": "active"})
+            data = {"important_data": {"user_preferences": {"drink": "tea"}}}
+            api.post("/conversations/talk/important", data)
+            site = Site(server, api, None, "talk")
+            site.reader, site.writer, site.owner = found[1], found[2], found[3]
+            yield site
+
+
+@pytest.fixture(autouse=True)
+def expected(complaints):
+    """The first request of a tab has no key yet."""
+    complaints.expected.append("401")
+
+
+def enter(site, page, token, path="#/"):
+    site.open(page, path)
+    page.get_by_label("API key").fill(token)
+    page.get_by_role("button", name="Open").click()
+    expect(page.locator(".conversations")).to_contain_text("talk")
+    page.wait_for_load_state("networkidle")
+
+
+def enabled(page, names):
+    buttons = page.locator("main button:enabled").all_inner_texts()
+    return [name for name in buttons if name.strip(" …") in names]
+
+
+def test_a_key_is_changed_for_another(site, page, accessible, shot):
+    enter(site, page, site.reader, site.path())
+    page.get_by_role("button", name="Key: read only").click()
+    dialog = page.get_by_role("dialog", name="API key")
+    expect(dialog).to_contain_text("of tenant ann may read.")
+    accessible(page)
+    shot(page, "key")
+    dialog.get_by_label("Another key").fill(site.owner)
+    dialog.get_by_role("button", name="Use this one").click()
+    expect(page.get_by_role("button", name="Key", exact=True)).to_be_visible()
+    expect(page.get_by_label("Your message")).to_be_visible()
+    assert site.owner not in page.content()
+
+
+def test_a_key_is_forgotten_and_what_was_typed_with_it(site, page):
+    enter(site, page, site.owner, site.path())
+    page.get_by_label("Your message").fill("A secret that is not sent yet.")
+    page.get_by_role("button", name="Key", exact=True).click()
+    page.get_by_role("button", name="Forget the key").click()
+    expect(page.get_by_label("API key")).to_be_visible()
+    assert page.evaluate("sessionStorage.length") == 0
+    page.reload()
+    expect(page.get_by_label("API key")).to_be_visible()
+
+
+def test_who_may_only_read_is_not_asked_to_write(site, page, accessible, shot):
+    enter(site, page, site.reader, site.path())
+    expect(page.locator('.chat [data-seq="3"]')).to_contain_text("At nine.")
+    expect(page.get_by_label("Your message")).to_have_count(0)
+    expect(page.locator(".composer")).to_contain_text("may only read")
+    first = page.locator('.chat [data-seq="0"]')
+    expect(first.get_by_role("button")).to_have_text(["Copy"])
+    new = page.get_by_role("button", name="New conversation")
+    expect(new).to_be_disabled()
+    expect(new).to_have_attribute("title", "Your key may not change anything: it may only read.")
+    page.keyboard.press("n")
+    expect(page.locator(".chat h1")).to_have_text("talk")
+    accessible(page)
+    shot(page, "read-only")
+
+
+CHANGES = """Digest now;Rebuild;Undo newest;Clear;Undo this version;Edit;Pin;Unpin;Retract;Undo it;
+Take back;Remember it;Useful;Not useful;Merge;Save;Save the parameters;Pin it;Archive the rest;
+Restore all;Branch;Import it;Erase this conversation;New project;Begin a conversation"""
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_panels_show_all_and_change_nothing_for_who_may_only_read(
+    site, page, accessible, shot, tab
+):
+    names = CHANGES.replace("\n", "").split(";")
+    enter(site, page, site.owner, site.path(tab))
+    panel = page.get_by_role("tabpanel")
+    expect(panel).not_to_contain_text("Loading")
+    if tab in ("important", "topics"):
+        assert enabled(page, names), "with all rights there is something to do"
+    page.evaluate("token => sessionStorage.setItem('firnline.key', token)", site.reader)
+    page.reload()
+    page.wait_for_load_state("networkidle")
+    expect(panel).to_contain_text("Your key may only read.")
+    expect(panel).not_to_contain_text("Loading")
+    for summary in panel.locator("summary").all():
+        summary.click()
+    assert enabled(page, names) == []
+    accessible(page)
+    shot(page, f"read-only-{tab or 'glacier'}", unfold_panel)
+
+
+def test_the_dashboard_changes_nothing_for_who_may_only_read(site, page, accessible, shot):
+    enter(site, page, site.reader)
+    expect(page.locator(".board")).to_contain_text("Your key may only read.")
+    expect(page.get_by_label("Move talk to a project")).to_have_count(0)
+    for name in ("New project", "Edit project travel", "Import it"):
+        expect(page.get_by_role("button", name=name)).to_be_disabled()
+    expect(page.get_by_role("button", name="Export everything")).to_be_enabled()
+    accessible(page)
+    shot(page, "read-only-dashboard")
+
+
+def test_who_may_write_and_not_erase_is_told_so(site, page):
+    enter(site, page, site.writer, site.path("manage"))
+    box = page.get_by_role("region", name="Erase", exact=True)
+    expect(box).to_contain_text("Your key may not erase: that needs the scope admin.")
+    expect(box.get_by_role("button")).to_be_disabled()
+    expect(page.get_by_role("button", name="Archive the rest")).to_be_enabled()
+    expect(page.get_by_label("Your message")).to_be_visible()

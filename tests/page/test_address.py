@@ -1,0 +1,122 @@
+"""Addresses: wrong ones, new ones, and conversations that others begin or erase."""
+
+import re
+from datetime import UTC, datetime
+
+from playwright.sync_api import expect
+
+from page_kit import is_shown
+
+
+def composer(page):
+    return page.get_by_label("Your message")
+
+
+def message(page, seq):
+    return page.locator(f'.chat [data-seq="{seq}"]')
+
+
+def test_an_address_that_is_wrongly_encoded_is_taken_as_it_stands(site, page):
+    site.open(page, "#/c/100%")
+    expect(page.locator(".chat h1")).to_have_text("100%")
+    site.open(page, "#/%E0%A4%A")
+    expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+
+
+def test_skipping_to_the_content_stays_where_one_is(site, page):
+    site.open(page, site.path("digests"))
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#main")).to_be_focused()
+    expect(page.locator(".chat h1")).to_have_text(site.conversation)
+    assert page.url.endswith(site.path("digests"))
+
+
+def test_a_second_conversation_within_a_minute_is_another_one(site, page):
+    site.open(page)
+    page.clock.set_fixed_time(datetime(2026, 3, 2, 9, 30, 1, tzinfo=UTC))
+    page.keyboard.press("n")
+    site.model.say("Good morning.")
+    composer(page).fill("Hello.")
+    composer(page).press("Enter")
+    expect(message(page, 1)).to_contain_text("Good morning.")
+    first = page.locator(".chat h1").inner_text()
+    page.clock.set_fixed_time(datetime(2026, 3, 2, 9, 30, 40, tzinfo=UTC))
+    page.get_by_label("New conversation").click()
+    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    assert page.locator(".chat h1").inner_text() != first
+
+
+def test_a_new_conversation_is_named_by_the_readers_own_clock(site, browser):
+    context = browser.new_context(timezone_id="Asia/Tokyo")
+    page = context.new_page()
+    site.open(page)
+    hour = page.evaluate("new Date().getHours()")
+    page.keyboard.press("n")
+    name = page.locator(".chat h1").inner_text()
+    context.close()
+    told = re.fullmatch(r"Chat \d{4}-\d\d-\d\d (\d\d)\.\d\d\.\d\d", name)
+    assert told
+    assert (int(told[1]) - hour) % 24 in (0, 1)  # the hour may turn in between
+
+
+def test_a_conversation_that_others_began_is_opened_from_the_search(site, page):
+    site.open(page, "#/search")
+    expect(page.locator(".conversations")).to_contain_text(site.conversation)
+    site.api.say("elsewhere", "We sail to Zanzibar.", "In March, then.")
+    page.get_by_label("Words or a question").fill("Zanzibar")
+    page.locator("a.open").first.click()
+    is_shown(page, 0)
+    expect(message(page, 0)).to_contain_text("We sail to Zanzibar.")
+    expect(page.locator(".conversations")).to_contain_text("elsewhere")
+    expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
+
+
+def open_and_erase(site, page, complaints):
+    """A conversation on screen, which somebody else erases."""
+    complaints.expected.append("404")
+    site.api.say("secret", *(f"Secret {n}." for n in range(30)))
+    site.open(page, site.path(conversation="secret"))
+    is_shown(page, 29)
+    site.api.delete("/conversations/secret")
+
+
+def test_a_conversation_that_others_erase_is_no_longer_shown(site, page, complaints):
+    open_and_erase(site, page, complaints)
+    expect(page.locator(".said")).to_contain_text("was erased")
+    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    expect(page.locator(".chat").get_by_text("Secret 29.")).to_have_count(0)
+    expect(page.locator(".conversations")).not_to_contain_text("secret")
+
+
+def test_what_is_said_where_others_erased_begins_anew(site, page, complaints):
+    open_and_erase(site, page, complaints)
+    site.model.say("Who is there?")
+    composer(page).fill("Hello?")
+    composer(page).press("Enter")
+    expect(message(page, 1)).to_contain_text("Who is there?")
+    expect(page.locator(".chat .block .message")).to_have_count(2)
+
+
+def test_an_empty_conversation_that_others_begin_is_shown(site, page):
+    site.open(page, site.path(conversation="later"))
+    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    site.api.say("later", "Somebody else was faster.", "So it seems.")
+    expect(message(page, 1)).to_contain_text("So it seems.")
+    expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
+
+
+def test_an_entry_that_is_not_there_is_told(site, page):
+    site.api.say("short", "One.", "Two.")
+    for asked in ("2", "99999", "-1", "abc"):
+        site.open(page, "#/")
+        site.open(page, f"{site.path(conversation='short')}?seq={asked}")
+        told = f"There is no entry #{asked} here: the newest is #1."
+        expect(page.locator(".said")).to_have_text(told)
+        is_shown(page, 1)
+    site.open(page, f"{site.path(conversation='never')}?seq=3")
+    expect(page.locator(".said")).to_contain_text("nothing was said yet")
+    site.open(page, f"{site.path(conversation='short')}?seq=1")
+    is_shown(page, 1)
+    expect(page.locator(".said")).to_be_empty()

@@ -1,0 +1,30 @@
+"""A machine whose clock is wrong, beside one whose clock is right, on one database."""
+
+from datetime import timedelta
+
+import pytest
+
+from firnline.message import utc_now
+from firnline.testing.drafts import KEY, OTHER, drafts
+
+WRONG = pytest.mark.parametrize(
+    "wrong", [timedelta(hours=1), timedelta(hours=-1)], ids=["ahead", "behind"]
+)
+
+
+async def check_owed(store, other, wrong):
+    """What is owed goes by the database's clock, whatever the `other` machine's says."""
+    for key in (KEY, OTHER):
+        await store.append(key, drafts("a"))
+    assert await other.owed(utc_now()) == []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("firnline.store.skew.utc_now", lambda: utc_now() + wrong)
+        await other.owe(KEY, utc_now() + wrong)
+    assert await store.owed(utc_now() + timedelta(seconds=3)) == [KEY]
+    await store.owe(OTHER, utc_now())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("firnline.store.skew.utc_now", lambda: utc_now() + wrong)
+        now = utc_now() + wrong + timedelta(seconds=3)
+        assert set(await other.owed(now)) == {KEY, OTHER}
+        known = await other.pending(now, stuck_before=now, cards="k")
+        assert timedelta() < now - known.oldest < timedelta(minutes=1)

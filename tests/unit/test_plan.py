@@ -1,0 +1,22 @@
+"""What belongs together: calls of tools and their results, in whichever shape."""
+
+import pytest
+
+from firnline.message import Message
+from firnline.plan import call_ids
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "tool_use", "id": "c1", "name": "f", "input": {}},
+        {"type": "function_call", "id": "fc1", "call_id": "c1", "name": "f", "arguments": "{}"},
+    ],
+    ids=lambda part: part["type"],
+)
+def test_a_call_that_the_content_repeats_is_one_call(part):
+    said = {"role": "assistant", "content": [part]}
+    assert call_ids(Message.from_openai(said)) == ["c1"]
+    assert call_ids(Message.from_openai({**said, "tool_calls": [CALL]})) == ["c1"]
