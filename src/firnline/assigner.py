@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 from firnline import limits, topics
@@ -99,7 +100,7 @@ class Assigner:
             raise ConflictError(f"{key.conversation} was erased in the meantime")
         end = page[-1].seq + 1
         await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
-        await self._bring_back(key, resting)
+        await self._settle(key, resting)
 
     async def _vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
         asked = [entry for entry in page if topics.needs_vector(entry.message)]
@@ -127,9 +128,28 @@ class Assigner:
             return []
         return [s for s in await self._store.members(key, topic.id) if s < topic.active_from]
 
-    async def _bring_back(self, key: Key, seqs: Sequence[int]) -> None:
-        """Make archived entries live again."""
-        await _side_by_side(lambda *run: self._store.restore(key, *run), sorted(seqs))
+    async def _settle(self, key: Key, seqs: Sequence[int]) -> None:
+        """Compress those of the entries that rest, as their topics say, and no others.
+
+        A topic is changed first and its entries are moved then, so somebody else may have changed
+        it again and moved them before. Who has moved entries looks whether it still holds.
+        """
+        if not seqs:
+            return
+        moved: dict[int, bool] = {}
+        for _ in range(limits.ASSIGN_CONFLICTS_MAX):
+            known = (await self._store.topics(key)).topics
+            found = await self._store.topics_of(key, seqs)
+            starts = {seq: known[id_].active_from for seq, id_ in found.items() if id_ in known}
+            rest = {seq: seq < starts[seq] for seq in sorted(starts)}
+            wrong = [seq for seq in rest if moved.get(seq) is not rest[seq]]
+            if not wrong:
+                return
+            # In this order: a segment comes back whole.
+            for move, resting in ((self._store.restore, False), (self._store.archive, True)):
+                there = [seq for seq in wrong if rest[seq] is resting]
+                moved |= dict.fromkeys(await _side_by_side(partial(move, key), there), resting)
+        logger.warning("%s: entries of its topics are moved by many at once", key.conversation)
 
     # -- for contexts -------------------------------------------------------------------------
 
@@ -221,7 +241,7 @@ class Assigner:
 
         changed = await self.change(key, topic.id, change)
         if changed.active_from > topic.active_from:
-            await _side_by_side(lambda *run: self._store.archive(key, *run), seqs)
+            await self._settle(key, seqs)
         return changed
 
     async def undone(self, key: Key, digest: Digest) -> None:
@@ -233,14 +253,14 @@ class Assigner:
             return
         start = await self._covered(key, topic) + 1
         members = await self._store.members(key, topic.id)
-        back = [seq for seq in members if start <= seq < topic.active_from]
+        rested = [seq for seq in members if seq < topic.active_from]
 
         def change(known: Topic) -> Topic:
             first = min(known.active_from, start)
             return replace(known, active_from=first, archived=sum(seq < first for seq in members))
 
         await self.change(key, topic.id, change)
-        await self._bring_back(key, back)
+        await self._settle(key, rested)
 
     # -- what people do with topics -----------------------------------------------------------
 
@@ -279,7 +299,7 @@ class Assigner:
                 await self._store.assign(key, [whole, empty], moved, revision=known.revision)
             except ConflictError:
                 continue
-            await self._bring_back(key, resting)
+            await self._settle(key, resting)
             return whole
         raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
 
@@ -337,14 +357,22 @@ def _current(state: State, topic: int | None) -> int | None:
     return None if topic is None else state.current(topic).id
 
 
-async def _side_by_side(move: Callable[[int, int], Awaitable[object]], seqs: list[int]) -> None:
+async def _side_by_side(
+    move: Callable[[int, int], Awaitable[object]], seqs: Sequence[int]
+) -> list[int]:
     """Archive or restore entries; those of a topic can lie in many small pieces.
 
-    Moves that are asked for at once share commits. A conflict: somebody else has moved them.
+    Moves that are asked for at once share commits. Returns the entries that were moved: not those
+    that somebody else was moving just then.
     """
     spans = list(runs(seqs))
+    moved: list[int] = []
     for at in range(0, len(spans), limits.ASSIGN_PAGE):
-        moves = (move(*run) for run in spans[at : at + limits.ASSIGN_PAGE])
-        for result in await asyncio.gather(*moves, return_exceptions=True):
-            if isinstance(result, BaseException) and not isinstance(result, ConflictError):
+        some = spans[at : at + limits.ASSIGN_PAGE]
+        results = await asyncio.gather(*(move(*run) for run in some), return_exceptions=True)
+        for (first, last), result in zip(some, results, strict=True):
+            if not isinstance(result, BaseException):
+                moved += range(first, last + 1)
+            elif not isinstance(result, ConflictError):
                 raise result
+    return moved

@@ -1,8 +1,7 @@
 """What others do between two reads of the store: nothing is mixed up, lost or brought back."""
 
-from contextlib import contextmanager
-
 import pytest
+from interrupted import meanwhile
 
 from firnline import Memory, Message, strategies
 from firnline.embedding.words import WordEmbedder
@@ -20,23 +19,6 @@ ROLLING = strategies.rolling().to_json()
 
 def said(count: int, what: str = "question", words: int = 1) -> list[Message]:
     return [Message.user(f"{what} {n} " * words) for n in range(count)]
-
-
-@contextmanager
-def meanwhile(store, name, happens, *, call=1):
-    """Let something happen just before a method of the store is called for the n-th time."""
-    real, calls = getattr(store, name), 0
-
-    async def interrupted(*args, **options):
-        nonlocal calls
-        calls += 1
-        if calls == call:
-            await happens()
-        return await real(*args, **options)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, name, interrupted)
-        yield
 
 
 async def anew(memory: Memory, count: int) -> None:

@@ -9,6 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from interrupted import meanwhile
 from topic_talk import (
     BUDGET,
     RULES,
@@ -19,6 +20,7 @@ from topic_talk import (
     check_books,
     open_memory,
     talk,
+    topic,
     work,
 )
 
@@ -28,7 +30,7 @@ from firnline.message import utc_now
 
 ROUNDS = 40
 PROCESSES = 3
-PATIENCE = 30
+PATIENCE = 60
 
 
 # -- threads ----------------------------------------------------------------------------------
@@ -158,6 +160,32 @@ async def test_two_memories_fold_and_come_back_side_by_side(tmp_path):
                 assert context.messages[-1].text == answer(number // 3 % 3, number)
         await check_books(one)
         await check_archived(two)
+
+
+@pytest.mark.requirement("C7")
+async def test_who_moves_entries_late_moves_them_as_the_topic_is_by_then(url):
+    async with open_memory(url) as memory:
+        await talk(memory, *[0] * 8)
+
+        async def come_back():
+            await talk(memory, 1)
+            await memory.append("c", Message.user(about(0, 99)))
+            await memory.topics("c")
+
+        async def fold_again():
+            await talk(memory, *[0] * 8)
+            await memory.context("c", BUDGET)
+
+        with meanwhile(memory.store, "archive", come_back):
+            await memory.context("c", BUDGET)
+        assert not (await topic(memory, 0)).archived_messages
+        await check_archived(memory)
+        await fold_again()
+        with meanwhile(memory.store, "restore", fold_again):
+            await come_back()
+        assert (await topic(memory, 0)).archived_messages
+        await check_books(memory)
+        await check_archived(memory)
 
 
 @pytest.mark.requirement("C7")
