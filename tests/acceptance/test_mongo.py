@@ -553,6 +553,20 @@ async def test_a_newer_or_a_strange_database_is_left_alone(mongo):
         await MongoStore(mongo.url).open()
 
 
+async def test_a_database_of_an_older_firnline_is_brought_up_to_date(mongo, store):
+    """Of the first version, in which a project's conversations had no index."""
+    mongo.meddle()
+    await store.describe(KEY, project="mine")
+    added = "tenant_1_project_1_conversation_1"
+    mongo.look.conversations.drop_index(added)
+    mongo.look.schema.update_one({"_id": 1}, {"$set": {"version": 1}})
+    async with opened(mongo.url) as newer:
+        (found,) = await newer.conversations(KEY.tenant, project="mine")
+    assert found.conversation == KEY.conversation
+    assert added in mongo.look.conversations.index_information()
+    assert mongo.look.schema.find_one()["version"] == schema.VERSION
+
+
 async def test_many_may_open_a_new_database_at_once(mongo):
     mongo.meddle()
     mongo.look.client.drop_database(mongo.name)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from contextlib import closing
 from pathlib import Path
 
 import apsw
@@ -11,6 +12,7 @@ from firnline import Memory, Message, sync
 from firnline.errors import ConflictError, InputError, StoreError, StoreUnavailable
 from firnline.log import Idempotency, Key
 from firnline.store import SqliteStore
+from firnline.store.sqlite import log
 from firnline.testing import draft, drafts
 
 KEY = Key("default", "c")
@@ -172,3 +174,24 @@ def test_the_sync_face_says_what_would_hang(path):
         with pytest.raises(RuntimeError, match="own thread"):
             memory.verify("c", progress=lambda *_: memory.head("c"))
         assert memory.verify("c")
+
+
+class Explained:
+    """A connection that tells how it would answer, instead of doing it."""
+
+    def __init__(self, connection):
+        self.connection, self.told = connection, ""
+
+    def execute(self, sql, values):
+        self.told = str(list(self.connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)))
+        return []
+
+
+@pytest.mark.parametrize(("project", "index"), [("mine", "conversation_project"), (None, "auto")])
+async def test_pages_of_conversations_come_from_an_index(store, path, project, index):
+    with closing(apsw.Connection(str(path))) as connection:
+        explained = Explained(connection)
+        log.conversations(explained, "acme", project, "", 10)
+    assert index in explained.told
+    assert "SCAN" not in explained.told
+    assert "TEMP B-TREE" not in explained.told

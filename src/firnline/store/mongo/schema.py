@@ -16,7 +16,7 @@ from firnline.errors import StoreError
 from firnline.store.migrations import check_version
 from firnline.store.mongo.connection import Database, Doc
 
-VERSION: Final = 1
+VERSION: Final = 2
 _OWN: Final = ("tenant", "conversation", "life")
 
 OWNED: Final = (
@@ -43,6 +43,7 @@ def _only(field: str) -> dict[str, Any]:
 INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
     "conversations": (
         _index("tenant", "conversation", unique=True),
+        _index("tenant", "project", "conversation"),
         _index("owed_at", "_id", **_only("owed_at")),
         _index("tenant", "owed_at", "_id", **_only("owed_at")),
         _index("tenant", "making.version", **_only("making.version")),

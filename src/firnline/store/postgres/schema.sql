@@ -30,6 +30,8 @@ CREATE TABLE conversation (
 ) WITH (fillfactor = 50); -- room for new versions of the row beside the old ones
 
 CREATE INDEX conversation_owed ON conversation (owed_at, id) WHERE owed_at IS NOT NULL;
+CREATE INDEX conversation_project ON conversation (tenant, project, name)
+    WHERE project IS NOT NULL;
 
 -- One entry. `body` is the message's canonical form, `total` the running token total including it.
 CREATE TABLE entry (

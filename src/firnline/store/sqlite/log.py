@@ -128,9 +128,9 @@ def conversations(
 ) -> list[Head]:
     """A page of the tenant's conversations."""
     found = connection.execute(
-        f"{_HEAD} WHERE tenant = ? AND name > ? AND (?3 IS NULL OR project = ?3)"
-        " ORDER BY name LIMIT ?4",
-        (tenant, after, project, limit),
+        f"{_HEAD} WHERE tenant = :tenant AND name > :after"
+        f"{'' if project is None else ' AND project = :project'} ORDER BY name LIMIT :limit",
+        {"tenant": tenant, "after": after, "project": project, "limit": limit},
     )
     return [rows.head_of(row) for row in found]
 
