@@ -222,6 +222,9 @@ def test_dates_have_one_plain_form(text, keys):
         ("Der Hund mag die Katze und das Haus ist nicht groß.", []),
         ("我叫小明，住在北京。", []),
         ("Ask Dr. Keller or O'Brien.", ["Dr", "Keller", "O'Brien"]),
+        ("Maria Lopez leads. Owner: Priya Nair", ["Maria Lopez", "Priya Nair"]),
+        ("Congratulations Maria! Reschedule Anna Schmidt.", ["Maria", "Anna Schmidt"]),
+        ("Breakfast Club, then: tell\nMaria\nLopez", ["Club"]),
     ],
 )
 def test_names_are_words_with_a_capital_of_their_own(text, names):

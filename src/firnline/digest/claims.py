@@ -9,15 +9,14 @@ bring in a name, a number, a date or an address that nobody mentioned.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from firnline import tokens
 from firnline.digest import numbers, prose
-from firnline.digest.lexicon import AFTER_NAMES, COMMON, COMMON_ENDINGS, GERMAN
+from firnline.digest.lexicon import COMMON
+from firnline.digest.names import PIECE, everyday, names, plain
 
 ClaimKind: TypeAlias = Literal["name", "number", "date", "url"]
 
@@ -27,13 +26,8 @@ _URL: Final = re.compile(
 )
 _EMAIL: Final = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
 _URL_PARTS: Final = re.compile(r"(?:([a-z]+)://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
-_TOKEN: Final = re.compile(r"(?<![\w])[^\W\d_](?:\w|['’&-](?=\w)|\.(?=[a-z]))*")
-_PIECE: Final = re.compile(r"[^\W_]+")
 _CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _FAR: Final = re.compile(rf"(?!(?<=\d)[千万萬亿億])[{prose.CJK}]")
-_INITIAL_BEFORE: Final = re.compile(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s*[\"'“‘(\[*_]*\Z")
-_LABELLED: Final = re.compile(r"\w: \Z")
-_ALONE: Final = ("", ".", ",", ";", "\n", ")")
 _ABOUT: Final = re.compile(
     r"\b(?:about|around|roughly|nearly|almost|over|approximately|approx\.?|some|circa|ca\.?|under|"
     r"more than|less than|up to|at least)\s+[$€£¥]?\Z|[~≈]\s?\Z",
@@ -42,8 +36,6 @@ _ABOUT: Final = re.compile(
 _ENDINGS: Final = frozenset(
     ("s", "es", "n", "en", "er", "ers", "an", "ian", "ians", "ish", "ese", "i", "in", "a", "e", "x")
 )
-_SHOUT: Final = 0.6
-_GERMAN_SHARE: Final = 0.12
 _NEAR: Final = 0.06
 
 
@@ -79,9 +71,9 @@ def claims(text: str) -> tuple[Claim, ...]:
     rest = _masked(rest, ((time.start, time.end) for time in times))
     found += [_claim("date", text, day) for day in days]
     found += [_claim("number", text, time) for time in times]
-    names = list(_names(rest))
-    found += [replace(c, value=text[c.start : c.start + len(c.value)]) for c in names]
-    ids = ((c.start, c.start + len(c.value)) for c in names if any(map(str.isdigit, c.value)))
+    named = list(names(rest))
+    found += [_claim("name", text, name) for name in named]
+    ids = ((n.start, n.end) for n in named if any(map(str.isdigit, rest[n.start : n.end])))
     found += [_claim("number", text, number) for number in numbers.numbers(_masked(rest, ids))]
     return tuple(sorted(found, key=lambda claim: (claim.start, claim.kind)))
 
@@ -145,109 +137,6 @@ def url_key(url: str) -> str:
         return url
     host = match[2].lower().removeprefix("www.")
     return f"{(match[1] or 'https').lower()}://{host}{match[3].rstrip('/')}"
-
-
-# -- names ------------------------------------------------------------------------------------
-
-
-def _names(text: str) -> Iterator[Claim]:
-    german = _is_german(text)
-    for start, end in prose.spans(text):
-        words = list(_TOKEN.finditer(text, start, end))
-        letters = [char for char in text[start:end] if char.isalpha()]
-        shouting = len(words) > 2 and sum(map(str.isupper, letters)) > _SHOUT * len(letters)  # noqa: PLR2004
-        run: list[re.Match[str]] = []
-        for token in words:
-            initial = _is_initial(text, start, token.start())
-            kind = None if shouting else _kind(_bare(token[0]), initial=initial)
-            glued = bool(run) and text[run[-1].end() : token.start()] == " "
-            if run and (kind != "sure" or not glued or _possessive(run[-1][0])):
-                yield from _name(text, run, german=german)
-                run = []
-            if kind == "sure" or _leads(token[0], initial=initial or shouting):
-                run.append(token)
-            elif kind == "maybe" and not german and _acts(text, token):
-                word = _bare(token[0])
-                yield Claim("name", word, plain(word), token.start(), sure=False)
-        if run:
-            yield from _name(text, run, german=german)
-
-
-def _leads(word: str, *, initial: bool) -> bool:
-    """Whether an everyday word may be the start of a name: the "New" of "New York"."""
-    return not initial and len(word) > 1 and word[0].isupper() and word[1:].islower()
-
-
-def _acts(text: str, token: re.Match[str]) -> bool:
-    """Whether what follows a sentence's first word shows it to be somebody's name."""
-    if _possessive(token[0]):
-        return True
-    after = _TOKEN.search(text, token.end(), token.end() + 30)
-    alone = text[token.end() : token.end() + 1] in _ALONE and not token[0].endswith("ed")
-    if alone and _LABELLED.search(text[max(0, token.start() - 3) : token.start()]):
-        return True  # "Owner: Ana." What stands alone behind a label is mostly a name.
-    gap = text[token.end() : after.start()] if after else ""
-    if after is None or gap not in {" ", ", "}:
-        return False
-    word = after[0]
-    if word in {"and", "or", "und", "y", "et"} or gap == ", ":
-        other = _TOKEN.search(text, after.end(), after.end() + 30) if gap == " " else after
-        return other is not None and _kind(_bare(other[0]), initial=False) is not None
-    acting = word in AFTER_NAMES or (word.islower() and word.endswith("ed"))
-    verb = acting and text[after.end() : after.end() + 1] != ":"
-    return verb or _kind(_bare(word), initial=False) is not None
-
-
-def _name(text: str, run: list[re.Match[str]], *, german: bool) -> Iterator[Claim]:
-    value = _bare(text[run[0].start() : run[-1].end()])
-    if all(_kind(_bare(token[0]), initial=False) is None for token in run):
-        return
-    strong = len(run) > 1 or not value[1:].islower()
-    if strong or not german:
-        yield Claim("name", value, plain(value), run[0].start())
-
-
-def _is_german(text: str) -> bool:
-    words = _PIECE.findall(text)
-    return sum(word.casefold() in GERMAN for word in words) > _GERMAN_SHARE * max(len(words), 1)
-
-
-def _is_initial(text: str, start: int, at: int) -> bool:
-    before = text[start:at]
-    return not _PIECE.search(before) or bool(_INITIAL_BEFORE.search(before[-12:]))
-
-
-def _possessive(word: str) -> bool:
-    return word.endswith(("'s", "’s"))
-
-
-def _bare(word: str) -> str:
-    return word[:-2] if _possessive(word) else word
-
-
-def _kind(word: str, *, initial: bool) -> Literal["sure", "maybe"] | None:
-    """Whether the word is a name where it stands."""
-    head = re.split(r"['’-]", word, maxsplit=1)[0].casefold()
-    if word.casefold() in COMMON or (head in COMMON and not any(map(str.isdigit, word))):
-        return None
-    if any(map(str.isdigit, word)):
-        return "sure"
-    first, rest = word[0], word[1:]
-    if any(map(str.isupper, rest)) and not rest.casefold().endswith("'t"):
-        return "sure"
-    if not first.isupper() or len(word) == 1:
-        return None
-    if not initial:
-        return "sure"
-    return None if word.endswith(COMMON_ENDINGS) else "maybe"
-
-
-def plain(text: str) -> str:
-    """A name for comparing: no accents, no case, pieces parted by one blank."""
-    if not text.isascii():
-        marked = unicodedata.normalize("NFKD", text)
-        text = "".join(char for char in marked if not unicodedata.combining(char))
-    return " ".join(_PIECE.findall(text.casefold()))
 
 
 # -- what sources make known ------------------------------------------------------------------
@@ -322,7 +211,7 @@ def _counted(text: str, found: Iterable[Claim]) -> dict[str, frozenset[str]]:
 
 def _noun_after(text: str, claim: Claim) -> str:
     end = claim.start + len(claim.value)
-    match = _PIECE.search(text, end, end + 30)
+    match = PIECE.search(text, end, end + 30)
     if not match or text[end : match.start()].strip():
         return ""
     return plain(match[0]).rstrip("s")
@@ -332,7 +221,7 @@ def _initials(text: str) -> frozenset[str]:
     """The first letters of every two to five neighbouring words with capitals."""
     found: set[str] = set()
     for run in re.findall(r"(?:\b[^\W\d_a-z]\w+\b[ -]?){2,5}", text):
-        letters = "".join(piece[0] for piece in _PIECE.findall(run)).casefold()
+        letters = "".join(piece[0] for piece in PIECE.findall(run)).casefold()
         found.update(
             letters[i:j] for i in range(len(letters)) for j in range(i + 2, len(letters) + 1)
         )
@@ -415,19 +304,7 @@ def _knows_name(sources: Known, claim: Claim) -> bool:
     parts = [part.casefold() for part in _CAMEL.findall(claim.value)]
     if len(parts) > 1 and len(pieces) == 1 and all(part in sources.words for part in parts):
         return True
-    return not claim.sure and _everyday(re.split(r"['’-]", claim.value)[0])
-
-
-@lru_cache(4_096)
-def _everyday(word: str) -> bool:
-    """Whether a word is more often written without a capital than with one.
-
-    The vocabulary that counts tokens knows: it was made by how often words occur, and a smaller
-    number there means more often.
-    """
-    encode = tokens.reference_encoder().encode_ordinary
-    small, great = encode(f" {word.lower()}"), encode(f" {word}")
-    return len(small) == 1 and (len(great) > 1 or small < great)
+    return not claim.sure and everyday(re.split(r"['’-]", claim.value)[0])
 
 
 def _knows_word(sources: Known, word: str) -> bool:

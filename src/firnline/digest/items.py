@@ -14,7 +14,8 @@ from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
 from firnline import limits
 from firnline.digest import marks, prose
-from firnline.digest.claims import plain, unsupported, url_key
+from firnline.digest.claims import unsupported, url_key
+from firnline.digest.names import plain
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import Entry
 from firnline.message import encode_json

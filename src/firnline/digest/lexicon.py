@@ -137,6 +137,11 @@ usually various very via wait want was we well went were weve what whatever when
 whereas whether which while who whoever whose why will with within without wont would yes
 yesterday yet you youll your youre yours
 """)
+    # What sentences start with and a vocabulary does not have whole.
+    | _words("""
+congrats congratulations deprioritise deprioritize proofread readd recheck refactor reinstall
+reorder rerun reschedule resend reupload unfollow unmute unpin
+""")
     # What summaries talk of.
     | _words("""
 account action actions active adults advice agenda agent agreement alternative amount analysis

@@ -14,6 +14,7 @@ from firnline import limits
 from firnline.digest import claims, extractive, marks, prose, rules
 from firnline.digest.items import Item
 from firnline.digest.lexicon import COMMON
+from firnline.digest.names import plain
 from firnline.log import Entry
 from firnline.message import Message, encode_json
 from firnline.text import Json
@@ -206,7 +207,7 @@ def _kept(thing: _Thing, known: _Memory) -> bool:
 
 def _repeats(quote: str, known: _Memory) -> bool:
     """Whether the memory has nearly all the words of a quote, and all that can be checked."""
-    near, pairs = claims.plain(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
+    near, pairs = plain(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
     words = [word for word in near if word not in COMMON]
     if not words and not pairs:
         words = near
