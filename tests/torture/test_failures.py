@@ -122,7 +122,8 @@ async def test_a_newer_version(database, mode, read_only):
 async def test_a_truncated_database(database, tmp_path):
     await make(database)
     whole = database.read_bytes()
-    sizes = {2, 15, 16, 99, 100, 511, 512, 4095, *range(4096, len(whole), 4096), len(whole) - 1}
+    end = len(whole.rstrip(b"\0"))  # zeros that are missing are read as zeros: nothing is lost
+    sizes = {2, 15, 16, 99, 100, 511, 512, 4095, *range(4096, end, 4096), end - 1}
     unnoticed = []
     for size in sorted(sizes):
         cut = tmp_path / f"{size}.db"
