@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -101,6 +101,8 @@ class Assigner:
             raise ConflictError(f"{key.conversation} was erased in the meantime")
         end = page[-1].seq + 1
         await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
+        if whole:
+            await self._outdate(key, whole, version)
         await self._settle(key, resting)
 
     async def _vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
@@ -122,6 +124,18 @@ class Assigner:
     async def _last_version(self, key: Key) -> int:
         """The newest version of all, begun or completed: a merger outdates what is being made."""
         return max((digest.version for digest in await self._store.digests(key)), default=0)
+
+    async def _outdate(self, key: Key, merged: Iterable[int], version: int) -> None:
+        """Let nothing count that was begun just before topics were merged, and not known then."""
+        newest = await self._last_version(key)
+
+        def change(known: Topic) -> Topic:
+            return replace(known, outdated=newest, active_from=0, archived=0)
+
+        for id_ in merged if newest > version else ():
+            rested = await self._resting(key, (await self._store.topics(key)).topics.get(id_))
+            await self.change(key, id_, change)
+            await self._settle(key, rested)
 
     async def _resting(self, key: Key, topic: Topic | None) -> list[int]:
         """The archived entries of a topic."""
@@ -301,13 +315,15 @@ class Assigner:
             if kept.id == gone.id:
                 raise InputError(f"topics {into} and {topic} are one already")
             whole, empty = topics.merged(kept, gone)
-            whole = replace(whole, outdated=await self._last_version(key))
+            version = await self._last_version(key)
+            whole = replace(whole, outdated=version)
             moved = dict.fromkeys(await self._store.members(key, gone.id), kept.id)
             resting = [*await self._resting(key, kept), *await self._resting(key, gone)]
             try:
                 await self._store.assign(key, [whole, empty], moved, revision=known.revision)
             except ConflictError:
                 continue
+            await self._outdate(key, [kept.id], version)
             await self._settle(key, resting)
             return whole
         raise ConflictError(f"{key.conversation}: its topics are changed by many at once")

@@ -312,10 +312,11 @@ class Builder:
 
     async def _fold(self, key: Key, scene: _Scene) -> None:
         """Carry out the plan's first fold."""
-        base, name = scene.view.version, scene.strategy.name
+        view, name = scene.view, scene.strategy.name
         started = time.perf_counter()
         try:
-            digest = await self._engine.fold(key, scene.plan.folds[0], base, name)
+            planned = scene.plan.folds[0], view.version, name, view.topic
+            digest = await self._engine.fold(key, *planned)
         except ModelError as error:
             asked = error.context.get("asked", True)
             what = "the model failed" if asked else "not folded now"

@@ -571,7 +571,8 @@ class Memory:
         key = self._key(conversation)
         by_topic = (await self.strategy(conversation)).by_topic
         active = await self._recaller.topics.active(key) if by_topic else None
-        return await in_force(self._store, key, active.id if active else None)
+        found = await in_force(self._store, key, active.id if active else None)
+        return tuple(d for d in found if active is None or d.version > active.outdated)
 
     async def lineage(self, conversation: str) -> Lineage:
         """The chain of versions, what is stuck, and how long digests took."""
@@ -640,8 +641,9 @@ class Memory:
         """
         key = self._key(conversation)
         made = await self._engine.rebuild(key, only_offline=only_offline)
-        for topic in (await self._store.topics(key)).topics:
-            made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
+        for topic in (await self._store.topics(key)).topics.values():
+            if topic.merged_into is None:
+                made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
         for version in made:
             self._events.timed("fold", conversation).done(of_fold, version)
         return made

@@ -1,5 +1,7 @@
 """What others do to a topic while it is folded, undone or merged hides no entry of it."""
 
+import asyncio
+
 import pytest
 from interrupted import meanwhile
 from topic_talk import BUDGET, check_books, open_memory, talk
@@ -13,8 +15,12 @@ class Telling:
     def __init__(self):
         self._write = offline_summarizer(lambda text: len(text) // 4)
         self._made_of = {}
+        self.happens = None
 
     async def __call__(self, brief):
+        happens, self.happens = self.happens, None
+        if happens is not None:
+            await happens()
         written = await self._write(brief)
         before = [self._made_of[text] for text in brief.earlier]
         self._made_of[written.text] = {e.seq for e in brief.entries}.union(*before)
@@ -95,4 +101,55 @@ async def test_a_digest_that_is_undone_before_what_it_covers_is_archived(memory,
         await fold(memory)
     await telling.check(memory)
     await go_on(memory)
+    await telling.check(memory)
+
+
+# -- merging --------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("C7")
+@pytest.mark.parametrize("digested", [False, True])
+async def test_a_topic_that_is_merged_when_its_fold_is_planned(memory, telling, digested):
+    await talk(memory, 1, *[0] * 8)
+    if digested:
+        await go_on(memory)
+        await talk(memory, *[0] * 6)
+    await memory.topics("c")
+
+    with meanwhile(memory._engine, "fold", lambda: memory.merge_topics("c", 2, 0)):
+        await fold(memory)
+    await telling.check(memory)
+    await go_on(memory)
+    await telling.check(memory)
+
+
+async def test_a_topic_that_is_merged_while_a_digest_of_it_is_begun(memory, telling):
+    await talk(memory, 1, *[0] * 8)
+    await memory.topics("c")
+    begun, merged, folding = asyncio.Event(), asyncio.Event(), []
+
+    async def goes_on():
+        begun.set()
+        await merged.wait()
+
+    async def begin():
+        telling.happens = goes_on
+        folding.append(asyncio.create_task(fold(memory)))
+        await begun.wait()
+
+    with meanwhile(memory.store, "assign", begin):
+        await memory.merge_topics("c", 2, 0)
+    merged.set()
+    await asyncio.gather(*folding)
+    await telling.check(memory)
+
+
+async def test_what_is_outdated_by_a_merger_is_not_made_anew(memory, telling):
+    await talk(memory, 1, *[0] * 8)
+    await fold(memory)
+    await memory.merge_topics("c", 2, 0)
+    assert await memory.in_force("c") == ()
+    assert await memory.rebuild("c") == []
+    await fold(memory)
+    assert await memory.rebuild("c")
     await telling.check(memory)
