@@ -103,8 +103,11 @@ async def erase_conversation(
     The answer is the certificate. Exports that this server still kept for the tenant are gone, too.
     """
     await head_of(memory, conversation)
-    await parts_of(request).jobs.forget(caller_of(request).tenant)
-    return sent(showing.plain(await memory.erase(conversation)))
+    jobs, tenant = parts_of(request).jobs, caller_of(request).tenant
+    await jobs.forget(tenant)
+    erased = await memory.erase(conversation)
+    await jobs.forget(tenant)  # what was begun in between may have read it
+    return sent(showing.plain(erased))
 
 
 @routes.post(
