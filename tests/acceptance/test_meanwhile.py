@@ -1,5 +1,9 @@
 """What others do between two reads of the store: nothing is mixed up, lost or brought back."""
 
+import os
+import socket
+import subprocess
+
 import pytest
 from interrupted import meanwhile
 
@@ -348,6 +352,29 @@ async def test_what_broke_off_does_not_bring_back_what_is_erased(memory):
             else:
                 assert await Drafts(memory.store, of_tenant).recover() == 1
         assert await memory.head("c") is None
+
+
+async def test_what_a_process_writes_just_before_it_dies_is_recovered(memory):
+    async def of_tenant(_tenant):
+        return memory
+
+    begun = []
+    with subprocess.Popen(["sleep", "60"]) as process:
+
+        async def dies():
+            await begun[1].add("swer is long")
+            process.kill()
+            process.wait()
+
+        for name, owner in (("c", os.getpid()), ("d", process.pid)):
+            (question,) = await memory.append(name, Message.user("the question"))
+            begun.append(Drafts(memory.store, of_tenant).begin(memory, name, question.seq))
+            begun[-1].id = name  # they are looked at in this order
+            begun[-1].owner = f"{socket.gethostname()}:{owner}:of old"
+            await begun[-1].add("the an")
+        with meanwhile(memory.store, "append", dies):
+            await Drafts(memory.store, of_tenant).recover()
+    assert (await memory.read("d"))[-1].message.text == "the answer is long"
 
 
 async def test_what_is_said_of_a_topic_is_shown_while_it_is_merged(url):

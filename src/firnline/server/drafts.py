@@ -143,9 +143,18 @@ class Drafts:
         for (tenant, draft_id), group in groupby(found, lambda card: (card.tenant, _id(card))):
             cards = list(group)
             if draft_id not in self._live and self._is_left(cards):
-                await self._finish(tenant, draft_id, cards)
-                recovered += 1
+                # Read again: whoever is gone by now may have written more since then.
+                recovered += await self._finish(tenant, draft_id, await self._all(tenant, draft_id))
         return recovered
+
+    async def _all(self, tenant: str, draft_id: str) -> list[Card]:
+        """All parts of a draft, in order."""
+        found: list[Card] = []
+        about: dict[str, Any] = {"tenant": tenant, "prefix": f"{draft_id}/", "limit": _SEEN_MAX}
+        while page := await self._store.cards(_KIND, **about):
+            found += page
+            about["after"] = page[-1].name
+        return found
 
     async def _watch(self) -> None:
         while True:
@@ -177,7 +186,10 @@ class Drafts:
             return False
         return False
 
-    async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> None:
+    async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> bool:
+        """Put a draft into the log; False if it is in the making still, or no more there."""
+        if not cards or not self._is_left(cards):
+            return False
         text = b"".join(card.body for card in cards if not card.name.endswith("/000000")).decode()
         conversation, question = cards[0].conversation, _header(cards).get("question", -1)
         if text and conversation is not None:
@@ -190,6 +202,7 @@ class Drafts:
                 except ConflictError:
                     logger.info("an interrupted answer was stored by somebody else")
         await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
+        return True
 
 
 def interrupted(text: str, why: str) -> Message:
