@@ -249,6 +249,19 @@ async def test_a_branch_that_is_erased_while_it_is_made_does_not_come_back(memor
     assert await memory.head("b") is None
 
 
+@pytest.mark.parametrize("name", ["digests", "records"])
+async def test_a_branch_has_nothing_of_what_is_erased_before_it_is_made(memory, name):
+    await memory.append("c", said(LONG, "secret", words=30))
+    await memory.describe("c", metadata={"about": "secrets"})
+    assert "secret" in (await memory.context("c", NARROW))["digests"].messages[0].text
+    with (
+        meanwhile(memory.store, name, lambda: anew(memory, LONG)),
+        pytest.raises(ConflictError, match="erased"),
+    ):
+        await memory.branch("c", LONG - 1, "b")
+    assert await memory.head("b") is None
+
+
 @pytest.mark.parametrize("name", ["head", "describe"])
 async def test_what_is_erased_while_it_is_imported_does_not_come_back(memory, tmp_path, name):
     await memory.append("c", said(3))
