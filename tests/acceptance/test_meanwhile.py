@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from datetime import timedelta
 
 import pytest
 from interrupted import meanwhile
@@ -260,6 +261,16 @@ async def test_a_branch_has_nothing_of_what_is_erased_before_it_is_made(memory, 
     ):
         await memory.branch("c", LONG - 1, "b")
     assert await memory.head("b") is None
+
+
+async def test_what_is_owed_for_another_budget_is_not_settled(url):
+    async with Memory.open(url, background=True, worker=False) as memory:
+        await memory.append("c", said(LONG, words=30))
+        with meanwhile(memory.store, "settle", lambda: memory.context("c", NARROW)):
+            assert await memory.digest("c") == 0
+        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == [memory._key("c")]
+        assert await memory.digest("c") > 0
+        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == []
 
 
 @pytest.mark.parametrize("name", ["head", "describe"])
