@@ -275,7 +275,8 @@ class Memory:
         if known is None:
             head = await self._store.head(key)
             planned = head, self._builder.strategy_of(head)
-            known = self._remember_strategy(key, planned[1])
+            known = self._by_rounds.get(key)  # one that was chosen meanwhile is newer
+            known = self._remember_strategy(key, planned[1]) if known is None else known
         if known:
             notes = [self._builder.note(key, *planned)] if planned else []
             # Together, so that they share a commit.

@@ -273,6 +273,22 @@ async def test_what_is_owed_for_another_budget_is_not_settled(url):
         assert await memory.store.owed(memory._clock() + timedelta(days=1)) == []
 
 
+async def test_a_strategy_that_is_chosen_while_another_is_looked_up_counts(url):
+    async with Memory.open(url, worker=False) as memory:
+        head = memory.store.head
+
+        async def chosen(key):
+            before = await head(key)
+            patch.undo()
+            await memory.set_strategy("c", "rolling")
+            return before
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory.store, "head", chosen)
+            await memory.append("c", [Message.user("x"), Message.assistant("y")])
+        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == [memory._key("c")]
+
+
 @pytest.mark.parametrize("name", ["head", "describe"])
 async def test_what_is_erased_while_it_is_imported_does_not_come_back(memory, tmp_path, name):
     await memory.append("c", said(3))
