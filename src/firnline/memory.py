@@ -358,6 +358,10 @@ class Memory:
             raise InputError(f"{conversation} has no entry {seq}")
         check_pin(found[0].message)
         await self._store.pin(key, seq)
+        if not await is_still(self._store, key, found[0]):  # nor is what others began there meant
+            with suppress(InputError, UnknownConversation):
+                await self._store.pin(key, seq, pinned=False)
+            raise UnknownConversation(f"{conversation!r} was erased meanwhile")
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Treat the entry like any other again."""

@@ -10,7 +10,7 @@ from interrupted import meanwhile
 
 from firnline import Memory, Message, strategies
 from firnline.embedding.words import WordEmbedder
-from firnline.errors import ConflictError, ModelError, UnknownConversation
+from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
 from firnline.moving import move
 from firnline.plan import Fold
 from firnline.recall.passages import model_key
@@ -261,6 +261,17 @@ async def test_a_branch_has_nothing_of_what_is_erased_before_it_is_made(memory, 
     ):
         await memory.branch("c", LONG - 1, "b")
     assert await memory.head("b") is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+async def test_an_entry_that_is_erased_while_it_is_pinned_pins_no_other(memory, count):
+    await memory.append("c", said(3))
+    with (
+        meanwhile(memory.store, "pin", lambda: anew(memory, count)),
+        pytest.raises((InputError, UnknownConversation)),
+    ):
+        await memory.pin("c", 1)
+    assert await memory.store.pinned(memory._key("c")) == []
 
 
 async def test_what_is_owed_for_another_budget_is_not_settled(url):
