@@ -62,7 +62,7 @@ from firnline.models import open_model
 from firnline.models.given import ModelLike, as_model
 from firnline.models.guard import Spend
 from firnline.options import MemoryOptions, check_names
-from firnline.plan import Strategy, call_ids, ends_round, is_question, result_ids
+from firnline.plan import Strategy, check_pin, ends_round, is_question
 from firnline.proof import Verification
 from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
 from firnline.recall import stats
@@ -90,12 +90,6 @@ DEFAULT_TENANT: Final = "default"
 _RECALLED: Final = 10
 _DIGEST_TRIES: Final = 20
 _DIGEST_PAUSE: Final = 0.05
-
-
-def check_pin(message: Message) -> None:
-    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
-    if call_ids(message) or result_ids(message):
-        raise InputError("a tool call or its result cannot be pinned; pin a message with text")
 
 
 class Memory:
@@ -318,13 +312,17 @@ class Memory:
         *,
         project: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
-        """Say which project a conversation belongs to, or what else to remember about it."""
+        """Say which project a conversation belongs to, or what else to remember about it.
+
+        `known` is how it was: `ConflictError` if it is described otherwise by now, or erased.
+        """
         if project is not None:
             clean_name(project, "project")
         cleaned = None if metadata is None else clean_fields(metadata, "metadata")
         return await self._store.describe(
-            self._key(conversation), project=project, metadata=cleaned
+            self._key(conversation), project=project, metadata=cleaned, known=known
         )
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
@@ -417,12 +415,14 @@ class Memory:
             told.done(of_context, context)
         return context
 
-    async def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
-        """Plan this conversation's contexts so from now on; nothing stored is lost by it."""
+    async def set_strategy(
+        self, conversation: str, strategy: Strategy | str, *, known: Head | None = None
+    ) -> Head:
+        """Plan this conversation's contexts so from now on; `known` is as in `describe`."""
         key = self._key(conversation)
         chosen = as_strategy(strategy)
         self._builder.check_known(chosen)
-        head = await self._store.describe(key, strategy=chosen.to_json())
+        head = await self._store.describe(key, strategy=chosen.to_json(), known=known)
         self._remember_strategy(key, chosen)
         return head
 

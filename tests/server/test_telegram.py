@@ -732,6 +732,15 @@ async def test_a_conversation_that_is_erased_at_the_last_moment_stays_erased(
     assert await memory.head(CHAT) is None
 
 
+@on_both
+async def test_a_chat_that_is_erased_when_its_answer_is_planned_stays_erased(quiet, telegram):
+    memory = await quiet.memory()
+    await push(telegram, quiet, telegram.said("Forget me."))
+    with meanwhile(quiet.tenants.store, "describe", lambda: memory.erase(CHAT)):
+        await quiet.replier.once()
+    assert await memory.head(CHAT) is None
+
+
 async def still_there(memory, jobs):
     class Anything:
         def __eq__(self, other):
