@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Final, TypeAlias
@@ -100,6 +101,8 @@ class Assigner:
             raise ConflictError(f"{key.conversation} was erased in the meantime")
         end = page[-1].seq + 1
         await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
+        if whole:
+            await self._outdate(key, whole, version)
         await self._settle(key, resting)
 
     async def _vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
@@ -121,6 +124,18 @@ class Assigner:
     async def _last_version(self, key: Key) -> int:
         """The newest version of all, begun or completed: a merger outdates what is being made."""
         return max((digest.version for digest in await self._store.digests(key)), default=0)
+
+    async def _outdate(self, key: Key, merged: Iterable[int], version: int) -> None:
+        """Let nothing count that was begun just before topics were merged, and not known then."""
+        newest = await self._last_version(key)
+
+        def change(known: Topic) -> Topic:
+            return replace(known, outdated=newest, active_from=0, archived=0)
+
+        for id_ in merged if newest > version else ():
+            rested = await self._resting(key, (await self._store.topics(key)).topics.get(id_))
+            await self.change(key, id_, change)
+            await self._settle(key, rested)
 
     async def _resting(self, key: Key, topic: Topic | None) -> list[int]:
         """The archived entries of a topic."""
@@ -172,6 +187,8 @@ class Assigner:
         for other in sorted(others, key=lambda other: -other.last_seq)[:_LEFT_LAST]:
             await self._rest_covered(key, other)
         view = await look_at_topic(self._store, key, topic, **tokens)
+        if view.first_open < topic.active_from:  # who has undone a digest did not come this far
+            await self._wake(key, topic.id)
         if (last := self._rested(view, topic)) >= 0:
             topic = await self._rest(key, topic, last)
             view = await look_at_topic(self._store, key, topic, **tokens)
@@ -241,26 +258,32 @@ class Assigner:
 
         changed = await self.change(key, topic.id, change)
         if changed.active_from > topic.active_from:
+            await self._wake(key, topic.id)  # the digest that covers them may be undone by now
             await self._settle(key, seqs)
         return changed
 
     async def undone(self, key: Key, digest: Digest) -> None:
         """Make active again what only an undone digest covered."""
-        if digest.topic is None:
-            return
-        topic = (await self._store.topics(key)).topics.get(digest.topic)
-        if topic is None or topic.merged_into is not None:
-            return
-        start = await self._covered(key, topic) + 1
-        members = await self._store.members(key, topic.id)
-        rested = [seq for seq in members if seq < topic.active_from]
+        if digest.topic is not None:
+            await self._wake(key, digest.topic)
 
-        def change(known: Topic) -> Topic:
-            first = min(known.active_from, start)
-            return replace(known, active_from=first, archived=sum(seq < first for seq in members))
-
-        await self.change(key, topic.id, change)
-        await self._settle(key, rested)
+    async def _wake(self, key: Key, topic: int) -> None:
+        """Make active again those entries of a topic that no digest covers any more."""
+        for _ in range(limits.ASSIGN_CONFLICTS_MAX):
+            known = await self._store.topics(key)
+            found = known.topics.get(topic)
+            start = await self._covered(key, found) + 1 if found else 0
+            if found is None or found.active_from <= start:
+                return
+            rested = await self._resting(key, found)
+            archived = sum(seq < start for seq in rested)
+            changed = replace(found, active_from=start, archived=archived)
+            # Whoever has archived entries for a newer digest meanwhile has changed the topic.
+            with suppress(ConflictError):
+                await self._store.assign(key, [changed], {}, revision=known.revision)
+                await self._settle(key, rested)
+                return
+        logger.warning("%s: its topics are changed by many at once", key.conversation)
 
     # -- what people do with topics -----------------------------------------------------------
 
@@ -292,13 +315,15 @@ class Assigner:
             if kept.id == gone.id:
                 raise InputError(f"topics {into} and {topic} are one already")
             whole, empty = topics.merged(kept, gone)
-            whole = replace(whole, outdated=await self._last_version(key))
+            version = await self._last_version(key)
+            whole = replace(whole, outdated=version)
             moved = dict.fromkeys(await self._store.members(key, gone.id), kept.id)
             resting = [*await self._resting(key, kept), *await self._resting(key, gone)]
             try:
                 await self._store.assign(key, [whole, empty], moved, revision=known.revision)
             except ConflictError:
                 continue
+            await self._outdate(key, [kept.id], version)
             await self._settle(key, resting)
             return whole
         raise ConflictError(f"{key.conversation}: its topics are changed by many at once")

@@ -25,6 +25,7 @@ MARK: Final = "branch"
 
 async def branch(store: Store, source: Key, seq: int, target: Key) -> Head:
     """Let `target` begin with the entries 0 to `seq` of `source`; see `Memory.branch`."""
+    begun = await store.at(source, [0])
     head = await store.head(source)
     if head is None:
         raise UnknownConversation(f"there is no conversation {source.conversation!r}")
@@ -37,6 +38,9 @@ async def branch(store: Store, source: Key, seq: int, target: Key) -> Head:
     first, before = 0, genesis(source)
     while first <= seq:
         page = await _page(store, source, first, seq, before)
+        if first == 0 and page[0].hash not in {entry.hash for entry in begun}:
+            # Nothing that was read so far is of what is there now.
+            raise ConflictError(f"{source.conversation} was erased while it was branched")
         drafts = await asyncio.to_thread(_drafts, page, before, pinned)
         replayed = await _append(store, target, drafts, first, _name(source, seq))
         if first == 0:

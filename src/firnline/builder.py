@@ -170,10 +170,17 @@ class Builder:
             scene = await self._look(key, request, planned=True)
             if not scene.plan.folds:
                 logger.debug("No new messages to summarize for %s", key.conversation)
-                await self._store.settle(key, scene.view.next_seq - 1)
+                await self._settle(key, scene.view.next_seq - 1, head)
                 return made
             await self._fold(key, scene)
         return limits.FOLD_ROUNDS_MAX
+
+    async def _settle(self, key: Key, last_seq: int, planned: Head) -> None:
+        """Nothing is owed any more, unless it is planned otherwise by now: that is owed still."""
+        if await self._store.settle(key, last_seq):
+            head = await self._store.head(key)
+            if head is not None and head.strategy != planned.strategy:
+                await self._store.owe(key, self._clock())
 
     def forget(self, key: Key) -> None:
         """Let go of what is remembered of a conversation that is no more."""
@@ -312,10 +319,11 @@ class Builder:
 
     async def _fold(self, key: Key, scene: _Scene) -> None:
         """Carry out the plan's first fold."""
-        base, name = scene.view.version, scene.strategy.name
+        view, name = scene.view, scene.strategy.name
         started = time.perf_counter()
         try:
-            digest = await self._engine.fold(key, scene.plan.folds[0], base, name)
+            planned = scene.plan.folds[0], view.version, name, view.topic
+            digest = await self._engine.fold(key, *planned)
         except ModelError as error:
             asked = error.context.get("asked", True)
             what = "the model failed" if asked else "not folded now"

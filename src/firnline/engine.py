@@ -22,7 +22,7 @@ from firnline.digest import OFFLINE, items
 from firnline.digest.prose import count_words
 from firnline.errors import ConflictError, FirnlineError, InputError, ModelError
 from firnline.holding import Held, renewing
-from firnline.log import Digest, Key, Lease
+from firnline.log import Digest, Key, Lease, Topic
 from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
 from firnline.plan import Fold
@@ -71,11 +71,14 @@ class Engine:
 
     # -- folding ------------------------------------------------------------------------------
 
-    async def fold(self, key: Key, fold: Fold, base: int | None, strategy: str) -> Digest:
+    async def fold(
+        self, key: Key, fold: Fold, base: int | None, strategy: str, topic: Topic | None = None
+    ) -> Digest:
         """Make the digest that `fold` asks for; `base` is the newest version it was planned on.
 
-        `ConflictError` if somebody else is at work or was faster, `ModelError` if the model failed
-        or may not be asked now. Nothing in force is changed by either.
+        So is `topic`, if it is a topic's. `ConflictError` if somebody else is at work or was
+        faster, `ModelError` if the model failed or may not be asked now. Nothing in force is
+        changed by either.
         """
         self._ask_leave(key)
         async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
@@ -94,22 +97,23 @@ class Engine:
                 topic=fold.topic,
                 strategy=strategy,
             )
-            work = Work(fold, takes, fold.fresh_from, fold.words, fold.tokens_max)
+            work = Work(fold, takes, fold.fresh_from, fold.words, fold.tokens_max, topic)
             return await self._carry_out(lease, draft, work)
 
     async def rebuild(
-        self, key: Key, *, only_offline: bool = False, topic: int | None = None
+        self, key: Key, *, only_offline: bool = False, topic: Topic | None = None
     ) -> list[Digest]:
         """Make every digest in force anew, each from the entries it covers.
 
         With `only_offline` just those that no model had a hand in: so a later model improves them.
         """
         made = []
-        for old in await in_force(self._store, key, topic):
-            if only_offline and old.made_by != OFFLINE:
+        of, outdated = (topic.id, topic.outdated) if topic else (None, 0)
+        for old in await in_force(self._store, key, of):
+            if old.version <= outdated or (only_offline and old.made_by != OFFLINE):
                 continue
             async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
-                force = {d.version: d for d in await in_force(self._store, key, topic)}
+                force = {d.version: d for d in await in_force(self._store, key, of)}
                 if old.version not in force:
                     raise ConflictError(f"{key.conversation}: digest {old.version} is gone")
                 beside = tuple(sorted(version for version in force if version != old.version))
@@ -120,14 +124,14 @@ class Engine:
                     base=max(force),
                     layer=old.layer,
                     beside=beside,
-                    topic=topic,
+                    topic=of,
                     strategy=old.strategy,
                 )
                 words = max(count_words(old.text), 1)
                 fold = Fold(
                     first_seq=old.first_seq, last_seq=old.last_seq, fresh_from=old.first_seq
                 )
-                work = Work(fold, (), old.first_seq, (words * 3 // 4, words * 5 // 4), None)
+                work = Work(fold, (), old.first_seq, (words * 3 // 4, words * 5 // 4), None, topic)
                 made.append(await self._carry_out(lease, draft, work))
         return made
 
@@ -183,6 +187,8 @@ class Engine:
         _log_status(begun)
         started = time.perf_counter()
         try:
+            # Not before: from now on, whoever merges the topic knows of this digest.
+            await self._check_same(lease.key, work.topic)
             made = await renewing(
                 self._store, lease, self._lease_seconds, self._scribe.write(lease.key, begun, work)
             )
@@ -196,6 +202,16 @@ class Engine:
         self.made += 1
         _log_made(lease.key, made, work.fold)
         return made
+
+    async def _check_same(self, key: Key, topic: Topic | None) -> None:
+        """Raise `ConflictError` if others were merged with a topic since it was looked at.
+
+        What is new in a topic comes last, unless it comes from another one.
+        """
+        if topic is not None:
+            members = await self._store.members(key, topic.id)
+            if sum(seq <= topic.last_seq for seq in members) != topic.entries:
+                raise ConflictError(f"{key.conversation}: topic {topic.id} was merged meanwhile")
 
     async def _fail(self, lease: Lease, begun: Digest, error: BaseException) -> None:
         """Say in the digest that it failed; if even that fails, its lease runs out."""

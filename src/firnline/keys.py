@@ -12,7 +12,7 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -27,6 +27,7 @@ PREFIX: Final = "fl"
 SCOPES: Final = ("read", "write", "admin")
 _INCLUDED: Final = {"read": {"read"}, "write": {"read", "write"}, "admin": set(SCOPES)}
 _KIND: Final = "key"
+_REVOKED: Final = "key-revoked"
 _NOBODY: Final = ""  # keys are looked up before a tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
@@ -124,7 +125,7 @@ class Keys:
         found: list[ApiKey] = []
         after = ""
         while page := await self._store.cards(_KIND, tenant=_NOBODY, after=after, limit=_PAGE):
-            found += map(_from_card, page)
+            found += await self._read(page)
             after = page[-1].name
         chosen = [key for key in found if tenant is None or key.tenant == tenant]
         return sorted(chosen, key=lambda key: (key.created_at, key.id))
@@ -134,7 +135,9 @@ class Keys:
         key = await self._key(key_id)
         if key.revoked_at is None:
             key = replace(key, revoked_at=self._clock())
-            await self._save(key)
+            # Apart, too: whoever rotates the key at the same time writes what it was before.
+            mark = replace(_card(key), kind=_REVOKED)
+            await self._save(key, mark)
         return key
 
     async def rotate(self, key_id: str, *, overlap: timedelta) -> tuple[ApiKey, str]:
@@ -152,11 +155,19 @@ class Keys:
         found = await self._store.cards(_KIND, tenant=_NOBODY, names=[key_id])
         if not found:
             raise InputError(f"there is no key {key_id!r}; `firnline keys list` shows them")
-        return _from_card(found[0])
+        return (await self._read(found))[0]
 
-    async def _save(self, key: ApiKey) -> None:
-        await self._store.put_cards([_card(key)])
+    async def _save(self, key: ApiKey, *more: Card) -> None:
+        await self._store.put_cards([_card(key), *more])
         self._known.pop(key.id, None)
+
+    async def _read(self, cards: Sequence[Card]) -> list[ApiKey]:
+        """The keys that cards are; a revoked one is so whatever its own card says."""
+        names = [card.name for card in cards]
+        marks = await self._store.cards(_REVOKED, tenant=_NOBODY, names=names, limit=len(names))
+        ended = {key.id: key.revoked_at for key in map(_from_card, marks)}
+        keys = map(_from_card, cards)
+        return [replace(key, revoked_at=key.revoked_at or ended.get(key.id)) for key in keys]
 
     async def _recent(self, key_id: str) -> ApiKey | None:
         """The key as it was within the last second."""
@@ -167,7 +178,7 @@ class Keys:
         if len(key_id) != 2 * _ID_BYTES:
             return None
         found = await self._store.cards(_KIND, tenant=_NOBODY, names=[key_id])
-        key = _from_card(found[0]) if found else None
+        key = (await self._read(found))[0] if found else None
         if len(self._known) >= _REMEMBERED_MAX:
             self._known.clear()
         self._known[key_id] = (now, key)

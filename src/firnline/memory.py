@@ -62,7 +62,7 @@ from firnline.models import open_model
 from firnline.models.given import ModelLike, as_model
 from firnline.models.guard import Spend
 from firnline.options import MemoryOptions, check_names
-from firnline.plan import Strategy, call_ids, ends_round, is_question, result_ids
+from firnline.plan import Strategy, check_pin, ends_round, is_question
 from firnline.proof import Verification
 from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
 from firnline.recall import stats
@@ -90,12 +90,6 @@ DEFAULT_TENANT: Final = "default"
 _RECALLED: Final = 10
 _DIGEST_TRIES: Final = 20
 _DIGEST_PAUSE: Final = 0.05
-
-
-def check_pin(message: Message) -> None:
-    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
-    if call_ids(message) or result_ids(message):
-        raise InputError("a tool call or its result cannot be pinned; pin a message with text")
 
 
 class Memory:
@@ -275,7 +269,8 @@ class Memory:
         if known is None:
             head = await self._store.head(key)
             planned = head, self._builder.strategy_of(head)
-            known = self._remember_strategy(key, planned[1])
+            known = self._by_rounds.get(key)  # one that was chosen meanwhile is newer
+            known = self._remember_strategy(key, planned[1]) if known is None else known
         if known:
             notes = [self._builder.note(key, *planned)] if planned else []
             # Together, so that they share a commit.
@@ -317,13 +312,17 @@ class Memory:
         *,
         project: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
-        """Say which project a conversation belongs to, or what else to remember about it."""
+        """Say which project a conversation belongs to, or what else to remember about it.
+
+        `known` is how it was: `ConflictError` if it is described otherwise by now, or erased.
+        """
         if project is not None:
             clean_name(project, "project")
         cleaned = None if metadata is None else clean_fields(metadata, "metadata")
         return await self._store.describe(
-            self._key(conversation), project=project, metadata=cleaned
+            self._key(conversation), project=project, metadata=cleaned, known=known
         )
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
@@ -357,6 +356,10 @@ class Memory:
             raise InputError(f"{conversation} has no entry {seq}")
         check_pin(found[0].message)
         await self._store.pin(key, seq)
+        if not await is_still(self._store, key, found[0]):  # nor is what others began there meant
+            with suppress(InputError, UnknownConversation):
+                await self._store.pin(key, seq, pinned=False)
+            raise UnknownConversation(f"{conversation!r} was erased meanwhile")
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Treat the entry like any other again."""
@@ -412,12 +415,14 @@ class Memory:
             told.done(of_context, context)
         return context
 
-    async def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
-        """Plan this conversation's contexts so from now on; nothing stored is lost by it."""
+    async def set_strategy(
+        self, conversation: str, strategy: Strategy | str, *, known: Head | None = None
+    ) -> Head:
+        """Plan this conversation's contexts so from now on; `known` is as in `describe`."""
         key = self._key(conversation)
         chosen = as_strategy(strategy)
         self._builder.check_known(chosen)
-        head = await self._store.describe(key, strategy=chosen.to_json())
+        head = await self._store.describe(key, strategy=chosen.to_json(), known=known)
         self._remember_strategy(key, chosen)
         return head
 
@@ -571,7 +576,8 @@ class Memory:
         key = self._key(conversation)
         by_topic = (await self.strategy(conversation)).by_topic
         active = await self._recaller.topics.active(key) if by_topic else None
-        return await in_force(self._store, key, active.id if active else None)
+        found = await in_force(self._store, key, active.id if active else None)
+        return tuple(d for d in found if active is None or d.version > active.outdated)
 
     async def lineage(self, conversation: str) -> Lineage:
         """The chain of versions, what is stuck, and how long digests took."""
@@ -640,8 +646,9 @@ class Memory:
         """
         key = self._key(conversation)
         made = await self._engine.rebuild(key, only_offline=only_offline)
-        for topic in (await self._store.topics(key)).topics:
-            made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
+        for topic in (await self._store.topics(key)).topics.values():
+            if topic.merged_into is None:
+                made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
         for version in made:
             self._events.timed("fold", conversation).done(of_fold, version)
         return made

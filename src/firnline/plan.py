@@ -163,6 +163,12 @@ def ends_round(message: Message) -> bool:
     return message.role == "assistant" and not call_ids(message)
 
 
+def check_pin(message: Message) -> None:
+    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
+    if call_ids(message) or result_ids(message):
+        raise InputError("a tool call or its result cannot be pinned; pin a message with text")
+
+
 # -- what a strategy sees ---------------------------------------------------------------------
 
 

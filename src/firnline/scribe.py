@@ -18,7 +18,7 @@ from firnline.digest.marks import is_put_in
 from firnline.digest.prose import count_words
 from firnline.digest.receipt import continued, receipt
 from firnline.errors import FirnlineError, ModelError, outline
-from firnline.log import Digest, Entry, Key
+from firnline.log import Digest, Entry, Key, Topic
 from firnline.message import Message
 from firnline.models.guard import Breaker, Spend
 from firnline.plan import Fold, result_ids
@@ -273,13 +273,17 @@ class Scribe:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What is to be written: the fold, the digests it takes in, and how long it may get."""
+    """What is to be written: the fold, the digests it takes in, and how long it may get.
+
+    `topic` is whose fold it is, as it was when the fold was planned.
+    """
 
     fold: Fold
     takes: tuple[Digest, ...]
     fresh_from: int
     words: tuple[int, int]
     tokens_max: int | None
+    topic: Topic | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

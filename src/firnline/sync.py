@@ -172,9 +172,11 @@ class Memory:
         *,
         project: str | None = None,
         metadata: Mapping[str, Json] | None = None,
+        known: Head | None = None,
     ) -> Head:
         """Say which project a conversation belongs to, or what else to remember about it."""
-        return self._run(self._memory.describe(conversation, project=project, metadata=metadata))
+        about = self._memory.describe(conversation, project=project, metadata=metadata, known=known)
+        return self._run(about)
 
     def branch(self, conversation: str, seq: int, name: str) -> Head:
         """A new conversation `name` that begins with the entries 0 to `seq`, word for word."""
@@ -222,9 +224,11 @@ class Memory:
             )
         )
 
-    def set_strategy(self, conversation: str, strategy: Strategy | str) -> Head:
+    def set_strategy(
+        self, conversation: str, strategy: Strategy | str, *, known: Head | None = None
+    ) -> Head:
         """Plan this conversation's contexts so from now on."""
-        return self._run(self._memory.set_strategy(conversation, strategy))
+        return self._run(self._memory.set_strategy(conversation, strategy, known=known))
 
     def strategy(self, conversation: str) -> Strategy:
         """How this conversation's contexts are planned."""

@@ -84,7 +84,8 @@ async def look_at_topic(
     # Digests from before a merger lack what came with it.
     digest = newest if newest and newest.version > topic.outdated else None
     first_open = digest.last_seq + 1 if digest else 0
-    active = await store.members(key, topic.id, topic.active_from)
+    # What only an undone digest covered is active, whether the topic says so yet or not.
+    active = await store.members(key, topic.id, min(topic.active_from, first_open))
     entries = await _newest_of(store, key, active, tail_tokens)
     unseen = [seq for seq in active if first_open <= seq < (entries[0].seq if entries else 0)]
     backlog = await _first_of(store, key, unseen, fold_tokens)

@@ -1,11 +1,16 @@
 """What others do between two reads of the store: nothing is mixed up, lost or brought back."""
 
+import os
+import socket
+import subprocess
+from datetime import timedelta
+
 import pytest
 from interrupted import meanwhile
 
 from firnline import Memory, Message, strategies
 from firnline.embedding.words import WordEmbedder
-from firnline.errors import ConflictError, ModelError, UnknownConversation
+from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
 from firnline.moving import move
 from firnline.plan import Fold
 from firnline.recall.passages import model_key
@@ -245,6 +250,56 @@ async def test_a_branch_that_is_erased_while_it_is_made_does_not_come_back(memor
     assert await memory.head("b") is None
 
 
+@pytest.mark.parametrize("name", ["digests", "records"])
+async def test_a_branch_has_nothing_of_what_is_erased_before_it_is_made(memory, name):
+    await memory.append("c", said(LONG, "secret", words=30))
+    await memory.describe("c", metadata={"about": "secrets"})
+    assert "secret" in (await memory.context("c", NARROW))["digests"].messages[0].text
+    with (
+        meanwhile(memory.store, name, lambda: anew(memory, LONG)),
+        pytest.raises(ConflictError, match="erased"),
+    ):
+        await memory.branch("c", LONG - 1, "b")
+    assert await memory.head("b") is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+async def test_an_entry_that_is_erased_while_it_is_pinned_pins_no_other(memory, count):
+    await memory.append("c", said(3))
+    with (
+        meanwhile(memory.store, "pin", lambda: anew(memory, count)),
+        pytest.raises((InputError, UnknownConversation)),
+    ):
+        await memory.pin("c", 1)
+    assert await memory.store.pinned(memory._key("c")) == []
+
+
+async def test_what_is_owed_for_another_budget_is_not_settled(url):
+    async with Memory.open(url, background=True, worker=False) as memory:
+        await memory.append("c", said(LONG, words=30))
+        with meanwhile(memory.store, "settle", lambda: memory.context("c", NARROW)):
+            assert await memory.digest("c") == 0
+        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == [memory._key("c")]
+        assert await memory.digest("c") > 0
+        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == []
+
+
+async def test_a_strategy_that_is_chosen_while_another_is_looked_up_counts(url):
+    async with Memory.open(url, worker=False) as memory:
+        head = memory.store.head
+
+        async def chosen(key):
+            before = await head(key)
+            patch.undo()
+            await memory.set_strategy("c", "rolling")
+            return before
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(memory.store, "head", chosen)
+            await memory.append("c", [Message.user("x"), Message.assistant("y")])
+        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == [memory._key("c")]
+
+
 @pytest.mark.parametrize("name", ["head", "describe"])
 async def test_what_is_erased_while_it_is_imported_does_not_come_back(memory, tmp_path, name):
     await memory.append("c", said(3))
@@ -348,6 +403,29 @@ async def test_what_broke_off_does_not_bring_back_what_is_erased(memory):
             else:
                 assert await Drafts(memory.store, of_tenant).recover() == 1
         assert await memory.head("c") is None
+
+
+async def test_what_a_process_writes_just_before_it_dies_is_recovered(memory):
+    async def of_tenant(_tenant):
+        return memory
+
+    begun = []
+    with subprocess.Popen(["sleep", "60"]) as process:
+
+        async def dies():
+            await begun[1].add("swer is long")
+            process.kill()
+            process.wait()
+
+        for name, owner in (("c", os.getpid()), ("d", process.pid)):
+            (question,) = await memory.append(name, Message.user("the question"))
+            begun.append(Drafts(memory.store, of_tenant).begin(memory, name, question.seq))
+            begun[-1].id = name  # they are looked at in this order
+            begun[-1].owner = f"{socket.gethostname()}:{owner}:of old"
+            await begun[-1].add("the an")
+        with meanwhile(memory.store, "append", dies):
+            await Drafts(memory.store, of_tenant).recover()
+    assert (await memory.read("d"))[-1].message.text == "the answer is long"
 
 
 async def test_what_is_said_of_a_topic_is_shown_while_it_is_merged(url):

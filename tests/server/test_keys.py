@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
+from interrupted import meanwhile
 
 from firnline import keys as module
 from firnline.cli import main
@@ -303,3 +304,13 @@ def test_the_command_makes_keys_that_the_server_takes(command, tmp_path, monkeyp
     other = {**settings, "secret": "another"}
     with running(**other) as server, Api(server.url, out.strip()) as api:
         assert api.refused("GET", "/me")["status"] == 401
+
+
+async def test_a_key_that_is_revoked_while_it_is_rotated_stays_revoked(keys, store):
+    key, token = await keys.create("ann")
+    with meanwhile(store, "put_cards", lambda: keys.revoke(key.id), call=2):
+        await keys.rotate(key.id, overlap=timedelta(hours=1))
+    assert await keys.check(token) is None
+    assert [known.id for known in await keys.all() if known.revoked_at] == [key.id]
+    with pytest.raises(InputError, match="revoked"):
+        await keys.rotate(key.id, overlap=timedelta())

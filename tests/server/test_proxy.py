@@ -7,6 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from datetime import timedelta
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -19,6 +20,7 @@ from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
 from firnline.log import Draft, Entry, Key, chain, genesis
 from firnline.message import encode
+from firnline.server import drafts
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
 from firnline.server.proxy.identity import chained, fingerprint, named
@@ -729,9 +731,13 @@ def test_who_asks_at_the_same_time_is_answered_the_own_question(model, path):
         assert sorted(said) == texts
 
 
+@pytest.mark.parametrize("anew", [0, 3])
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("path", ["/c/gone/v1", "/api"])
-def test_what_is_erased_while_it_is_answered_does_not_come_back(model, path, stream):
+def test_what_is_erased_while_it_is_answered_does_not_come_back(
+    model, path, stream, anew, monkeypatch
+):
+    monkeypatch.setattr(drafts, "_STALE", timedelta(seconds=-1))  # all that is left is found
     model.pause = 0.01
     model.fail("trickle", repeat=True)
     chosen = {"model": f"openai/{MODEL}", "model_url": model.url} if path == "/api" else {}
@@ -748,12 +754,17 @@ def test_what_is_erased_while_it_is_answered_does_not_come_back(model, path, str
             time.sleep(0.01)
         erased = httpx2.delete(f"{server.url}/api/v1/conversations/gone", timeout=60)
         assert erased.status_code == 200
+        others = [Message.user(f"other words {number}") for number in range(anew)]
+        if others:
+            server.run(server.memory().append("gone", others))
         model.pause = 0  # it was slow until the conversation was gone
         asked.result(60)
         while server.parts.streams.live or server.parts.drafts.live:
             time.sleep(0.01)
         server.run(server.parts.drafts.recover())
-        assert heads(server) == []
+        assert heads(server) == ["gone"] * bool(anew)
+        assert [m.text for m in entries(server, "gone")] == [m.text for m in others]
+        assert server.run(server.memory().store.cards("draft")) == []
 
 
 def test_names_are_the_same_in_headers_paths_and_rest(model):

@@ -4,7 +4,9 @@ import json
 from contextlib import ExitStack
 
 import pytest
+from interrupted import meanwhile
 
+from firnline.log import Key
 from rest_kit import Api, key_for
 from rig import running
 
@@ -250,6 +252,24 @@ def test_a_conversation_is_described(api):
     assert api.get("/conversations/c") == changed
     kept = api.patch("/conversations/c", {"project": "q"})
     assert kept == {**changed, "project": "q"}
+
+
+@pytest.mark.parametrize("change", [{"project": "p"}, {"strategy": {"name": "rolling"}}])
+def test_what_is_erased_while_it_is_changed_does_not_come_back(api, server, change):
+    api.say("c", "one")
+    memory = server.memory()
+    with meanwhile(server.parts.tenants.store, "describe", lambda: memory.erase("c")):
+        assert api.refused("PATCH", "/conversations/c", change)["status"] == 404
+    assert server.run(memory.head("c")) is None
+
+
+def test_what_others_say_of_a_conversation_while_it_is_changed_is_kept(api, server):
+    api.say("c", "one")
+    store = server.parts.tenants.store
+    key, describe = Key("default", "c"), store.describe
+    with meanwhile(store, "describe", lambda: describe(key, metadata={"a": 1})):
+        changed = api.patch("/conversations/c", {"project": "p"})
+    assert (changed["project"], changed["metadata"]) == ("p", {"a": 1})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import pytest
 import foreign
 from firnline import transfer
 from firnline.errors import ConflictError, NotFound, TooFast
-from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs
+from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, unnamed_file
 from rest_kit import Api, key_for, parse_events
 from rig import running
 
@@ -361,3 +361,20 @@ async def test_the_end_of_the_server_is_the_end_of_its_jobs(tmp_path):
     await jobs.close()
     assert waiting.state == receiving.state == "failed"
     assert not path.exists()
+
+
+def test_an_export_that_is_made_while_a_conversation_is_erased_is_not_kept(talks, monkeypatch):
+    forget, made = Jobs.forget, []
+
+    async def forgotten(jobs, tenant):
+        await forget(jobs, tenant)
+        if not made:
+            made.append(jobs.open(tenant, "export"))
+            made[0].file = unnamed_file()
+            made[0].file.write(b"of what is being erased")
+
+    monkeypatch.setattr(Jobs, "forget", forgotten)
+    talks.delete("/conversations/a")
+    (job,) = made
+    assert job.file is None
+    assert job.state == "failed"

@@ -13,11 +13,12 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupted import meanwhile
 
 from firnline.cli import main
 from firnline.errors import ConflictError, StoreUnavailable
 from firnline.log import Key
-from firnline.message import Message
+from firnline.message import Message, utc_now
 from firnline.models import open_model
 from firnline.plan import ends_round
 from firnline.protocols import Completion
@@ -731,6 +732,15 @@ async def test_a_conversation_that_is_erased_at_the_last_moment_stays_erased(
     assert await memory.head(CHAT) is None
 
 
+@on_both
+async def test_a_chat_that_is_erased_when_its_answer_is_planned_stays_erased(quiet, telegram):
+    memory = await quiet.memory()
+    await push(telegram, quiet, telegram.said("Forget me."))
+    with meanwhile(quiet.tenants.store, "describe", lambda: memory.erase(CHAT)):
+        await quiet.replier.once()
+    assert await memory.head(CHAT) is None
+
+
 async def still_there(memory, jobs):
     class Anything:
         def __eq__(self, other):
@@ -831,6 +841,27 @@ async def test_a_claim_is_one_holders_until_it_runs_out(url):
     third = await take()
     assert third.held
     assert len(await store.cards("telegram-claim", tenant="default")) == 1
+    await store.close()
+
+
+@on_both
+async def test_a_claim_whose_number_came_and_went_is_not_taken_once_more(url):
+    store, place = open_store(url), Place("default", 42, "c")
+
+    async def take():
+        return await Claim.take(store, place, seconds=60.0, clock=utc_now)
+
+    async def others():
+        await (await take()).release()
+        taken.append(await take())
+
+    taken = []
+    await store.open()
+    await store.describe(Key("default", "c"))
+    with meanwhile(store, "put_cards", others):
+        assert await take() is None
+    await taken[0].renew()
+    assert await take() is None
     await store.close()
 
 

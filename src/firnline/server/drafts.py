@@ -19,11 +19,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from firnline import limits
 from firnline.errors import ConflictError, FirnlineError, KeyReused, UnknownConversation
-from firnline.log import Appended, Card
+from firnline.log import Appended, Card, Head
 from firnline.memory import Memory
 from firnline.message import Message, utc_now
 from firnline.protocols import Store
@@ -39,13 +39,23 @@ _SEEN_MAX: Final = 10_000
 _REACH: Final = 50
 
 
+class Question(NamedTuple):
+    """The entry that an answer is for, or one before it; its hash, if known, tells it from others.
+
+    A conversation that was erased may be begun anew under its name while the answer is made.
+    """
+
+    seq: int = -1
+    hash: str = ""
+
+
 @dataclass(slots=True)
 class Draft:
     """The text of one answer so far; a `Keeper`. `question` is the entry it answers."""
 
     memory: Memory
     conversation: str
-    question: int
+    question: Question
     owner: str
     ended: Callable[[Draft], object]
     id: str = field(default_factory=lambda: secrets.token_hex(12))
@@ -89,7 +99,7 @@ class Draft:
 
     @property
     def _header(self) -> Card:
-        header = {"owner": self.owner, "question": self.question}
+        header = {"owner": self.owner, "question": self.question.seq, "hash": self.question.hash}
         return self._card(0, json.dumps(header).encode())
 
     def _card(self, part: int, body: bytes) -> Card:
@@ -127,9 +137,13 @@ class Drafts:
         """How many answers are in the making here."""
         return len(self._live)
 
-    def begin(self, memory: Memory, conversation: str, question: int) -> Draft:
-        """A new draft; it is in the store when it has its first words."""
-        draft = Draft(memory, conversation, question, self._owner, self._ended)
+    def begin(self, memory: Memory, conversation: str, question: int, known: str = "") -> Draft:
+        """A new draft; it is in the store when it has its first words.
+
+        `known` is the hash of the question's entry.
+        """
+        asked = Question(question, known)
+        draft = Draft(memory, conversation, asked, self._owner, self._ended)
         self._live[draft.id] = draft
         return draft
 
@@ -143,9 +157,18 @@ class Drafts:
         for (tenant, draft_id), group in groupby(found, lambda card: (card.tenant, _id(card))):
             cards = list(group)
             if draft_id not in self._live and self._is_left(cards):
-                await self._finish(tenant, draft_id, cards)
-                recovered += 1
+                # Read again: whoever is gone by now may have written more since then.
+                recovered += await self._finish(tenant, draft_id, await self._all(tenant, draft_id))
         return recovered
+
+    async def _all(self, tenant: str, draft_id: str) -> list[Card]:
+        """All parts of a draft, in order."""
+        found: list[Card] = []
+        about: dict[str, Any] = {"tenant": tenant, "prefix": f"{draft_id}/", "limit": _SEEN_MAX}
+        while page := await self._store.cards(_KIND, **about):
+            found += page
+            about["after"] = page[-1].name
+        return found
 
     async def _watch(self) -> None:
         while True:
@@ -177,12 +200,17 @@ class Drafts:
             return False
         return False
 
-    async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> None:
+    async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> bool:
+        """Put a draft into the log; False if it is in the making still, or no more there."""
+        if not cards or not self._is_left(cards):
+            return False
         text = b"".join(card.body for card in cards if not card.name.endswith("/000000")).decode()
-        conversation, question = cards[0].conversation, _header(cards).get("question", -1)
-        if text and conversation is not None:
+        conversation, header = cards[0].conversation, _header(cards)
+        question = Question(header.get("question", -1), header.get("hash", ""))
+        # Without a header it has lost its beginning, with the conversation that it was of.
+        if text and header and conversation is not None:
             memory = await self._memory_of(tenant)
-            if not await _is_answered(memory, conversation, question, text):
+            if not await _is_answered(memory, conversation, question.seq, text):
                 message, key = interrupted(text, "the server stopped"), f"draft:{draft_id}"
                 try:
                     with suppress(UnknownConversation):
@@ -190,6 +218,7 @@ class Drafts:
                 except ConflictError:
                     logger.info("an interrupted answer was stored by somebody else")
         await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
+        return True
 
 
 def interrupted(text: str, why: str) -> Message:
@@ -198,12 +227,12 @@ def interrupted(text: str, why: str) -> Message:
 
 
 async def store_answer(
-    memory: Memory, conversation: str, question: int, message: Message, key: str | None = None
+    memory: Memory, conversation: str, question: Question, message: Message, key: str | None = None
 ) -> Appended:
     """Append behind the question; `UnknownConversation` if that was erased: it stays so."""
     for _ in range(limits.ANSWER_TRIES):
         head = await memory.head(conversation)
-        if question >= 0 and (head is None or head.seq < question):
+        if question.seq >= 0 and not await _is_there(memory, head, question):
             raise UnknownConversation(f"{conversation} was erased meanwhile")
         end = head.entries if head else 0
         try:
@@ -213,6 +242,16 @@ async def store_answer(
         except ConflictError:
             continue  # others have said something; it is looked again whether it was erased
     return await memory.append(conversation, message, idempotency_key=key)  # busy: it is there
+
+
+async def _is_there(memory: Memory, head: Head | None, question: Question) -> bool:
+    """Whether the question is still in the conversation of this head."""
+    if head is None or head.seq < question.seq:
+        return False
+    if not question.hash:
+        return True
+    found = await memory.read(head.conversation, first_seq=question.seq, last_seq=question.seq)
+    return [entry.hash for entry in found] == [question.hash]
 
 
 async def _is_answered(memory: Memory, conversation: str, question: int, text: str) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Hashable
 from contextlib import aclosing
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from firnline.errors import FirnlineError, TooFast
+from firnline.errors import FirnlineError, TooFast, UnknownConversation
 
 logger: Final = logging.getLogger("firnline.server")
 
@@ -183,7 +183,8 @@ async def _pump(
     except BaseException as error:
         reading.cancel()
         await asyncio.wait([reading])
-        await keeper.cut(_why(error))
+        # Of an erased conversation nothing is kept: what has its name now is another one.
+        await (keeper.end() if isinstance(error, UnknownConversation) else keeper.cut(_why(error)))
         listener.end(error if isinstance(error, Exception) else _ended(_why(error)))
         raise
     listener.end()  # all of it is stored: the client need not wait until that is tidied up

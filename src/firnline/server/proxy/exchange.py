@@ -23,12 +23,13 @@ from firnline.errors import (
     ConflictError,
     FirnlineError,
     InputError,
+    UnknownConversation,
     outline,
 )
 from firnline.log import Entry
 from firnline.memory import Memory
 from firnline.message import Message
-from firnline.server.drafts import Draft, store_answer
+from firnline.server.drafts import Draft, Question, store_answer
 from firnline.server.gate import Caller
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
@@ -199,16 +200,16 @@ class Exchange:
             return await self._stored(asking.message)
         except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
             self._degrade("answer not stored", error)
-            self.unstored = True
+            self.unstored = not isinstance(error, UnknownConversation)  # then there is no place
             return None
 
     async def _stored(self, message: Message) -> Entry:
         if self.where is None:
             raise InputError("there is no place for the answer")
-        conversation, question = self.where.conversation, self.where.question
+        conversation, asked = self.where.conversation, (self.where.question, self.where.hash)
         try:
             if self.where.named:
-                stored = await store_answer(self.memory, conversation, question, message)
+                stored = await store_answer(self.memory, conversation, Question(*asked), message)
             else:
                 stored = await self.memory.append(
                     conversation, message, expected_seq=self.where.next_seq
@@ -253,7 +254,9 @@ class Exchange:
         """Who keeps the answer's text while it comes."""
         where = self.where
         begin = self.parts.drafts.begin
-        draft = begin(self.memory, where.conversation, where.question) if where else None
+        draft = None
+        if where is not None:
+            draft = begin(self.memory, where.conversation, where.question, where.hash)
         return _Lenient(draft, self)
 
     def told(self) -> dict[str, str]:

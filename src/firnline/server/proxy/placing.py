@@ -40,7 +40,8 @@ What does not begin as the conversation did is then none of it.
 class Place:
     """Where a request belongs.
 
-    `question` is the last entry of its history in the log, `next_seq` where the log goes on.
+    `question` is the last entry of its history in the log, `hash` that entry's if it was stored
+    just now, `next_seq` where the log goes on.
     `answer` is what the log holds for it already, if this is the repetition of a request that was
     answered. `hashes` are those of the history's beginnings, the whole of it last; `key` is the
     client's own for the request.
@@ -52,6 +53,7 @@ class Place:
     hashes: tuple[str, ...]
     key: str = ""
     question: int = -1
+    hash: str = ""
     next_seq: int = 0
     answer: Entry | None = None
 
@@ -206,7 +208,8 @@ async def _append(memory: Memory, where: Place, new: Sequence[Message]) -> Place
     keyed = _keyed(where)
     names, seqs = (*hashes, *keyed), (*spoken, *(stored[-1].seq for _ in keyed))
     await remember(memory, where.conversation, names, seqs)
-    return replace(where, question=stored[-1].seq, next_seq=stored[-1].seq + 1)
+    last = stored[-1]
+    return replace(where, question=last.seq, hash=last.hash, next_seq=last.seq + 1)
 
 
 def _new(sent: Sequence[Message], count: int) -> Sequence[Message]:

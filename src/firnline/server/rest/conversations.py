@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 
-from firnline.errors import NotFound
+from firnline import limits
+from firnline.errors import ConflictError, NotFound
 from firnline.lineage import state_of
 from firnline.log import Head, Key
 from firnline.memory import Memory
@@ -78,20 +80,26 @@ async def _described(memory: Memory, head: Head) -> dict[str, Any]:
 @routes.patch(
     "/conversations/{conversation}",
     response_model=shapes.Conversation,
-    responses={**MISSING, **problems(415)},
+    responses={**MISSING, **problems(409, 415)},
 )
 async def change_conversation(
     memory: Writing, conversation: Conversation, ask: ConversationAsk
 ) -> Response:
     """Say what project it belongs to, how its contexts are planned, what to keep with it."""
-    await head_of(memory, conversation)
-    named = ask.strategy
+    for _ in range(limits.ANSWER_TRIES):
+        head = await head_of(memory, conversation)
+        # If others describe it first, it is looked again whether it was erased.
+        with suppress(ConflictError):
+            return sent(await _described(memory, await _changed(memory, head, ask)))
+    raise ConflictError(f"{conversation}: others change it all the time")
+
+
+async def _changed(memory: Memory, head: Head, ask: ConversationAsk) -> Head:
+    named, name = ask.strategy, head.conversation
     chosen = strategy_named(named.name, named.parameters) if named else None
     if ask.project is not None or ask.metadata is not None:
-        await memory.describe(conversation, project=ask.project, metadata=ask.metadata)
-    if chosen is not None:
-        await memory.set_strategy(conversation, chosen)
-    return sent(await _described(memory, await head_of(memory, conversation)))
+        head = await memory.describe(name, project=ask.project, metadata=ask.metadata, known=head)
+    return head if chosen is None else await memory.set_strategy(name, chosen, known=head)
 
 
 @routes.delete("/conversations/{conversation}", response_model=shapes.Erased, responses=MISSING)
@@ -103,8 +111,11 @@ async def erase_conversation(
     The answer is the certificate. Exports that this server still kept for the tenant are gone, too.
     """
     await head_of(memory, conversation)
-    await parts_of(request).jobs.forget(caller_of(request).tenant)
-    return sent(showing.plain(await memory.erase(conversation)))
+    jobs, tenant = parts_of(request).jobs, caller_of(request).tenant
+    await jobs.forget(tenant)
+    erased = await memory.erase(conversation)
+    await jobs.forget(tenant)  # what was begun in between may have read it
+    return sent(showing.plain(erased))
 
 
 @routes.post(

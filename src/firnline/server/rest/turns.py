@@ -12,7 +12,7 @@ from firnline.errors import FirnlineError
 from firnline.memory import Memory
 from firnline.message import Message
 from firnline.protocols import ChatModel
-from firnline.server.drafts import Draft
+from firnline.server.drafts import Draft, Question
 from firnline.server.gate import Writing, charge, parts_of
 from firnline.server.offline import OfflineModel
 from firnline.server.parts import Parts
@@ -152,7 +152,7 @@ async def stop_turns(request: Request, memory: Writing, conversation: Conversati
 
 async def _streamed(request: Request, parts: Parts, spoken: _Spoken) -> Response:
     head = await spoken.memory.head(spoken.conversation)
-    keeper = _Late(parts, spoken, head.seq if head else 0)
+    keeper = _Late(parts, spoken, Question(head.seq, head.hash) if head else Question(0))
     named = (spoken.memory.tenant, spoken.conversation)
     listener = parts.streams.open(_events(request, spoken), keeper, named)
     batches = listener.batches()
@@ -185,7 +185,7 @@ async def _told(
 class _Late:
     """A `Keeper` whose draft begins with the answer's first words: the question is stored then."""
 
-    def __init__(self, parts: Parts, spoken: _Spoken, before: int) -> None:
+    def __init__(self, parts: Parts, spoken: _Spoken, before: Question) -> None:
         self._parts, self._spoken, self._before = parts, spoken, before
         self._draft: Draft | None = None
 
@@ -193,7 +193,7 @@ class _Late:
         """Make more of the text durable."""
         if self._draft is None:
             self._draft = self._parts.drafts.begin(
-                self._spoken.memory, self._spoken.conversation, self._before
+                self._spoken.memory, self._spoken.conversation, *self._before
             )
         await self._draft.add(text)
 

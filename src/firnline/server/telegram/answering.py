@@ -119,7 +119,8 @@ async def _ask(asking: Asking) -> None:
     memory, bot, conversation = asking.memory, asking.bot, asking.conversation
     head = await memory.head(conversation)
     if head is not None and head.strategy is None and bot.planned is not None:
-        await memory.set_strategy(conversation, bot.planned)
+        with suppress(ConflictError):  # chosen meanwhile; or erased, and it does not come back
+            await memory.set_strategy(conversation, bot.planned, known=head)
 
     async def append(_: Entry, *messages: Message) -> Appended:
         if len(messages) == 1 and ends_round(messages[0]):

@@ -164,8 +164,8 @@ class Claim:
             return None
         last = _number(older[-1], place) if older else 0
         claim = cls(store, clock, seconds, place, last + 1)
-        if not await claim._write(seconds, absent=True):
-            return None
+        if not await claim._write(seconds, absent=True) or not await claim._is_newest():
+            return None  # others are faster, or were: their claims of this number came and went
         if older:
             await store.drop_cards(CLAIM, place.tenant, names=[card.name for card in older])
         return claim
@@ -177,10 +177,12 @@ class Claim:
 
     async def renew(self) -> None:
         """Keep it; `ConflictError` if it was taken over."""
-        newest = await _claims(self._store, self._place)
-        ours = bool(newest) and _number(newest[-1], self._place) == self._number
-        if not ours or not await self._write(self._seconds):
+        if not await self._is_newest() or not await self._write(self._seconds):
             raise ConflictError(f"{self._place.conversation}: somebody else answers there now")
+
+    async def _is_newest(self) -> bool:
+        newest = await _claims(self._store, self._place)
+        return bool(newest) and _number(newest[-1], self._place) == self._number
 
     async def release(self) -> None:
         """Let somebody else have it; the card stays, so that the numbers go on."""
