@@ -16,7 +16,10 @@ from firnline import Memory, recaller
 
 # How long an example takes is the machine's affair: speed is measured in benchmarks.
 EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 60
-hypothesis.settings.register_profile("firnline", deadline=None, max_examples=EXAMPLES)
+SLOW = [hypothesis.HealthCheck.too_slow]
+hypothesis.settings.register_profile(
+    "firnline", deadline=None, max_examples=EXAMPLES, suppress_health_check=SLOW
+)
 hypothesis.settings.load_profile("firnline")
 
 # Shells start what goes on in the background with SIGINT ignored, and programs inherit that: those

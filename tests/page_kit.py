@@ -17,6 +17,11 @@ from rest_kit import Api
 from rig import Running
 
 NARROW_BELOW = 800
+LOADED = """() => {
+  const app = document.querySelector('#app');
+  const waits = [...app.querySelectorAll('[role=status]')].some((e) => e.innerText.startsWith('Loading'));
+  return app.querySelector('#main, form') !== null && !waits;
+}"""  # noqa: E501
 
 
 def apart(work: Coroutine[Any, Any, Any]) -> Any:
@@ -56,6 +61,7 @@ class Site:
         """Go there, and wait until everything has been loaded."""
         page.goto(f"{self.url}/{path}")
         page.wait_for_load_state("networkidle")
+        page.wait_for_function(LOADED)  # a slow page rests between two requests, too
 
     def panel(self, page: Page, tab: str) -> Locator:
         """A conversation's panel, opened."""

@@ -89,9 +89,18 @@ def running(**settings: Any):
 
 
 def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
+    """A port that the system gives to nobody else while this process lives.
+
+    On Linux, what is bound without listening keeps others away, but not who asks for this very
+    port.
+    """
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        port = holder.getsockname()[1]
+        if sys.platform == "linux":
+            holder.detach()  # it stays bound
+    return port
 
 
 class Process:

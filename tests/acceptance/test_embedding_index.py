@@ -116,7 +116,7 @@ async def store():
     await store.close()
 
 
-async def until(true, seconds=20.0):
+async def until(true, seconds=60.0):
     """Wait for what happens in the background."""
     end = time.monotonic() + seconds
     while not await true():
@@ -264,7 +264,7 @@ async def test_append_returns_and_close_too_while_the_embedder_hangs_for_ever(
 ):
     monkeypatch.setattr(limits, "EMBED_SECONDS", 0.05)
     memory = opened(url, Hanging())
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async with memory:
             for text in TALK:
                 await memory.append("c", Message.user(text))
@@ -287,7 +287,7 @@ async def test_closing_does_not_wait_for_an_embedder_that_cannot_be_cancelled(ur
                     await let_go.wait()
             return await super().embed(texts)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         async with opened(url, Stubborn()) as memory:
             await memory.append("c", messages(TALK))
             await asyncio.sleep(0.05)
@@ -386,8 +386,17 @@ async def test_what_was_not_embedded_is_embedded_by_whoever_opens_the_store_next
 
 async def test_what_others_append_or_import_is_embedded_by_those_who_search(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
-    async with opened(url, Senses()) as memory, opened(url, None) as other:
-        await asyncio.sleep(0.1)  # what it looks for when it is opened, it has not found
+    memory, looked = opened(url, Senses()), asyncio.Event()
+    look = memory.store.unembedded
+
+    async def noted(*given, **more):
+        found = await look(*given, **more)
+        looked.set()
+        return found
+
+    memory.store.unembedded = noted
+    async with memory, opened(url, None) as other:
+        await looked.wait()  # what it looks for when it is opened, it has not found
         await other.append("c", messages(TALK))
         await asyncio.sleep(0.1)
         assert await memory.store.embedded(CHAT, "senses-1/5") == 0
@@ -523,7 +532,8 @@ limits.EMBED_PAGE = 5
 
 class Slow(Senses):
     async def embed(self, texts):
-        await asyncio.sleep({seconds})
+        Slow.pages = getattr(Slow, "pages", 0) + 1
+        await asyncio.sleep({seconds} if Slow.pages <= {pages} else 3600)
         os.write(1, b"page\\n")
         return await super().embed(texts)
 
@@ -537,8 +547,10 @@ asyncio.run(main())
 """
 
 
-def process(url, seconds):
-    code = PROCESS.format(folder=str(Path(__file__).parent), url=url, seconds=seconds)
+def process(url, seconds, pages=1_000):
+    """One that embeds so many pages, and then goes on no more."""
+    folder = str(Path(__file__).parent)
+    code = PROCESS.format(folder=folder, url=url, seconds=seconds, pages=pages)
     started = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -570,7 +582,7 @@ async def test_killed_in_the_middle_nothing_is_lost_and_the_next_one_goes_on(tmp
         await memory.append("c", messages(texts))
     done = 0
     for pages in (2, 1, 5):
-        one = process(url, 0.01)
+        one = process(url, 0.01, pages + 4)  # it must not come to its end before it is killed
         one.stdin.write(b"go\n")
         one.stdin.flush()
         for _ in range(pages + 1):  # the first is for the dimension

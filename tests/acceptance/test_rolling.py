@@ -11,6 +11,8 @@ from firnline.errors import ConflictError, ModelError
 from firnline.strategies.rolling import span
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
+PATIENCE = 60.0
+"""Seconds after which a test stops waiting: something hangs."""
 
 
 class Clock:
@@ -90,15 +92,14 @@ async def test_it_runs_in_the_background_by_itself(url):
     offline = offline_summarizer(counter().text)
     async with Memory.open(url, strategy=strategies.rolling(), summarizer=slow) as memory:
         for number in range(3):
-            await asyncio.wait_for(round_(memory, number), 5)
-        await asyncio.wait_for(started.wait(), 5)
+            await asyncio.wait_for(round_(memory, number), PATIENCE)
+        await asyncio.wait_for(started.wait(), PATIENCE)
         context = await memory.context("c", 4_000)
         assert context.seqs == (0, 1, 2, 3, 4, 5), "nobody waits for a digest"
         go.set()
-        for _ in range(200):
-            if await memory.in_force("c"):
-                break
-            await asyncio.sleep(0.01)
+        async with asyncio.timeout(PATIENCE):
+            while not await memory.in_force("c"):
+                await asyncio.sleep(0.01)
         assert await spans(memory) == [(0, 5)]
 
 
@@ -288,7 +289,7 @@ async def test_closing_never_waits_for_a_worker_that_was_just_poked(url):
             memory._worker.start()
             await asyncio.sleep(0)
             memory._worker.poke()
-            await asyncio.wait_for(memory._worker.stop(), 5)
+            await asyncio.wait_for(memory._worker.stop(), PATIENCE)
 
 
 @pytest.mark.promise("tenants-apart")

@@ -29,6 +29,7 @@ from firnline.errors import ConflictError
 from firnline.message import utc_now
 
 ROUNDS = 40
+FOREVER = 1_000_000
 PROCESSES = 3
 PATIENCE = 60
 
@@ -68,11 +69,14 @@ def test_eight_threads_share_one_memory(url):
 # -- processes --------------------------------------------------------------------------------
 
 
-def start(url, seeds, rounds=ROUNDS):
-    """Real processes, which begin together."""
+def start(url, rounds):
+    """Real processes, which begin together and talk for so many rounds each."""
     context = multiprocessing.get_context("spawn")
-    barrier = context.Barrier(len(seeds) + 1)
-    running = [context.Process(target=work, args=(url, seed, rounds, barrier)) for seed in seeds]
+    barrier = context.Barrier(len(rounds) + 1)
+    running = [
+        context.Process(target=work, args=(url, seed, count, barrier))
+        for seed, count in enumerate(rounds)
+    ]
     for process in running:
         process.start()
     barrier.wait(PATIENCE)
@@ -90,7 +94,7 @@ async def test_processes_share_a_database_and_lose_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/a.db"
     async with open_memory(url, utc_now) as memory:
         await talk(memory, 0)
-        await asyncio.to_thread(join, await asyncio.to_thread(start, url, range(PROCESSES)))
+        await asyncio.to_thread(join, await asyncio.to_thread(start, url, [ROUNDS] * PROCESSES))
         found = await memory.topics("c")
         total = 2 * (1 + PROCESSES * ROUNDS)
         assert sum(one.total_messages for one in found) == total
@@ -108,7 +112,8 @@ async def test_a_process_that_is_killed_leaves_topics_whole(tmp_path):
     rng = random.Random(7)
     async with open_memory(url, utc_now) as memory:
         await talk(memory, 0)
-        survivor, *victims = await asyncio.to_thread(start, url, range(PROCESSES))
+        rounds = [ROUNDS, *[FOREVER] * (PROCESSES - 1)]
+        survivor, *victims = await asyncio.to_thread(start, url, rounds)
         for victim in victims:
             await asyncio.sleep(rng.uniform(0.05, 0.4))
             os.kill(victim.pid, signal.SIGKILL)

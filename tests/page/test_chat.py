@@ -241,8 +241,9 @@ def test_the_very_first_question_can_be_edited_too(site, page):
 # -- finding one's way ------------------------------------------------------------------------
 
 
-def test_a_jump_to_a_number_and_to_a_date(site, page):
+def test_a_jump_to_a_number_and_to_a_date(site, page, monkeypatch):
     now = datetime.now(UTC)
+    monkeypatch.setattr("firnline.server.rest.searching.utc_now", lambda: now)
     said = [
         {
             "message": {"role": "user", "content": f"Day {day}, line {line}."},

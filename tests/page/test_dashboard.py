@@ -236,6 +236,7 @@ def test_a_newcomer_is_shown_how_to_begin(bare, page, shot, accessible):
     expect(begin).to_contain_text(f"curl {bare.url}/api/v1/conversations/first/turns")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     begin.get_by_role("button", name="Copy: A request with curl").click()
+    expect(page.locator(".said")).to_contain_text("Copied.")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == begin.locator("pre").nth(1).inner_text()
     accessible(page)

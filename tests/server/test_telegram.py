@@ -917,12 +917,12 @@ async def test_tokens_and_secrets_and_messages_are_in_no_log(house, telegram, se
 
 async def test_errors_do_not_show_the_token(telegram):
     bot = bot_at(telegram.url, token="42:canary-token")
-    api = Api(bot.token, url=bot.api_url, seconds=0.3)
+    api = Api(bot.token, url=bot.api_url, seconds=PATIENCE)
     with pytest.raises(TelegramError) as refused:
         await api.call("getMe")
     assert refused.value.context["code"] == 401
     await api.close()
-    api = Api(bot.token, url="http://127.0.0.1:9", seconds=5)
+    api = Api(bot.token, url="http://127.0.0.1:9", seconds=PATIENCE)
     with pytest.raises(TelegramError) as unreachable:
         await api.call("getMe")
     await api.close()

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +16,7 @@ import pytest
 import telegram_kit
 from firnline.memory import Memory
 from firnline.testing import ModelServer, TelegramServer
+from rig import free_port
 from telegram_kit import PATIENCE, SECRET, TOKEN, until
 
 CYCLES = 40 if os.environ.get("FIRNLINE_TORTURE") else 6
@@ -36,9 +36,7 @@ class Process:
     """The server in a process of its own, on the same port again and again."""
 
     def __init__(self, parent, folder, telegram, model):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
+        port = free_port()
         self.store = f"sqlite:///{folder}/house.db"
         self.url = f"http://127.0.0.1:{port}/telegram/house/webhook"
         doubles = {"telegram": telegram.url, "model": model.url}

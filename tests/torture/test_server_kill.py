@@ -76,10 +76,11 @@ async def test_a_killed_server_loses_nothing_and_doubles_nothing(server, databas
 
 @pytest.mark.promise("typed-failure")
 async def test_a_server_restarted_under_load_is_a_pause(server, database, rng):
-    stopping, seen = False, []
+    stopping, seen, opened = False, [], asyncio.Barrier(3)
 
     async def read():
         async with Memory.open(database.url) as memory:
+            await opened.wait()
             while not stopping:
                 with contextlib.suppress(StoreUnavailable):
                     await memory.read("chat-0", limit=20)
@@ -89,6 +90,8 @@ async def test_a_server_restarted_under_load_is_a_pause(server, database, rng):
     async def blows(writers):
         nonlocal stopping
         readers = [asyncio.create_task(read()) for _ in range(2)]
+        async with asyncio.timeout(60):
+            await opened.wait()  # that cannot be done while the server is away
         for _ in range(RESTARTS):
             await until_more(writers)
             await asyncio.to_thread(server.restart)

@@ -36,7 +36,7 @@ TEXTS = [
     "word " * 2_000,
     "x" * 200_000,
 ]
-QUICK = Timeouts(connect=1.0, first_byte=0.15, between=0.15, total=0.3)
+QUICK = Timeouts(connect=60.0, first_byte=0.15, between=0.15, total=0.3)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -360,6 +360,7 @@ async def test_a_rejected_request_is_not_sent_again(server, remote, fault):
 
 @pytest.mark.parametrize("fault", ["slow", "trickle"])
 async def test_waiting_has_an_end(server, fault):
+    server.pause = 30
     server.fail(fault, repeat=True)
     embedder = open_embedder("test", url=server.url, timeouts=QUICK, retries=0)
     with pytest.raises(ModelTimeout):

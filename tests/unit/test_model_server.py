@@ -200,7 +200,7 @@ async def test_refusing_closes_the_port_and_accepting_opens_the_same_one(client,
 def _bytes(server, **options) -> tuple[int, dict[str, str], bytes]:
     """What really comes over the wire, as far as it comes."""
     connection = http.client.HTTPConnection(
-        "127.0.0.1", int(server.url.split(":")[2][:-3]), timeout=5
+        "127.0.0.1", int(server.url.split(":")[2][:-3]), timeout=60
     )
     try:
         body = json.dumps({"model": "m", "messages": ASK, **options})

@@ -23,7 +23,7 @@ ASK = [
 ]
 SAID = "You said: How are you today?"
 NOON = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
-QUICK = Timeouts(connect=1.0, first_byte=0.15, between=0.15, total=0.3)
+QUICK = Timeouts(connect=60.0, first_byte=0.15, between=0.15, total=0.3)
 
 
 @pytest.fixture
@@ -297,19 +297,21 @@ async def test_a_whole_answer_that_is_cut_is_asked_for_again(server, make):
 @pytest.mark.requirement("A8")
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("fault", ["slow", "trickle"])
-async def test_who_is_too_slow_is_not_waited_for(server, make, fault, streams):
-    server.pause = 0.4 if fault == "slow" else 0.01
+async def test_who_is_too_slow_is_not_waited_for(server, make, slept, fault, streams):
+    server.pause = 30 if fault == "slow" else 0.01
     server.fail(fault)
     with pytest.raises(ModelTimeout):
         await (drain(make(timeouts=QUICK)) if streams else make(timeouts=QUICK).complete(ASK))
-    assert len(server.requests) == 1
+    assert slept == []  # nor is it asked again
+    assert len(server.requests) <= 1  # on a slow machine, not even the first has arrived
 
 
 async def test_a_pause_between_pieces_has_its_own_limit(server, make):
-    server.pause = 0.4
+    server.pause = 30
     server.fail("trickle")
+    patient = Timeouts(connect=60, first_byte=60, between=0.05, total=60)
     with pytest.raises(ModelTimeout, match="next piece"):
-        await make(timeouts=QUICK._replace(first_byte=10.0, between=0.05, total=10.0)).complete(ASK)
+        await make(timeouts=patient).complete(ASK)
 
 
 async def test_a_connection_that_is_not_made_in_time_is_a_timeout(make, slept):

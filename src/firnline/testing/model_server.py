@@ -89,6 +89,7 @@ class ModelServer:
         self._faults: Iterator[str | None] = iter(())
         self._lock = threading.Lock()
         self._listener: _Listener | None = None
+        self._holder: socket.socket | None = None
         self._timer: threading.Timer | None = None
         self._closing = threading.Event()
 
@@ -116,6 +117,7 @@ class ModelServer:
         """Take connections, on the same port as before."""
         with self._lock:
             if self._listener is None and not self._closing.is_set():
+                self._let_go()
                 self._listener = _Listener(self, self._port)
                 self._port = self._listener.server_address[1]
 
@@ -123,8 +125,10 @@ class ModelServer:
         """Refuse connections, and close those there are, until `accept`."""
         with self._lock:
             listener, self._listener = self._listener, None
-        if listener is not None:
-            listener.stop()
+            if listener is not None:
+                listener.stop()
+                if not self._closing.is_set():
+                    self._hold()
 
     def close(self) -> None:
         """Stop, for good."""
@@ -132,6 +136,19 @@ class ModelServer:
         if self._timer is not None:
             self._timer.cancel()
         self.refuse()
+        with self._lock:
+            self._let_go()
+
+    def _hold(self) -> None:
+        """Keep the port while nobody listens there: the system gives it to nobody else."""
+        self._holder = socket.socket()
+        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self._holder.bind(("127.0.0.1", self._port))
+
+    def _let_go(self) -> None:
+        if self._holder is not None:
+            self._holder.close()
+            self._holder = None
 
     # -- what it does -------------------------------------------------------------------------
 
