@@ -250,6 +250,8 @@ async def _is_there(memory: Memory, head: Head | None, question: Question) -> bo
         return False
     if not question.hash:
         return True
+    if head.seq == question.seq:
+        return head.hash == question.hash
     found = await memory.read(head.conversation, first_seq=question.seq, last_seq=question.seq)
     return [entry.hash for entry in found] == [question.hash]
 
