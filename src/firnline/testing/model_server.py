@@ -25,9 +25,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import ExitStack
+from http.server import BaseHTTPRequestHandler
 from itertools import cycle
-from typing import Any, Final, Self
+from typing import Any, Self
 
 from firnline.errors import InputError
 from firnline.testing import claude
@@ -37,6 +38,7 @@ from firnline.testing.embeddings import (
     embeddings_answer,
     embeddings_complaint,
 )
+from firnline.testing.listening import Listener, held
 from firnline.testing.replies import (
     BODIES,
     FAULTS,
@@ -51,8 +53,6 @@ from firnline.testing.replies import (
 )
 
 __all__ = ["EMBEDDING_FAULTS", "FAULTS", "ModelServer", "call_tool", "main"]
-
-_POLL_SECONDS: Final = 0.01
 
 
 class ModelServer:
@@ -88,8 +88,8 @@ class ModelServer:
         self._said: deque[Answer] = deque()
         self._faults: Iterator[str | None] = iter(())
         self._lock = threading.Lock()
-        self._listener: _Listener | None = None
-        self._holder: socket.socket | None = None
+        self._listener: Listener[ModelServer] | None = None
+        self._port_held = ExitStack()
         self._timer: threading.Timer | None = None
         self._closing = threading.Event()
 
@@ -117,9 +117,9 @@ class ModelServer:
         """Take connections, on the same port as before."""
         with self._lock:
             if self._listener is None and not self._closing.is_set():
-                self._let_go()
-                self._listener = _Listener(self, self._port)
-                self._port = self._listener.server_address[1]
+                self._port_held.close()
+                self._listener = Listener(self, _Handler, self._port)
+                self._port = self._listener.port
 
     def refuse(self) -> None:
         """Refuse connections, and close those there are, until `accept`."""
@@ -128,7 +128,7 @@ class ModelServer:
             if listener is not None:
                 listener.stop()
                 if not self._closing.is_set():
-                    self._hold()
+                    self._port_held.enter_context(held(self._port))
 
     def close(self) -> None:
         """Stop, for good."""
@@ -137,18 +137,7 @@ class ModelServer:
             self._timer.cancel()
         self.refuse()
         with self._lock:
-            self._let_go()
-
-    def _hold(self) -> None:
-        """Keep the port while nobody listens there: the system gives it to nobody else."""
-        self._holder = socket.socket()
-        self._holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self._holder.bind(("127.0.0.1", self._port))
-
-    def _let_go(self) -> None:
-        if self._holder is not None:
-            self._holder.close()
-            self._holder = None
+            self._port_held.close()
 
     # -- what it does -------------------------------------------------------------------------
 
@@ -217,49 +206,10 @@ class ModelServer:
 # -- the protocol -----------------------------------------------------------------------------
 
 
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def __init__(self, owner: ModelServer, port: int) -> None:
-        self.owner = owner
-        self.live: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", port), _Handler)
-        self._thread = threading.Thread(
-            target=self.serve_forever, args=(_POLL_SECONDS,), name="model-server", daemon=True
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-        for connection in tuple(self.live):
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # it is closed already
-        self._thread.join()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that hangs up is what these tests are about.
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Listener
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.live.add(self.connection)
-
-    def finish(self) -> None:
-        self.server.live.discard(self.connection)
-        super().finish()
+    server: Listener[ModelServer]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
         """Say nothing: what was asked is in `ModelServer.requests`."""

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 import http.client
 import json
-import socket
-import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count, cycle
 from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from firnline.errors import InputError
+from firnline.testing.listening import Listener
 
 FAULTS: Final[Mapping[str, str]] = {
     "400": "a bad request",
@@ -42,7 +41,6 @@ FAULTS: Final[Mapping[str, str]] = {
 
 UNITS_MAX: Final = 4_096
 HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
-_POLL_SECONDS: Final = 0.01
 _OK: Final = 200
 
 
@@ -82,7 +80,7 @@ class TelegramServer:
         self._lock = threading.Lock()
         self._updates, self._messages = count(1_000), count(1)
         self._closing = threading.Event()
-        self._listener: _Listener | None = None
+        self._listener: Listener[TelegramServer] | None = None
 
     # -- life ---------------------------------------------------------------------------------
 
@@ -97,8 +95,8 @@ class TelegramServer:
         return int(self.token.partition(":")[0])
 
     def __enter__(self) -> Self:
-        self._listener = _Listener(self, self._port)
-        self._port = self._listener.server_address[1]
+        self._listener = Listener(self, _Handler, self._port)
+        self._port = self._listener.port
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -276,49 +274,10 @@ def _post(url: str, body: bytes, secret: str) -> int:
 # -- the protocol -----------------------------------------------------------------------------
 
 
-class _Listener(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    allow_reuse_address = True
-    request_queue_size = 128
-
-    def __init__(self, owner: TelegramServer, port: int) -> None:
-        self.owner = owner
-        self.live: set[socket.socket] = set()
-        super().__init__(("127.0.0.1", port), _Handler)
-        self._thread = threading.Thread(
-            target=self.serve_forever, args=(_POLL_SECONDS,), name="telegram-server", daemon=True
-        )
-        self._thread.start()
-
-    def stop(self) -> None:
-        self.shutdown()
-        self.server_close()
-        for connection in tuple(self.live):
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue  # it is closed already
-        self._thread.join()
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        # A client that hangs up is what these tests are about.
-        if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Listener
-
-    def setup(self) -> None:
-        super().setup()
-        self.server.live.add(self.connection)
-
-    def finish(self) -> None:
-        self.server.live.discard(self.connection)
-        super().finish()
+    server: Listener[TelegramServer]
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
         """Say nothing: what was asked is in `TelegramServer.calls`."""

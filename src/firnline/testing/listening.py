@@ -1,0 +1,72 @@
+"""What the doubles of other people's servers listen with: it can hang up, and keep its port."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+_HERE: Final = "127.0.0.1"
+_POLL_SECONDS: Final = 0.01
+
+
+class Listener(ThreadingHTTPServer, Generic[T]):
+    """Takes connections for its `owner`, in threads of its own, from now until `stop`."""
+
+    daemon_threads = True
+    block_on_close = False
+    allow_reuse_address = True
+    request_queue_size = 128
+
+    def __init__(self, owner: T, handler: type[BaseHTTPRequestHandler], port: int) -> None:
+        self.owner = owner
+        self._live: set[Any] = set()
+        super().__init__((_HERE, port), handler)
+        name = type(owner).__name__
+        self._thread = threading.Thread(
+            target=self.serve_forever, args=(_POLL_SECONDS,), name=name, daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.server_address[1])
+
+    def stop(self) -> None:
+        """Listen no more, and hang up on everybody."""
+        self.shutdown()
+        self.server_close()
+        for connection in tuple(self._live):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # it is closed already
+        self._thread.join()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer a connection, and know of it until it is closed."""
+        self._live.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection."""
+        self._live.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say what went wrong, unless a client hung up: that is what these tests are about."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
+
+def held(port: int) -> socket.socket:
+    """The port, taken while nobody listens there, so that the system gives it to nobody else."""
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind((_HERE, port))
+    return holder
