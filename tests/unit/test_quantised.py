@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.embedding.quantised import dots, pack, signs, unpack
+from firnline.embedding.quantised import dots, pack, products, signs, unpack
 from firnline.errors import InputError
 
 NUMBERS = st.floats(-(2.0**60), 2.0**60, width=32)
@@ -78,3 +78,10 @@ def test_nothing_is_not_much():
     assert pack([0.0, 0.0]) == bytes(6)
     assert signs([]) == b""
     assert dots([], []) == dots([], [], np) == []
+
+
+def test_flags_of_the_multiplication_are_no_warnings():
+    """It raises them for good numbers, too, now and then; here for one that is none."""
+    rows = np.zeros((2, 2), np.int8)
+    found = products(rows, np.array([np.inf, 1], np.float32), np)
+    assert np.isnan(found).all()

@@ -13,7 +13,7 @@ from array import array
 from collections.abc import Sequence
 from operator import mul
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from firnline.errors import InputError
 
@@ -59,8 +59,15 @@ def dots(
         ]
     rows = numpy.frombuffer(b"".join(codes), dtype=numpy.int8).reshape(len(codes), -1)
     scales = rows[:, : _SCALE.size].copy().view("<f4")[:, 0]
-    found = rows[:, _SCALE.size :].astype(numpy.float32) @ numpy.asarray(vector, numpy.float32)
+    found = products(rows[:, _SCALE.size :], numpy.asarray(vector, numpy.float32), numpy)
     return list(map(float, found * scales))
+
+
+def products(rows: Any, vector: Any, numpy: ModuleType) -> Any:
+    """Each row of small integers times the vector, as arrays of 32-bit floats."""
+    # The library behind it raises flags now and then for what lies beside the numbers.
+    with numpy.errstate(all="ignore"):
+        return rows.astype(numpy.float32) @ vector
 
 
 def signs(vector: Sequence[float]) -> bytes:

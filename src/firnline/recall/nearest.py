@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from firnline import limits
-from firnline.embedding.quantised import dots
+from firnline.embedding.quantised import dots, products
 from firnline.log import Key
 from firnline.protocols import Store, Vector
 
@@ -162,7 +162,7 @@ def _candidates(codes: _Codes, asked: NDArray[np.float32], limit: int) -> list[i
     chosen = _least(differing, limit * _WIDER)
     if len(chosen) > limit:  # a sign counts as much as the question's number is large
         rows = np.unpackbits(codes.bits[chosen].view(np.uint8), axis=1, count=len(asked))
-        chosen = chosen[_least(-(rows.astype(np.float32) @ asked), limit)]
+        chosen = chosen[_least(-products(rows, asked, np), limit)]
     return sorted({int(seq) for seq in codes.seqs[chosen]})
 
 
