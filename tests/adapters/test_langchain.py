@@ -395,7 +395,7 @@ async def test_a_langchain_retriever_returns_what_fits_beside_reserved_tokens(me
     assert sizes == [500, 100]
     assert [len(d.page_content.split()) for d in await fitting.ainvoke("q")] == [500, 300, 100]
     memory.append("c", {"role": "user", "content": "Which?"})
-    async with Memory.open() as other:
+    async with Memory.open("memory:") as other:
         await other.append("c", {"role": "user", "content": "Which?"})
         context = await other.context("c", Budget(500), retriever=fitting)
         assert context.tokens <= 500
