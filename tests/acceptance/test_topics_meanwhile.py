@@ -96,6 +96,7 @@ async def test_a_digest_that_is_undone_before_what_it_covers_is_archived(memory,
             patch.undo()
             with meanwhile(memory.store, name, lambda: memory.undo("c", topic=0)):
                 await real(key, digest)
+            await check_books(memory)  # at once, not when somebody looks at the topic
 
         patch.setattr(topics, "folded", folded)
         await fold(memory)
