@@ -253,14 +253,16 @@ def _attributed(messages: list[Message]) -> list[Message]:
 def _introduced(message: Message) -> Message:
     """The message with its speaker's name and a colon as a block before its own.
 
-    The words stay as they are, and so a context's count holds: it has a token for what frames a
-    name, which is the colon's. In one text with the name, the first word might take one more.
+    The name is spelt as for other endpoints and the words stay as they are, and so a context's
+    count holds: it has a token for what frames a name, which is the colon's. In one text with the
+    name, the first word might take one more, and so might a colon behind another such sign.
     """
-    name = " ".join((message.name or "").split())
+    name = sent_name(message.name or "")
     parts = _content_parts(message)
-    if not name or not any(map(_block, parts)):
+    if not name.strip("_") or not any(map(_block, parts)):
         return message
-    return replace(message, content=(Part.of_text(f"{name}:"), *parts))
+    told = f"{name}:" if name[-1].isalnum() else name
+    return replace(message, content=(Part.of_text(told), *parts))
 
 
 def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:

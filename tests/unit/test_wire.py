@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from firnline import Message, Part, ToolCall
@@ -267,7 +267,7 @@ def test_users_with_several_names_are_told_apart():
         Message.user([Part({"type": "input_audio", "input_audio": {}})], name="Anna"),
         Message.user(" ", name="Anna"),
     ]
-    told = ["Anna:", "I am allergic to peanuts.", "B ob:", None, " I prefer tea.", "Who speaks?"]
+    told = ["Anna:", "I am allergic to peanuts.", "B_ob:", None, " I prefer tea.", "Who speaks?"]
     assert _texts(said) == [*told, "You do."]
     assert said[0] == Message.user("I am allergic to peanuts.", name="Anna")
 
@@ -283,6 +283,9 @@ def test_a_single_name_is_not_said():
 
 
 @given(clean.filter(str.strip), clean.filter(str.strip))
+@example("<Y{ 0", "0")
+@example("*=*=", "0")
+@example("user id", "0")
 def test_a_name_takes_no_more_tokens_than_are_counted_for_it(name, text):
     said = [Message.user(text, name=name), Message.user("Hi.", name="Anna Bob")]
     (turn,) = dump_anthropic(said)["messages"]
