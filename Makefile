@@ -18,7 +18,9 @@ run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port
 demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.demo
 
-# In two processes per core; ARGS="-n 0" keeps to one, for -s or a debugger.
+# In two processes per core; ARGS="-n 0" keeps to one, for -s or a debugger. They start hundreds of
+# others, each of which would compile everything anew where Python is told to keep no bytecode.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) build/chromium/.ready build/adapters/adk/.ready build/typescript/.ready ## Run all tests
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 

@@ -2,8 +2,10 @@
 
 import os
 import signal
+import ssl
 import sys
 from collections import defaultdict
+from functools import cache
 from itertools import chain
 from pathlib import Path
 
@@ -26,6 +28,9 @@ hypothesis.settings.load_profile("firnline")
 # that tests start would not hear Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Reading the system's certificates takes longer than most tests, and each HTTP client does it.
+ssl.create_default_context = cache(ssl.create_default_context)
 
 SERVERS = ("postgres", "mongo")
 BACKENDS = ("sqlite", "memory", "postgres", "mongo")

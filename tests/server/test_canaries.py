@@ -30,19 +30,23 @@ class Listener(logging.Handler):
         self.lines = []
 
     def emit(self, record):
-        if not record.name.startswith(("httpx2", "httpcore2")):  # the client's own
-            self.lines.append(self.format(record))
+        self.lines.append(self.format(record))
 
 
 @pytest.fixture
 def logged():
+    """What is logged from now on, but for the HTTP client's own, which are ours as well."""
     listener, root = Listener(), logging.getLogger()
-    before = root.level
+    levels = {root: logging.DEBUG}
+    levels |= {logging.getLogger(name): logging.WARNING for name in ("httpx2", "httpcore2")}
+    before = {logger: logger.level for logger in levels}
     root.addHandler(listener)
-    root.setLevel(logging.DEBUG)
+    for logger, level in levels.items():
+        logger.setLevel(level)
     yield listener.lines
     root.removeHandler(listener)
-    root.setLevel(before)
+    for logger, level in before.items():
+        logger.setLevel(level)
 
 
 class Tenant:
