@@ -149,8 +149,26 @@ def pytest_collection_modifyitems(config, items):
     left_out = [] if "FIRNLINE_TORTURE" in os.environ else list(filter(_is_spared, items))
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in set(left_out)]
-    items.sort(key=lambda item: "torture" not in item.path.parts)
+    rest = [item for item in items if item not in set(left_out)]
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    items[:] = _shared_out(rest, workers)
+
+
+def _shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """In as many parts of one size as there are processes, each with its share of the long ones."""
+    long = list(filter(_is_long, items))
+    short = [item for item in items if not _is_long(item)]
+    cuts = [len(short) * part // workers for part in range(workers + 1)]
+    return [
+        item
+        for part in range(workers)
+        for item in (*long[part::workers], *short[cuts[part] : cuts[part + 1]])
+    ]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    marked = next(item.iter_markers("long"), None) is not None
+    return marked or not {"torture", "conformance"}.isdisjoint(item.path.parts)
 
 
 def _is_spared(item: pytest.Item) -> bool:

@@ -38,6 +38,7 @@ PATIENCE = 60
 
 
 @pytest.mark.requirement("C7")
+@pytest.mark.long
 def test_eight_threads_share_one_memory(url):
     options = {"embedder": Subjects(), "topic_rules": RULES, "strategy": strategies.topics()}
     with sync.Memory.open(url, worker=False, **options) as memory:

@@ -69,6 +69,7 @@ async def _state(memory: Memory) -> list:
 
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(plan=stores)
+@pytest.mark.long
 def test_import_of_an_export_is_the_identity(plan, tmp_path):
     first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
 

@@ -92,6 +92,7 @@ async def test_the_question_is_durable_before_the_model_runs_and_the_answer_afte
 
 
 @pytest.mark.requirement("D3")
+@pytest.mark.long
 async def test_the_seeds_flow_on_a_262144_window(memory):
     """Turns 1, 5, 50 and 60: the articles' share shrinks with the history, then is restored."""
     budget = Budget(WINDOW)

@@ -98,6 +98,7 @@ def test_the_models_own_window_counts_if_none_is_given(memory):
 @pytest.mark.promise("within-budget")
 @pytest.mark.promise("pairs-whole")
 @pytest.mark.parametrize(("turns", "recall"), [(200, False), (30, True)])
+@pytest.mark.long
 def test_two_hundred_turns_with_tools(memory, turns, recall):
     """Never over the window, all pairs whole, every message in the log, the state untouched."""
     asked = iter(range(10_000))
@@ -322,6 +323,7 @@ def test_what_another_middleware_adds_to_a_request_stays_in_it_and_is_counted(me
 
 
 @pytest.mark.requirement("D3")
+@pytest.mark.long
 def test_the_seeds_flow_on_a_262144_window(memory):
     """Turns 1, 5, 50 and 60: the articles' share shrinks with the history, then is restored."""
     rooms = []

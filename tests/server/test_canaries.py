@@ -133,6 +133,7 @@ class Tenant:
 
 @pytest.mark.promise("tenants-apart")
 @pytest.mark.requirement("A9")
+@pytest.mark.long
 def test_fifty_tenants_see_their_own_words_alone(url, monkeypatch, logged):
     monkeypatch.setattr(tenants, "REMEMBERED", 20)  # memories come and go under the load
     with ModelServer(model="gpt-4o-mini") as model:

@@ -326,6 +326,7 @@ async def test_another_tenants_conversation_answers_exactly_like_a_missing_one(
 
 
 @pytest.mark.promise("tenants-apart")
+@pytest.mark.long
 async def test_many_tenants_at_once_see_nothing_of_each_other(served, store_url, caplog):
     store = open_store(store_url)
     await store.open()

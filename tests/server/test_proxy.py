@@ -236,6 +236,7 @@ def ask(openai_client, history, *, stream):
 
 @pytest.mark.requirement("X1")
 @pytest.mark.promise("within-budget")
+@pytest.mark.long
 def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path, monkeypatch):
     # The SDK looks for aliases in all of the history; of 300 turns that takes longer than the rest.
     monkeypatch.setattr(completions, "maybe_transform", given_alone)

@@ -524,6 +524,7 @@ def check_talk(server, model, history, turns, window):
 
 @pytest.mark.requirement("X1")
 @pytest.mark.promise("within-budget")
+@pytest.mark.long
 def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path):
     model.answer = answered_by_prompt
     turns = 300

@@ -117,6 +117,7 @@ def test_an_answer_that_is_given_up_is_stored_as_far_as_it_came(model, tmp_path,
 
 
 @pytest.mark.promise("durable")
+@pytest.mark.long
 def test_a_server_killed_in_the_middle_of_answers_stores_what_was_seen(model, tmp_path):
     store, port = f"sqlite:///{tmp_path}/k.db", free_port()
     model.pause = 0.0005
@@ -182,6 +183,7 @@ def test_a_question_repeated_after_a_crash_is_stored_once(model, tmp_path):
     assert messages[2].text == ANSWER
 
 
+@pytest.mark.long
 def test_sigterm_lets_answers_come_to_their_end(model, tmp_path):
     store, port = f"sqlite:///{tmp_path}/t.db", free_port()
     model.pause = 0.0005

@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
     [["ruff", "format", "--check", "."], ["ruff", "check", "."], ["mypy"]],
     ids=["format", "style", "types"],
 )
+@pytest.mark.long
 def test_the_linters_are_content(command):
     done = subprocess.run(
         [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False

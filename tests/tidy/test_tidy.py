@@ -1,6 +1,7 @@
 """Style is a test: layers, lengths, imports, names. Raise a limit only with a reason."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,12 @@ def _name(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
-MODULES = {_name(path): ast.parse(path.read_text()) for path in FILES}
+MODULES = {_name(path): path for path in FILES}
+
+
+@cache
+def _tree(module: str) -> ast.Module:
+    return ast.parse(MODULES[module].read_text())
 
 
 def _imports(tree: ast.AST) -> set[str]:
@@ -121,12 +127,14 @@ def _layer(module: str) -> int:
     raise AssertionError(f"{module} has no layer: add it to LAYERS")
 
 
-GRAPH = {module: _imports(tree) - {module} for module, tree in MODULES.items()}
+@cache
+def _imported_by(module: str) -> set[str]:
+    return _imports(_tree(module)) - {module}
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_imports_its_own_layer_or_a_lower_one(module):
-    for imported in GRAPH[module]:
+    for imported in _imported_by(module):
         assert _layer(imported) <= _layer(module), f"{module} imports {imported}"
 
 
@@ -136,7 +144,7 @@ def test_there_are_no_import_cycles():
     def visit(module: str, path: tuple[str, ...]) -> None:
         assert module not in path, f"cycle: {' → '.join((*path, module))}"
         if module not in done:
-            for imported in GRAPH[module]:
+            for imported in _imported_by(module):
                 visit(imported, (*path, module))
             done.add(module)
 
@@ -149,7 +157,7 @@ def test_functions_and_modules_are_short(path):
     name = str(path.relative_to(PACKAGE))
     limit, _ = LONGER.get(name, (MODULE_LINES_MAX, ""))
     assert len(path.read_text().splitlines()) <= limit
-    for node in ast.walk(MODULES[_name(path)]):
+    for node in ast.walk(_tree(_name(path))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
             assert lines <= FUNCTION_LINES_MAX, f"{node.name}: {lines} lines"
@@ -157,7 +165,7 @@ def test_functions_and_modules_are_short(path):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_nothing_is_imported_inside_a_function(module):
-    for node in ast.walk(MODULES[module]):
+    for node in ast.walk(_tree(module)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
             allowed, _ = EXTRAS.get(module, ("", ""))
@@ -174,7 +182,7 @@ def test_names_say_what_a_module_is_about(module):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_nothing_unsafe_or_foreign_is_imported(module):
-    for node in ast.walk(MODULES[module]):
+    for node in ast.walk(_tree(module)):
         if isinstance(node, ast.Import):
             assert not BANNED_IMPORTS & {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -184,7 +192,7 @@ def test_nothing_unsafe_or_foreign_is_imported(module):
 @pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("store")])
 def test_stores_and_edges_never_swallow_errors(module):
     """An `except Exception` that goes on is how data is lost without a word."""
-    for node in ast.walk(MODULES[module]):
+    for node in ast.walk(_tree(module)):
         if isinstance(node, ast.ExceptHandler):
             names = ast.unparse(node.type) if node.type else "everything"
             assert names not in ("Exception", "everything"), f"line {node.lineno}"

@@ -64,6 +64,7 @@ texts = st.one_of(
 )
 
 
+@pytest.mark.long
 def test_counts_equal_the_reference_encoder(reference):
     """10,000 random strings and more: all of Unicode, code, CJK, emoji, special tokens as text."""
     pairs = [(counter(encoding=name), reference[name]) for name in ENCODINGS]

@@ -45,7 +45,7 @@ from firnline.store.digests import (
     undone,
 )
 from firnline.store.rows import check_repeat
-from firnline.store.terms import score
+from firnline.store.terms import all_terms, query_terms, score
 from firnline.store.topics import check_assignment
 from firnline.text import Json
 
@@ -275,18 +275,20 @@ class RamStore:
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
     ) -> list[Match]:
         """See `Store.search`; ranks by how many of the query's terms an entry has."""
-        matches = []
+        matches, asked = [], set(query_terms(query))
         for key, found in self._conversations.items():
             if key.tenant != tenant or scope.conversation not in (None, key.conversation):
                 continue
             if scope.project not in (None, found.project):
                 continue
-            said = [decode(record.body) for record in found.records]
-            for seq, message in enumerate(said):
+            own: set[tuple[str, ...]] = set()
+            for seq, record in enumerate(found.records):
+                message = decode(record.body)
+                before, own = own, all_terms(message)
                 topic = key.conversation, found.members.get(seq, -1)
                 if not scope.has(message) or topic not in (scope.topics or [topic]):
                     continue
-                if points := score(query, message, said[seq - 1] if seq else None):
+                if points := score(asked, message, own, before):
                     matches.append(Match(key.conversation, seq, points))
         if scope.topics == ():
             return []

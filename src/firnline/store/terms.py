@@ -100,17 +100,21 @@ def _pairs(terms: list[str]) -> set[tuple[str, ...]]:
     return {(term,) for term in terms} | set(pairwise(terms))
 
 
-def score(query: str, message: Message, before: Message | None) -> float:
-    """How many of the query's terms a message has.
+def score(
+    asked: set[tuple[str, ...]],
+    message: Message,
+    own: set[tuple[str, ...]],
+    before: set[tuple[str, ...]],
+) -> float:
+    """How many of the terms that are asked for a message has; `own` and `before` are `all_terms`.
 
     Those of the message before it, of its day and of who said it count for little, and the message
     before alone does not count at all. An index of a backend may weigh terms in its own way.
     """
-    asked = set(query_terms(query))
-    own = len(asked & all_terms(message))
+    has = len(asked & own)
     said = 0.1 * len(asked & _pairs(facts(message)))
-    near = 0.2 * len(asked & all_terms(before)) if before and own else 0.0
-    return own + near + said
+    near = 0.2 * len(asked & before) if has else 0.0
+    return has + near + said
 
 
 def query_terms(query: str) -> list[tuple[str, ...]]:

@@ -18,6 +18,7 @@ from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 from firnline.store.stems import stem
 from firnline.store.terms import (
+    all_terms,
     facts,
     index_terms,
     query_terms,
@@ -210,6 +211,7 @@ def unindexed_matches(
 ) -> list[Match]:
     """Search, by reading it, what is not indexed: a store that is only read cannot catch up."""
     found: list[Match] = []
+    asked = set(query_terms(query))
     for id_, _ in unindexed(connection, tenant, scope.conversation):
         name, project, first = one(
             connection, "SELECT name, project, indexed FROM conversation WHERE id = ?", (id_,)
@@ -221,7 +223,7 @@ def unindexed_matches(
             message = _message(record)
             if message is None or not scope.has(message):
                 continue
-            if score(query, message, None):
+            if score(asked, message, all_terms(message), set()):
                 found.append(Match(name, record.seq, 0.0))
             if len(found) >= limit:
                 return found
