@@ -1,5 +1,6 @@
 """What all tests share, and the list of requirements that a run ends with."""
 
+import gc
 import os
 import signal
 import ssl
@@ -34,6 +35,17 @@ ssl.create_default_context = cache(ssl.create_default_context)
 
 SERVERS = ("postgres", "mongo")
 BACKENDS = ("sqlite", "memory", "postgres", "mongo")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """What is imported and collected stays until the end: no garbage is looked for in it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)
