@@ -7,7 +7,7 @@ SERVES := $(VENV)/.serves
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo test test-model lint format bench torture lock clean
+.PHONY: help run demo test tested-with test-model lint format bench torture lock clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
@@ -21,21 +21,25 @@ demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, dama
 # In two processes per core; ARGS="-n 0" keeps to one, for -s or a debugger. They start hundreds of
 # others, each of which would compile everything anew where Python is told to keep no bytecode.
 test: export PYTHONDONTWRITEBYTECODE :=
-test: $(READY) build/chromium/.ready build/adapters/adk/.ready build/typescript/.ready ## Run all tests
+test: ## Run all tests
+	@$(MAKE) --no-print-directory --jobs=2 tested-with
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
+# What does not need each other is set up side by side.
+tested-with: $(READY) build/adapters/adk/.ready build/chromium/.ready build/typescript/.ready
+
 # The page is tested in a real Chromium: the one that is there, or one from Debian's packages.
-build/chromium/.ready: | $(READY)
-	@$(BIN)/python tests/chromium.py
+build/chromium/.ready:
+	@$(PYTHON) tests/chromium.py
 	@mkdir -p $(@D) && touch $@
 
 # The TypeScript client's packages, if there is npm; tools/typescript/build.py makes its types anew.
-build/typescript/.ready: clients/typescript/package-lock.json | $(READY)
+build/typescript/.ready: clients/typescript/package-lock.json | $(SERVES)
 	@$(BIN)/python tools/typescript/build.py --install
 	@mkdir -p $(@D) && touch $@
 
 # Google's ADK holds back packages that others need newer, so its adapter is tested beside them.
-build/adapters/adk/.ready: requirements-adk.lock | $(READY)
+build/adapters/adk/.ready: requirements-adk.lock
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install -qq --disable-pip-version-check --require-hashes -r $<
 	@touch $@
