@@ -169,12 +169,13 @@ async def test_what_grows_and_is_erased_while_it_is_verified_is_not_damaged(memo
 # -- what is remembered of a name ---------------------------------------------------------------
 
 
-async def test_nothing_is_owed_for_a_strategy_that_was_erased(memory):
-    await memory.set_strategy("c", "rolling")
-    await memory.append("c", [Message.user("x"), Message.assistant("y")])
-    await memory.erase("c")
-    await memory.append("c", [Message.user("x"), Message.assistant("y")])
-    assert await memory.store.owed(memory._clock()) == []
+async def test_nothing_is_owed_for_a_strategy_that_was_erased(url):
+    async with Memory.open(url, worker=False) as memory:
+        await memory.set_strategy("c", "rolling")
+        await memory.append("c", [Message.user("x"), Message.assistant("y")])
+        await memory.erase("c")
+        await memory.append("c", [Message.user("x"), Message.assistant("y")])
+        assert await memory.store.owed(memory._clock()) == []
 
 
 async def test_what_is_erased_while_it_is_searched_is_not_found():
