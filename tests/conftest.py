@@ -158,18 +158,19 @@ def pytest_collection_modifyitems(config, items):
     What proves no requirement and no promise is tried with the stores that need no server; in
     `make torture` with all.
     """
-    left_out = [] if "FIRNLINE_TORTURE" in os.environ else list(filter(_is_spared, items))
+    left_out = set() if "FIRNLINE_TORTURE" in os.environ else set(filter(_is_spared, items))
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-    rest = [item for item in items if item not in set(left_out)]
+        config.hook.pytest_deselected(items=list(left_out))
+    rest = [item for item in items if item not in left_out]
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
     items[:] = _shared_out(rest, workers)
 
 
 def _shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
     """In as many parts of one size as there are processes, each with its share of the long ones."""
-    long = list(filter(_is_long, items))
-    short = [item for item in items if not _is_long(item)]
+    long, short = [], []
+    for item in items:
+        (long if _is_long(item) else short).append(item)
     cuts = [len(short) * part // workers for part in range(workers + 1)]
     return [
         item

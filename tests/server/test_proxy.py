@@ -15,7 +15,6 @@ import httpx2
 import openai
 import pytest
 from hypothesis import given
-from openai.resources.chat.completions import completions
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
@@ -194,10 +193,6 @@ def answered_by_prompt(request):
     return f"Noted, {len(text)} letters of it."
 
 
-def given_alone(body, _):
-    return {name: value for name, value in body.items() if openai._utils.is_given(value)}
-
-
 def talk(openai_client, turns):
     """A conversation as applications hold it: the whole history is sent every time."""
     history = [{"role": "system", "content": "Be kind. It is Monday."}]
@@ -237,9 +232,7 @@ def ask(openai_client, history, *, stream):
 @pytest.mark.requirement("X1")
 @pytest.mark.promise("within-budget")
 @pytest.mark.long
-def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path, monkeypatch):
-    # The SDK looks for aliases in all of the history; of 300 turns that takes longer than the rest.
-    monkeypatch.setattr(completions, "maybe_transform", given_alone)
+def test_300_turns_through_the_sdk_with_an_8k_window_and_no_header(model, tmp_path):
     model.answer = answered_by_prompt
     turns = 300
     store = f"sqlite:///{tmp_path}/proxy.db"

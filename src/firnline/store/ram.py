@@ -275,6 +275,8 @@ class RamStore:
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
     ) -> list[Match]:
         """See `Store.search`; ranks by how many of the query's terms an entry has."""
+        if scope.topics == ():
+            return []
         matches, asked = [], set(query_terms(query))
         for key, found in self._conversations.items():
             if key.tenant != tenant or scope.conversation not in (None, key.conversation):
@@ -290,8 +292,6 @@ class RamStore:
                     continue
                 if points := score(asked, message, own, before):
                     matches.append(Match(key.conversation, seq, points))
-        if scope.topics == ():
-            return []
         return sorted(matches, key=lambda item: (-item.score, item[:2]))[: max(limit, 0)]
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
