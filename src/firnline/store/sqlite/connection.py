@@ -97,7 +97,7 @@ def connect(place: Place, *, writer: bool) -> apsw.Connection:
 
 
 def _set_up(connection: apsw.Connection, place: Place, *, writer: bool) -> None:
-    connection.set_busy_handler(_patience(place.busy_seconds))
+    connection.set_busy_handler(patience(place.busy_seconds))
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
     # Only the writer moves pages out of the write-ahead log.
@@ -110,7 +110,7 @@ def _set_up(connection: apsw.Connection, place: Place, *, writer: bool) -> None:
             raise StoreError(f"{place.path}: SQLite answered journal_mode={mode}, WAL is needed")
 
 
-def _patience(seconds: float) -> Callable[[int], bool]:
+def patience(seconds: float) -> Callable[[int], bool]:
     """Wait for another process in short uneven steps: SQLite's own grow, and starve the unlucky."""
     started = 0.0
 
@@ -134,7 +134,7 @@ def undo_interrupted(place: Place) -> None:
     connection that may write can play it back.
     """
     with closing(apsw.Connection(str(place.path), apsw.SQLITE_OPEN_READWRITE, place.vfs)) as file:
-        file.set_busy_handler(_patience(place.busy_seconds))
+        file.set_busy_handler(patience(place.busy_seconds))
         file.execute("SELECT 1 FROM sqlite_schema")
 
 

@@ -16,7 +16,7 @@ import apsw
 from firnline import limits
 from firnline.errors import StoreUnavailable
 from firnline.store.sqlite.connection import Place, connect, errors, release_cursors
-from firnline.store.sqlite.writer import Work
+from firnline.store.sqlite.transactions import Work
 
 T = TypeVar("T")
 

@@ -65,7 +65,8 @@ from firnline.store.sqlite import cards as cards_
 from firnline.store.sqlite.connection import Place, check_filesystem, check_library
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
-from firnline.store.sqlite.writer import Work, Writer
+from firnline.store.sqlite.transactions import Work
+from firnline.store.sqlite.writer import Writer
 from firnline.store.topics import Remembered
 from firnline.text import Json
 
@@ -155,13 +156,13 @@ class SqliteStore:
             writer.close()
         _open_here[self._place.path] -= 1
 
-    async def _write(self, work: Work[T], *, alone: bool = False) -> T:
+    async def _write(self, work: Work[T], *, alone: bool = False, small: bool = False) -> T:
         self._check_process()
         if self._place.read_only:
             raise StoreReadOnly(f"{self._place.path} is opened for reading only")
         if self._writer is None:
             raise StoreNotOpen
-        return await self._writer.run(work, alone=alone)
+        return await self._writer.run(work, alone=alone, small=small)
 
     async def _change(self, work: Work[T]) -> T:
         """Like `_write`, for work that reads what appends before it in the transaction wrote."""
@@ -200,7 +201,8 @@ class SqliteStore:
         if not drafts:
             raise InputError("nothing to append")
         return await self._write(
-            lambda con: log.append(con, self._heads, key, drafts, expected_seq, idempotency)
+            lambda con: log.append(con, self._heads, key, drafts, expected_seq, idempotency),
+            small=log.is_small(drafts),
         )
 
     async def read(

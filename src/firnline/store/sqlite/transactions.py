@@ -1,0 +1,179 @@
+"""The writing connection: pieces of work that share a commit, each done wholly or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import apsw
+
+from firnline.errors import StoreCorrupt, StoreError, StoreTimeout
+from firnline.store.sqlite.connection import (
+    CHECKPOINT_PAGES,
+    Place,
+    connect,
+    errors,
+    patience,
+    release_cursors,
+)
+
+T = TypeVar("T")
+Work = Callable[[apsw.Connection], T]
+
+
+class Hooks(Protocol):
+    """What is done around a transaction."""
+
+    def begin(self, connection: apsw.Connection) -> None:
+        """The transaction has begun; nobody else can write now."""
+
+    def mark(self, connection: apsw.Connection) -> int:
+        """A number that grows with every change made in the transaction."""
+        ...
+
+    def commit(self, connection: apsw.Connection) -> None:
+        """Commit the transaction, with what is still to be written in it."""
+
+    def forget(self) -> None:
+        """The transaction was rolled back."""
+
+    def idle(self, connection: apsw.Connection) -> bool:
+        """In a transaction of its own, in a quiet moment; returns whether there is more to do."""
+        ...
+
+
+class Outcome(NamedTuple):
+    """What became of a piece of work."""
+
+    result: Any = None
+    error: BaseException | None = None
+
+
+class Transactions:
+    """The writing connection. One thread at a time may use it."""
+
+    def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
+        self.fatal = ""
+        self._place = place
+        self._connection = connection
+        self._hooks = hooks
+        self._patience = patience(place.busy_seconds)
+        self._reopen = False
+
+    def begin(self) -> BaseException | None:
+        """Get the database's one right to write; returns why not."""
+        try:
+            with errors(self._place.path):
+                self._connect()
+                self._connection.execute("BEGIN IMMEDIATE")
+                self._hooks.begin(self._connection)
+        except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
+            self._recover(error)
+            return error
+        return None
+
+    def run_at_once(self, work: Work[Any]) -> Outcome | None:
+        """In a commit of its own, without waiting for anybody; None if one would have to."""
+        if self._reopen:
+            return None
+        self._connection.set_busy_handler(None)
+        self._connection.wal_autocheckpoint(0)  # that moves thousands of pages
+        try:
+            return None if self.begin() else self.finish([work])[0]
+        finally:
+            if not self._reopen:
+                self._connection.wal_autocheckpoint(CHECKPOINT_PAGES)
+                self._connection.set_busy_handler(self._patience)
+
+    def finish(self, works: Sequence[Work[Any]]) -> list[Outcome]:
+        """After `begin`: do all that, and commit."""
+        outcomes = self._run(works)
+        if outcomes is None:  # one of them broke the transaction: each gets its own
+            return [self._run_single(work) for work in works]
+        return outcomes
+
+    def _run_single(self, work: Work[Any]) -> Outcome:
+        if error := self.begin():
+            return Outcome(error=error)
+        (outcome,) = self._run([work]) or [Outcome()]
+        return outcome
+
+    def _run(self, works: Sequence[Work[Any]]) -> list[Outcome] | None:
+        """The outcomes after a commit; None after a rollback that the others must not suffer."""
+        connection = self._connection
+        outcomes: list[Outcome] = []
+        for work in works:
+            mark = self._hooks.mark(connection)
+            try:
+                with errors(self._place.path):
+                    outcomes.append(Outcome(work(connection)))
+            except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
+                outcomes.append(Outcome(error=error))
+                release_cursors(error)
+                if self._hooks.mark(connection) != mark or not connection.in_transaction:
+                    self._recover(error)
+                    return outcomes if len(works) == 1 else None
+        try:
+            with errors(self._place.path, committing=True):
+                self._hooks.commit(connection)
+        except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
+            self._recover(error)
+            if len(works) > 1 and not isinstance(error, StoreError):
+                return None  # something in one of them that cannot be written
+            return [Outcome(error=error)] * len(works)
+        return outcomes
+
+    def run_alone(self, work: Work[Any]) -> Outcome:
+        """Outside any transaction, for what SQLite does not allow inside one."""
+        try:
+            with errors(self._place.path):
+                self._connect()
+                return Outcome(work(self._connection))
+        except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
+            self._recover(error)
+            return Outcome(error=error)
+
+    def run_idle(self) -> bool:
+        """Use a quiet moment; returns whether there is more to do."""
+        if self.begin():
+            return False
+        try:
+            with errors(self._place.path, committing=True):
+                again = self._hooks.idle(self._connection)
+                self._hooks.commit(self._connection)
+        except BaseException as error:  # noqa: BLE001
+            # Nobody asked for this work, so nobody is told now; whoever needs it meets the error.
+            self._recover(error)
+            return False
+        return again
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with errors(self._place.path):
+            self._connection.close()
+
+    def _connect(self) -> None:
+        if self._reopen:
+            self._connection = connect(self._place, writer=True)
+            self._reopen = False
+
+    def _recover(self, error: BaseException) -> None:
+        """Get back to a state from which the next write can be tried, or must not be."""
+        release_cursors(error)
+        self._hooks.forget()
+        if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
+            self.fatal = f"{error}; nothing more is written to it"
+        try:
+            if not self._reopen and self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            # After a failed sync the kernel may have dropped the pages: start from the disk again.
+            if isinstance(error, StoreTimeout):
+                self._drop_connection()
+        except apsw.Error:
+            self._drop_connection()
+
+    def _drop_connection(self) -> None:
+        self._reopen = True
+        with suppress(apsw.Error):  # a disk that fails can fail this, too
+            self._connection.close()

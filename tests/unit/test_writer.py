@@ -1,0 +1,228 @@
+"""Writing to SQLite: by the writer's thread, or at once on the caller's own."""
+
+import asyncio
+import threading
+import time
+
+import apsw
+import pytest
+
+from firnline import limits
+from firnline.errors import StoreNotOpen, StoreUnavailable
+from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
+from firnline.store.sqlite.writer import Writer
+
+BUSY_SECONDS = 20.0
+
+
+class Hooks:
+    """Nothing to do but what a transaction needs; counts the quiet moments."""
+
+    def __init__(self):
+        self.quiet = 0
+
+    def begin(self, connection):
+        pass
+
+    def mark(self, connection):
+        return connection.total_changes()
+
+    def commit(self, connection):
+        connection.execute("COMMIT")
+
+    def forget(self):
+        pass
+
+    def idle(self, connection):
+        self.quiet += 1
+        return False
+
+
+@pytest.fixture
+def place(tmp_path):
+    place = Place(tmp_path / "store.db", busy_seconds=BUSY_SECONDS)
+    with connect(place, writer=True) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    connection.close()
+    return place
+
+
+@pytest.fixture
+def hooks():
+    return Hooks()
+
+
+@pytest.fixture
+def writer(place, hooks):
+    writer = Writer(place, connect(place, writer=True), hooks)
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """A disk that is trusted, however slow it is today."""
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
+    monkeypatch.setattr(limits, "COMMITS_PROVING", 0)
+
+
+def writing(x):
+    """Work that writes `x`, and returns on which thread it was done."""
+
+    def work(connection):
+        connection.execute("INSERT INTO t VALUES (?)", (x,))
+        return threading.current_thread()
+
+    return work
+
+
+def stored(place):
+    connection = connect(place, writer=False)
+    try:
+        return [x for (x,) in connection.execute("SELECT x FROM t ORDER BY rowid")]
+    finally:
+        connection.close()
+
+
+def here(threads):
+    return [thread is threading.current_thread() for thread in threads]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_small_write_that_is_alone_stays_on_the_callers_thread(writer, place):
+    small = await writer.run(writing(1), small=True)
+    large = await writer.run(writing(2))
+    alone = await writer.run(writing(3), alone=True)
+    assert here([small, large, alone]) == [True, False, False]
+    assert stored(place) == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_those_who_come_together_share_a_commit_in_their_order(writer, place):
+    commits = []
+    await writer.run(lambda con: con.set_commit_hook(lambda: bool(commits.append(1))), alone=True)
+    threads = await asyncio.gather(*(writer.run(writing(i), small=True) for i in range(50)))
+    assert here(threads) == [False] * 50
+    assert stored(place) == list(range(50))
+    assert len(commits) < 10
+
+
+async def test_a_disk_is_trusted_after_a_proof_and_put_to_it_again(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
+    monkeypatch.setattr(limits, "COMMITS_PROVING", 3)
+    monkeypatch.setattr(limits, "COMMITS_AT_ONCE_MAX", 10)
+    threads = [await writer.run(writing(i), small=True) for i in range(25)]
+    proof, trust = [False] * 3, [True] * 7
+    assert here(threads) == (proof + trust) * 2 + proof + trust[:2]
+
+
+async def test_one_slow_commit_and_the_thread_takes_over(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 0.05)
+    monkeypatch.setattr(limits, "COMMITS_PROVING", 2)
+
+    def slow(connection):
+        time.sleep(0.06)
+        return writing(0)(connection)
+
+    works = [writing(1), writing(2), slow, writing(3), writing(4), writing(5)]
+    threads = [await writer.run(work, small=True) for work in works]
+    # The machine may be slow of itself, so what is sure is only who does not stay here.
+    assert here(threads)[:2] == [False, False]
+    assert here(threads)[3:5] == [False, False]
+
+
+async def test_a_slow_disk_never_holds_up_the_loop(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 0.0)
+    threads = [await writer.run(writing(i), small=True) for i in range(limits.COMMITS_PROVING * 2)]
+    assert not any(here(threads))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_another_process_is_waited_for_by_the_thread_alone(writer, place):
+    assert here([await writer.run(writing(1), small=True)]) == [True]
+    other = apsw.Connection(str(place.path))
+    other.execute("BEGIN IMMEDIATE")
+    waits = asyncio.create_task(writer.run(writing(2), small=True))
+    started = time.monotonic()
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert time.monotonic() - started < BUSY_SECONDS / 2, "the loop was held up"
+    assert not waits.done()
+    other.execute("INSERT INTO t VALUES ('other')")
+    other.execute("COMMIT")
+    other.close()
+    assert here([await waits]) == [False]
+    assert stored(place) == [1, "other", 2]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_is_told_that_it_failed_stored_nothing(writer, place):
+    def fails(connection):
+        writing(1)(connection)
+        raise ValueError("no")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            await writer.run(fails, small=True)
+    assert here([await writer.run(writing(2), small=True)]) == [True]
+    assert stored(place) == [2]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_commit_that_fails_at_once_is_rolled_back(writer, place):
+    await writer.run(lambda con: con.set_commit_hook(lambda: True), alone=True)
+    with pytest.raises(Exception, match="constraint"):
+        await writer.run(writing(1), small=True)
+    await writer.run(lambda con: con.set_commit_hook(None), alone=True)
+    await writer.run(writing(2), small=True)
+    assert stored(place) == [2]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_the_quiet_moment_comes_after_writes_at_once_too(writer, hooks, monkeypatch):
+    monkeypatch.setattr(limits, "INDEX_IDLE_SECONDS", 0.01)
+    for number in range(3):
+        async with asyncio.timeout(30):
+            while hooks.quiet == number:  # the thread then waits for work, not for a moment
+                await asyncio.sleep(0.005)
+        assert here([await writer.run(writing(number), small=True)]) == [True]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_the_log_is_emptied_all_the_same(writer, place, monkeypatch):
+    monkeypatch.setattr(limits, "COMMITS_PROVING", 1)
+    monkeypatch.setattr(limits, "COMMITS_AT_ONCE_MAX", 100)
+    for _ in range(3 * CHECKPOINT_PAGES // 10):
+        await writer.run(writing(b"x" * 40_000), small=True)
+    log = place.path.with_name(f"{place.path.name}-wal")
+    assert log.stat().st_size < 2 * CHECKPOINT_PAGES * 4096
+
+
+@pytest.mark.usefixtures("quick")
+async def test_closing_while_some_are_on_their_way_in(place, hooks):
+    writer = Writer(place, connect(place, writer=True), hooks)
+    tasks = [asyncio.create_task(writer.run(writing(i), small=True)) for i in range(3)]
+    await asyncio.sleep(0)
+    writer.close()
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreNotOpen] * 3
+    assert stored(place) == []
+
+
+@pytest.mark.usefixtures("quick")
+async def test_loops_on_several_threads(writer, place):
+    async def many(first):
+        for number in range(100):
+            await writer.run(writing(first + number), small=True)
+
+    firsts = (0, 1000, 2000, 3000)
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, many(first)) for first in firsts))
+    found = stored(place)
+    for first in firsts:
+        assert [x for x in found if first <= x < first + 100] == list(range(first, first + 100))
+
+
+async def test_too_many_waiting(writer, monkeypatch):
+    monkeypatch.setattr(limits, "WRITES_WAITING_MAX", 0)
+    with pytest.raises(StoreUnavailable, match="slow down"):
+        await writer.run(writing(1))
