@@ -2,9 +2,11 @@
 
 import gc
 import os
+import shutil
 import signal
 import ssl
 import sys
+import tempfile
 from collections import defaultdict
 from functools import cache
 from itertools import chain
@@ -32,6 +34,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # Reading the system's certificates takes longer than most tests, and each HTTP client does it.
 ssl.create_default_context = cache(ssl.create_default_context)
+
+# What tests write lies in memory where there is room: thousands of new stores wait for no disk.
+# Those that are about durability choose one.
+MEMORY = Path("/dev/shm")
+ROOM = 4 * 1024**3
+if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ["TMPDIR"] = os.fspath(MEMORY)
+    tempfile.tempdir = None
 
 SERVERS = ("postgres", "mongo")
 BACKENDS = ("sqlite", "memory", "postgres", "mongo")

@@ -37,14 +37,14 @@ class Listener(logging.Handler):
 def logged():
     """What is logged from now on, but for the HTTP client's own, which are ours as well."""
     listener, root = Listener(), logging.getLogger()
+    others, root.handlers = root.handlers, [listener]  # pytest's would write each line twice more
     levels = {root: logging.DEBUG}
     levels |= {logging.getLogger(name): logging.WARNING for name in ("httpx2", "httpcore2")}
     before = {logger: logger.level for logger in levels}
-    root.addHandler(listener)
     for logger, level in levels.items():
         logger.setLevel(level)
     yield listener.lines
-    root.removeHandler(listener)
+    root.handlers = others
     for logger, level in before.items():
         logger.setLevel(level)
 

@@ -3,6 +3,7 @@
 import os
 import random
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,14 @@ def rng(seed):
 def shared(request, database):
     """Where several processes find one store: a file's path, or a server's URL."""
     return database if request.param == "sqlite" else request.getfixturevalue(request.param).url
+
+
+@pytest.fixture
+def tmp_path():
+    """A folder on a disk, if there is one: other tests' folders may be in memory."""
+    disk = "/var/tmp" if os.access("/var/tmp", os.W_OK) else None
+    with tempfile.TemporaryDirectory(prefix="firnline-torture-", dir=disk) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
