@@ -164,11 +164,12 @@ def _corrected(
 
 def _stated(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any]]:
     """What a sentence says about preferences, structure, decisions or facts."""
-    if prose.count_words(sentence) > _WORDS_MAX or cues(sentence).question:
+    cue = cues(sentence)
+    if prose.count_words(sentence) > _WORDS_MAX or cue.question:
         return
     quote = prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
     told = False
-    if by_user:
+    if by_user and cue.preference:
         for name, value in preferences(sentence):
             told = True
             yield _raw("user_preferences", name, value, seq, quote)
@@ -176,7 +177,7 @@ def _stated(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any
     if sections:
         told = True
         yield _raw("document_structure", "sections", list(sections), seq, quote)
-    if _decides(sentence):
+    if cue.decision:
         yield _raw("key_decisions", "", quote, seq, quote)
     elif not told and _is_fact(sentence, by_user=by_user):
         yield _raw("important_facts", "", quote, seq, quote)
@@ -208,7 +209,7 @@ def _is_fact(sentence: str, *, by_user: bool) -> bool:
         return False
     if personal.is_imagined(sentence):
         return False
-    if _CUED.search(sentence):
+    if cues(sentence).marked:
         return True
     if not by_user or personal.is_request(sentence):
         return False
