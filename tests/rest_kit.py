@@ -8,9 +8,13 @@ from typing import Any, Self
 
 import httpx2
 import jsonschema_rs
+import pytest
 
 from firnline.server.app import create_app
 from firnline.server.settings import load
+
+# For requests that are refused before a store is asked: one of them is as good as all four.
+on_any_store = pytest.mark.parametrize("url", ["memory"], indirect=True)
 
 PREFIX = "/api/v1"
 METHODS = ("get", "put", "post", "patch", "delete")

@@ -7,7 +7,7 @@ import pytest
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.strategy_conformance import reference_encoder
 from firnline.tokens import DEFAULT_MODEL
-from rest_kit import Api, parse_events
+from rest_kit import Api, on_any_store, parse_events
 from rig import running
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
@@ -105,6 +105,7 @@ def test_what_does_not_fit_is_told_with_what_is_in_the_way(api):
         {"system": ["a"]},
     ],
 )
+@on_any_store
 def test_a_wrong_request_for_a_context_is_refused(api, body):
     api.say("c", "Hello.")
     assert api.refused("POST", f"{PATH}/context", body)["status"] in (400, 422)
@@ -122,6 +123,7 @@ def test_a_wrong_request_for_a_context_is_refused(api, body):
     ],
 )
 @pytest.mark.parametrize("what", ["context", "turns", "topics/context"])
+@on_any_store
 def test_what_is_no_budget_is_told_what_one_is(api, what, budget, told):
     api.say("c", "Hello.")
     body = {"budget": budget} | ({"message": "Hello?"} if what == "turns" else {})
@@ -284,6 +286,7 @@ def test_without_a_model_the_answer_quotes_memory_and_says_so(api):
         {"message": "x", "stream": "yes"},
     ],
 )
+@on_any_store
 def test_a_wrong_turn_is_refused_and_nothing_is_stored(api, body):
     assert api.refused("POST", f"{PATH}/turns", body)["status"] in (400, 422)
     assert api.get("/conversations")["data"] == []
@@ -301,6 +304,7 @@ def test_a_wrong_turn_is_refused_and_nothing_is_stored(api, body):
         {"message": {"role": "user", "content": ""}, "metadata": {"channel": "mail"}},
     ],
 )
+@on_any_store
 def test_a_turn_in_which_nothing_is_said_is_refused(api, message):
     problem = api.refused("POST", f"{PATH}/turns", {"message": message})
     assert problem["status"] == 422

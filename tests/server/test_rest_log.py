@@ -7,7 +7,7 @@ import pytest
 from interrupted import meanwhile
 
 from firnline.log import Key
-from rest_kit import Api, key_for
+from rest_kit import Api, key_for, on_any_store
 from rig import running
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
@@ -111,6 +111,7 @@ def test_a_batch_is_stored_as_a_whole_or_not_at_all(api):
         [],
     ],
 )
+@on_any_store
 def test_what_cannot_be_taken_is_refused_with_the_place(api, body):
     problem = api.refused("POST", "/conversations/c/messages", body)
     assert problem["status"] in (400, 422)
@@ -285,6 +286,7 @@ def test_what_others_say_of_a_conversation_while_it_is_changed_is_kept(api, serv
         {"name": "project", "parameters": {"surprise": 1}},
     ],
 )
+@on_any_store
 def test_a_strategy_that_could_not_plan_is_refused(api, strategy):
     api.say("c", "one")
     assert api.refused("PATCH", "/conversations/c", {"strategy": strategy})["status"] == 400
@@ -401,6 +403,7 @@ def test_any_name_is_one_segment_of_a_path(api, name):
 
 
 @pytest.mark.parametrize("path", ["a~b", "~", "~3", "a~", "%00", "a%0Ab", "%20a", "a" * 201])
+@on_any_store
 def test_a_path_that_is_no_name_is_refused(api, path):
     body = {"messages": [{"role": "user", "content": "x"}]}
     assert api.refused("POST", f"/conversations/{path}/messages", body)["status"] in (400, 422)

@@ -6,7 +6,7 @@ import pytest
 
 from firnline.log import Digest, Key
 from firnline.recall.stats import FIXED_TOKENS, LEAN_MESSAGES, LEAN_TOKENS
-from rest_kit import Api
+from rest_kit import Api, on_any_store
 from rig import running
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
@@ -119,6 +119,7 @@ def test_the_stats_of_all_conversations_are_their_sum(api):
 
 
 @pytest.mark.parametrize("price", ["-1", "nan", "inf", "1e300", "free"])
+@on_any_store
 def test_a_price_is_a_number(api, price):
     api.say("c", "x")
     assert api.refused("GET", f"{PATH}/stats", params={"price": price})["status"] == 422

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rest_kit import Api
+from rest_kit import Api, on_any_store
 from rig import running
 from subjects import SUBJECTS
 
@@ -95,6 +95,7 @@ def test_search_keeps_to_what_is_asked_for(talk):
         {"query": "x" * 10_001},
     ],
 )
+@on_any_store
 def test_a_wrong_search_is_refused(api, asked):
     assert api.refused("POST", "/search", asked)["status"] in (400, 422)
 
@@ -140,6 +141,7 @@ def test_what_was_said_on_a_day_is_found_by_words_for_it(api, monkeypatch):
         {},
     ],
 )
+@on_any_store
 def test_a_date_that_is_not_understood_is_refused(api, query):
     api.say("c", "x")
     assert api.refused("GET", f"{PATH}/dates", params=query)["status"] in (400, 422)

@@ -2,12 +2,15 @@
 
 import asyncio
 import itertools
+from contextlib import contextmanager
+from unittest import mock
 
 import apsw
 import pytest
 from faulty_disk import DISK_FULL, FaultyDisk
 from torture_kit import TORTURE, Ledger, assert_healthy, memory_at, said, soon
 
+from firnline import limits
 from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeout
 from firnline.log import Digest, Key
 from firnline.memory import DEFAULT_TENANT
@@ -138,13 +141,24 @@ def _completed(digest):
     )
 
 
+@contextmanager
+def committing(*, at_once):
+    """Small writes are committed on the loop's thread, as on a quick disk; else by the writer's."""
+    with (
+        mock.patch.object(limits, "COMMIT_QUICK_SECONDS", 3_600.0 if at_once else -1.0),
+        mock.patch.object(limits, "COMMITS_PROVING", 0 if at_once else 1),
+    ):
+        yield
+
+
 async def fail_everywhere(folder, faults, vfs=None):
     """Fail the first, the second, the third operation ... until the day goes by without."""
     wrong = []
     for number, fault in enumerate(faults):
         scenario = Scenario(folder / f"{number}.db", fault, vfs)
         try:
-            met = await scenario.run()
+            with committing(at_once=number % 2 == 0):
+                met = await scenario.run()
             await scenario.check()
         except (AssertionError, pytest.fail.Exception, FirnlineError, apsw.Error) as error:
             wrong.append(f"{fault}: {error!r}; before it {scenario.failures}")
