@@ -8,9 +8,9 @@ import apsw
 import pytest
 
 from firnline import limits
-from firnline.errors import StoreNotOpen, StoreUnavailable
+from firnline.errors import StoreCorrupt, StoreNotOpen, StoreUnavailable
 from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
-from firnline.store.sqlite.writer import Writer
+from firnline.store.sqlite.writer import Writer, _Job
 
 BUSY_SECONDS = 20.0
 
@@ -220,6 +220,25 @@ async def test_loops_on_several_threads(writer, place):
     found = stored(place)
     for first in firsts:
         assert [x for x in found if first <= x < first + 100] == list(range(first, first + 100))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_nobody_waits_for_a_thread_that_is_gone(place, hooks, monkeypatch):
+    """However that may come about: it is a mistake of ours."""
+    writer = Writer(place, connect(place, writer=True), hooks)
+    on_their_way = [asyncio.create_task(writer.run(writing(i))) for i in range(3)]
+    await asyncio.sleep(0)
+    monkeypatch.setattr(writer._transactions, "run_alone", lambda _: 1 / 0)
+    writer._jobs.put(_Job(writing(9), asyncio.get_running_loop().create_future(), alone=True))
+    writer._thread.join(30)
+    async with asyncio.timeout(30):
+        outcomes = await asyncio.gather(*on_their_way, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [StoreCorrupt] * 3
+        for small in (True, False):
+            with pytest.raises(StoreCorrupt, match="has stopped"):
+                await writer.run(writing(1), small=small)
+    writer.close()
 
 
 async def test_too_many_waiting(writer, monkeypatch):

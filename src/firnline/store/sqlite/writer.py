@@ -74,8 +74,7 @@ class Writer:
         `alone`: outside any transaction, for what SQLite does not allow inside one. `small`: it
         takes no longer than waking a thread.
         """
-        if fatal := self._fatal or self._transactions.fatal:
-            raise StoreCorrupt(fatal)
+        self._check()
         if self._jobs.qsize() >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many writes are waiting; slow down and try again")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
@@ -83,7 +82,8 @@ class Writer:
         try:
             if self._pace.is_quick():
                 await asyncio.sleep(0)  # all that are ready now come in, and share a commit
-                if small and len(self._present) == 1 and (done := self._run_at_once(work)):
+                done = self._run_at_once(work) if small and len(self._present) == 1 else None
+                if done is not None:
                     return cast("T", _result(done))
             self._enqueue(_Job(work, future, alone))
             return await future
@@ -101,10 +101,15 @@ class Writer:
 
     # -- the caller's thread ------------------------------------------------------------------
 
+    def _check(self) -> None:
+        if self._closed:
+            raise StoreNotOpen
+        if fatal := self._fatal or self._transactions.fatal:
+            raise StoreCorrupt(fatal)
+
     def _enqueue(self, job: _Job) -> None:
-        with self._entrance:
-            if self._closed:
-                raise StoreNotOpen
+        with self._entrance:  # whoever is in is answered, also by a thread that stops
+            self._check()
             self._jobs.put(job)
 
     def _run_at_once(self, work: Work[Any]) -> Outcome | None:
@@ -112,18 +117,22 @@ class Writer:
         if not self._in_use.acquire(blocking=False):
             return None
         try:
-            if self._closed:
-                return None
+            self._check()
             started = time.perf_counter()
             outcome = self._transactions.run_at_once(work)
-            self._pace.note(time.perf_counter() - started)
-            self._last = time.monotonic()
-            if not self._busy:
-                self._busy = True
-                self._jobs.put(None)
+            if outcome is not None:
+                self._pace.note(time.perf_counter() - started)
+                self._last = time.monotonic()
+                self._wake()
             return outcome
         finally:
             self._in_use.release()
+
+    def _wake(self) -> None:
+        """Let the thread look out for a quiet moment."""
+        if not self._busy:
+            self._busy = True
+            self._jobs.put(None)
 
     # -- the thread ---------------------------------------------------------------------------
 
@@ -133,7 +142,8 @@ class Writer:
                 pass
         except BaseException as error:
             # A mistake of ours. Nobody may wait for a thread that is gone.
-            self._fatal = f"the writer has stopped: {error!r}"
+            with self._entrance:
+                self._fatal = f"the writer has stopped: {error!r}"
             left: list[_Job] = []
             self._gather(left)
             _answer(left, [Outcome(error=StoreError(self._fatal))] * len(left))
