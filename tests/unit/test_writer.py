@@ -20,6 +20,7 @@ class Hooks:
 
     def __init__(self):
         self.quiet = 0
+        self.more = False
 
     def begin(self, connection):
         pass
@@ -35,7 +36,7 @@ class Hooks:
 
     def idle(self, connection):
         self.quiet += 1
-        return False
+        return self.more
 
 
 @pytest.fixture
@@ -148,6 +149,7 @@ async def test_another_process_is_waited_for_by_the_thread_alone(writer, place):
         await asyncio.sleep(0)
     assert time.monotonic() - started < BUSY_SECONDS / 2, "the loop was held up"
     assert not waits.done()
+    assert writer._pace._quick_ones == 1, "what was not committed proves nothing"
     other.execute("INSERT INTO t VALUES ('other')")
     other.execute("COMMIT")
     other.close()
@@ -189,6 +191,16 @@ async def test_the_quiet_moment_comes_after_writes_at_once_too(writer, hooks, mo
 
 
 @pytest.mark.usefixtures("quick")
+async def test_the_quiet_moment_is_not_between_writes_at_once(writer, hooks, monkeypatch):
+    monkeypatch.setattr(limits, "INDEX_IDLE_SECONDS", 0.001)
+    hooks.more = True
+    await writer.run(writing(1), small=True)
+    quiet, writer._last = hooks.quiet, time.monotonic() + 3_600  # as if it went on
+    await asyncio.sleep(0.05)
+    assert hooks.quiet <= quiet + 1  # one may have begun already
+
+
+@pytest.mark.usefixtures("quick")
 async def test_the_log_is_emptied_all_the_same(writer, place, monkeypatch):
     monkeypatch.setattr(limits, "COMMITS_PROVING", 1)
     monkeypatch.setattr(limits, "COMMITS_AT_ONCE_MAX", 100)
@@ -207,6 +219,32 @@ async def test_closing_while_some_are_on_their_way_in(place, hooks):
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [StoreNotOpen] * 3
     assert stored(place) == []
+
+
+@pytest.mark.usefixtures("quick")
+async def test_closing_finishes_what_is_in_the_queue(place, hooks):
+    writer = Writer(place, connect(place, writer=True), hooks)
+    busy, go = threading.Event(), threading.Event()
+
+    def holds(_):
+        busy.set()
+        go.wait(30)
+
+    tasks = [asyncio.create_task(writer.run(holds, alone=True))]
+    await asyncio.to_thread(busy.wait, 30)
+    writer._jobs.put(None)  # as a write at once does
+    tasks.append(asyncio.create_task(writer.run(writing(1))))
+    closing = threading.Thread(target=writer.close)
+    async with asyncio.timeout(30):
+        while writer._jobs.qsize() < 2:
+            await asyncio.sleep(0)
+        closing.start()
+        while not writer._closed:
+            await asyncio.sleep(0.001)
+        go.set()
+        await asyncio.gather(*tasks)
+    closing.join(30)
+    assert stored(place) == [1]
 
 
 @pytest.mark.usefixtures("quick")
