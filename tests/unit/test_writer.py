@@ -196,6 +196,7 @@ async def test_the_quiet_moment_is_not_between_writes_at_once(writer, hooks, mon
     hooks.more = True
     await writer.run(writing(1), small=True)
     quiet, writer._last = hooks.quiet, time.monotonic() + 3_600  # as if it went on
+    writer._jobs.put(None)  # it begins to wait anew
     await asyncio.sleep(0.05)
     assert hooks.quiet <= quiet + 1  # one may have begun already
 
