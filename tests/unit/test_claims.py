@@ -223,6 +223,12 @@ def test_dates_have_one_plain_form(text, keys):
         ("我叫小明，住在北京。", []),
         ("Ask Dr. Keller or O'Brien.", ["Dr", "Keller", "O'Brien"]),
         ("Maria Lopez leads. Owner: Priya Nair", ["Maria Lopez", "Priya Nair"]),
+        (
+            "Tom Baker came. Emily Stone's, too. Bill Gates",
+            ["Tom Baker", "Emily Stone", "Bill Gates"],
+        ),
+        ("New York's best. Los Angeles? New Contract for Ana", ["New York", "Los Angeles", "Ana"]),
+        ("Mark Friday. Tom Will. Max It Out. Sam, Ana", ["Ana"]),
         ("Congratulations Maria! Reschedule Anna Schmidt.", ["Maria", "Anna Schmidt"]),
         ("Breakfast Club, then: tell\nMaria\nLopez", ["Club"]),
     ],

@@ -198,6 +198,25 @@ COMMON_ENDINGS: Final = (
 )  # fmt: skip
 """Endings of English words that are seldom names."""
 
+GIVEN_NAMES: Final = _words("""
+al alan ali ana ann art ben bill cliff dan dawn don drew ed emily ethan faith gene grace grant iris
+jade joy leo li lily lori mark max mia miles olive pat penny ravi sally sam sean sue ted tim tom
+violet wei
+""")
+"""Given names that are everyday words, or parts of them, as well."""
+
+PLACE_NAMES: Final = frozenset(
+    f"{first} {second}"
+    for first, rest in {
+        "new": "york zealand delhi orleans jersey mexico england hampshire guinea caledonia",
+        "los": "angeles",
+        "las": "vegas palmas",
+        "great": "britain",
+    }.items()
+    for second in rest.split()
+)
+"""Names of two words, the first of which is an everyday word."""
+
 AFTER_NAMES: Final = _words("""
 a accepted accepts added adds agreed agrees already also always approved approves asked asks
 bought buys called calls came can comes complained complains confirmed confirms could decided

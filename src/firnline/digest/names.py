@@ -12,7 +12,14 @@ from typing import Final, Literal
 
 from firnline import tokens
 from firnline.digest import prose
-from firnline.digest.lexicon import AFTER_NAMES, COMMON, COMMON_ENDINGS, GERMAN
+from firnline.digest.lexicon import (
+    AFTER_NAMES,
+    COMMON,
+    COMMON_ENDINGS,
+    GERMAN,
+    GIVEN_NAMES,
+    PLACE_NAMES,
+)
 from firnline.digest.numbers import Found
 
 PIECE: Final = re.compile(r"[^\W_]+")
@@ -40,7 +47,7 @@ def names(text: str) -> Iterator[Found]:
             if run and (kind != "sure" or not glued or _possessive(run[-1][0])):
                 yield from _name(text, run, german=german)
                 run = []
-            if kind == "maybe" and not german and _is_first(text, token):
+            if kind != "sure" and initial and not german and _is_first(text, token, kind):
                 kind = "sure"
             if kind == "sure" or _leads(token[0], initial=initial or shouting):
                 run.append(token)
@@ -50,12 +57,18 @@ def names(text: str) -> Iterator[Found]:
             yield from _name(text, run, german=german)
 
 
-def _is_first(text: str, token: re.Match[str]) -> bool:
+def _is_first(text: str, token: re.Match[str], kind: str | None) -> bool:
     """Whether a sentence's first word is the first of a name's: the "Maria" of "Maria Lopez"."""
     after = _TOKEN.match(text, token.end() + 1)
     if after is None or text[token.end()] != " ":
         return False
-    return after[0].istitle() and not everyday(token[0])
+    first, second = token[0], _bare(after[0])
+    if not (first.istitle() and second.istitle()):
+        return False
+    if first.casefold() in GIVEN_NAMES:
+        return _kind(second, initial=False) is not None
+    known = f"{first} {second}".casefold() in PLACE_NAMES
+    return known or (kind == "maybe" and not everyday(first))
 
 
 def _leads(word: str, *, initial: bool) -> bool:
