@@ -75,11 +75,11 @@ from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
-from firnline.tools import Toolbox, joined
+from firnline.tools import Toolbox, as_schemas, joined
 from firnline.topics import Match, TopicStats, tagged
 from firnline.topics import feedback as voted
 from firnline.transfer import Manifest
-from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, of_turn
+from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, check_options, of_turn
 from firnline.turn import run as run_turn
 from firnline.turn import stream as stream_turn
 from firnline.view import in_force, is_still, span_of
@@ -396,7 +396,7 @@ class Memory:
             budget=as_budget(budget),
             question=question,
             system=as_system(system),
-            tools=tuple(tools),
+            tools=as_schemas(tools),
             task=task,
             retriever=retriever,
             fold=fold,
@@ -525,7 +525,7 @@ class Memory:
         message: str | MessageLike,
         options: TurnOptions,
     ) -> Dialogue:
-        check_names(options, TurnOptions)
+        check_options(options)
         chosen = self._meant(model) or self._model
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
