@@ -2,8 +2,10 @@
 
 import dataclasses
 import inspect
+import sys
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
+from subprocess import run
 
 import pytest
 
@@ -563,3 +565,9 @@ async def test_a_file_that_did_not_arrive_as_it_was_sent_is_none(client, tmp_pat
     with pytest.raises(known.StoreTimeout):
         await saved(pieces(spoil(lines)), tmp_path / "spoiled.jsonl")
     assert {path.name for path in tmp_path.iterdir()} == {"whole.jsonl", "copy.jsonl"}
+
+
+def test_without_its_extra_it_says_what_to_install():
+    code = "import sys; sys.modules['httpx2'] = None; import firnline.client"
+    done = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'the client needs an extra: pip install "firnline[client]"' in done.stderr

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-import httpx2
-
 from firnline.client.problems import error_of
 from firnline.errors import (
     FirnlineError,
@@ -26,6 +24,12 @@ from firnline.message import utc_now
 from firnline.models.guard import Backoff, Chance
 from firnline.models.timing import retry_after
 from firnline.paths import PREFIX
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    text = f'{error.msg}; the client needs an extra: pip install "firnline[client]"'
+    raise ModuleNotFoundError(text, name=error.name) from error
 
 T = TypeVar("T")
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
