@@ -392,6 +392,12 @@ def test_every_error_survives_the_way(kind):
 NOWHERE = ["localhost:8080", "ftp://x", "http://", "http://a:b@x", "http://x:99999", "http://[::1"]
 
 
+async def test_the_address_of_the_api_that_the_server_prints_will_do(server):
+    for ending in ("", "/", "/api/v1", "/api/v1/"):
+        async with Client(f"{server.url}{ending}") as client:
+            assert (await client.me()).scopes
+
+
 @pytest.mark.parametrize("url", NOWHERE)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(known.InputError, match="url"):

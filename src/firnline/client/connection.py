@@ -186,7 +186,7 @@ def _checked(url: str) -> str:
         raise InputError(f"url: expected something like http://localhost:8080, got {url!r}")
     if parts.username or parts.password:
         raise InputError("url: give the API key as `key`, not in the address")
-    return url.rstrip("/")
+    return url.rstrip("/").removesuffix(PREFIX)  # the server prints its API's address with it
 
 
 def _checked_key(key: str) -> str:
