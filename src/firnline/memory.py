@@ -68,7 +68,7 @@ from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retri
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
-from firnline.recaller import AUTO, Filters, Recaller
+from firnline.recaller import AUTO, Filters, Recaller, check_time
 from firnline.store import open_store
 from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
@@ -705,8 +705,8 @@ class Memory:
         limit: int = 100,
     ) -> list[Entry]:
         """The entries said in [since, until), by number, from `first_seq` on."""
-        if since.utcoffset() is None or until.utcoffset() is None:
-            raise InputError("since and until need a time zone, for example datetime.UTC")
+        for name, at in (("since", since), ("until", until)):
+            check_time(name, at)
         limits.checked("limit", limit, 1, limits.PAGE_MAX)
         return await self._store.dated(self._key(conversation), since, until, limit, first_seq)
 

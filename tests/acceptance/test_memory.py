@@ -328,6 +328,10 @@ async def test_what_is_of_the_wrong_kind_is_named(memory):
             await memory.context("c", 1_000, tools=wrong)
     with pytest.raises(InputError, match="important data: expected an object, got str"):
         await memory.remember("c", "the plan is gold")
+    with pytest.raises(InputError, match="project: expected a Project, got str"):
+        await memory.save_project("holiday")
+    with pytest.raises(InputError, match="until: expected a datetime, got str"):
+        await memory.dated("c", NOON, "tomorrow")
 
 
 @pytest.mark.promise("typed-failure")
