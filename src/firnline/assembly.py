@@ -260,10 +260,16 @@ class _Assembly:
         """Say which entries are neither in a digest nor shown."""
         first = min((p.entry.seq for p in recent.pieces if p.entry), default=self.view.next_seq)
         start = self._covered() or sum(isinstance(part, Entry) for part in self.material.system)
-        if first <= start:
+        pins = {p.entry.seq for p in self.must["pinned"] if p.entry}
+        last = first - 1
+        while start in pins:
+            start += 1
+        while last in pins:
+            last -= 1
+        if last < start:
             return digests
-        self._leave_gap_out(start, first - 1)
-        return replace(digests, pieces=(*digests.pieces, self._gap(start, first - 1)))
+        self._leave_gap_out(start, last)
+        return replace(digests, pieces=(*digests.pieces, self._gap(start, last)))
 
     def _leave_gap_out(self, first: int, last: int) -> None:
         planned = self.plan.recent_count is not None or self.plan.recent_tokens is not None

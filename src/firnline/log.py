@@ -162,6 +162,8 @@ class Project:
 
 def checked_project(project: Project) -> Project:
     """The project with clean text; what cannot be stored raises `InputError`."""
+    if not isinstance(project, Project):
+        raise InputError(f"project: expected a Project, got {type(project).__name__}")
     texts = {name: getattr(project, name) for name in ("status", "schedule", "task")}
     fields = clean_fields({**texts, "metadata": project.metadata}, "project")
     if not all(isinstance(fields[name], str) for name in texts):

@@ -68,18 +68,18 @@ from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retri
 from firnline.recall import stats
 from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
-from firnline.recaller import AUTO, Filters, Recaller
+from firnline.recaller import AUTO, Filters, Recaller, check_time
 from firnline.store import open_store
 from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
 from firnline.text import Json, clean_fields, clean_name
 from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
-from firnline.tools import Toolbox, joined
+from firnline.tools import Toolbox, as_schemas, joined
 from firnline.topics import Match, TopicStats, tagged
 from firnline.topics import feedback as voted
 from firnline.transfer import Manifest
-from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, of_turn
+from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, check_options, of_turn
 from firnline.turn import run as run_turn
 from firnline.turn import stream as stream_turn
 from firnline.view import in_force, is_still, span_of
@@ -396,7 +396,7 @@ class Memory:
             budget=as_budget(budget),
             question=question,
             system=as_system(system),
-            tools=tuple(tools),
+            tools=as_schemas(tools),
             task=task,
             retriever=retriever,
             fold=fold,
@@ -525,7 +525,7 @@ class Memory:
         message: str | MessageLike,
         options: TurnOptions,
     ) -> Dialogue:
-        check_names(options, TurnOptions)
+        check_options(options)
         chosen = self._meant(model) or self._model
         if chosen is None:
             raise InputError("a turn needs a model: Memory.open(model=...) or turn(..., model)")
@@ -705,8 +705,8 @@ class Memory:
         limit: int = 100,
     ) -> list[Entry]:
         """The entries said in [since, until), by number, from `first_seq` on."""
-        if since.utcoffset() is None or until.utcoffset() is None:
-            raise InputError("since and until need a time zone, for example datetime.UTC")
+        for name, at in (("since", since), ("until", until)):
+            check_time(name, at)
         limits.checked("limit", limit, 1, limits.PAGE_MAX)
         return await self._store.dated(self._key(conversation), since, until, limit, first_seq)
 

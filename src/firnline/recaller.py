@@ -296,6 +296,14 @@ class _Checked:
         return ModelError(f"the embedder {self.name} {how}", code="embedder")
 
 
+def check_time(name: str, at: object) -> None:
+    """Raise `InputError` for what is no moment."""
+    if not isinstance(at, datetime):
+        raise InputError(f"{name}: expected a datetime, got {type(at).__name__}")
+    if at.utcoffset() is None:
+        raise InputError(f"{name} needs a time zone, for example datetime.UTC")
+
+
 def _check(filters: Filters) -> None:
     """Raise `InputError` for what cannot be meant."""
     check_names(filters, Filters, "filter")
@@ -307,8 +315,5 @@ def _check(filters: Filters) -> None:
             f"roles: {min(map(str, unknown))!r}; there are {', '.join(sorted(_ROLES))}"
         )
     for name in ("since", "until"):
-        at = filters.get(name)
-        if at is not None and not isinstance(at, datetime):
-            raise InputError(f"{name}: expected a datetime, got {type(at).__name__}")
-        if isinstance(at, datetime) and at.utcoffset() is None:
-            raise InputError(f"{name} needs a time zone, for example datetime.UTC")
+        if (at := filters.get(name)) is not None:
+            check_time(name, at)

@@ -19,16 +19,18 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-from firnline import limits
+from firnline import limits, strategies
 from firnline import memory as asynchronous
 from firnline.budget import Budget, BudgetLike
-from firnline.context import Context
+from firnline.context import Context, Section
+from firnline.errors import BudgetError, FirnlineError, ModelError
 from firnline.exporting import ExportFormat
 from firnline.importing import Report
 from firnline.lineage import Difference, Lineage, State
 from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
 from firnline.looping import LoopThread
 from firnline.message import Message, Part, ToolCall, utc_now
+from firnline.models import open_model
 from firnline.models.given import ModelLike
 from firnline.options import MemoryOptions
 from firnline.plan import Strategy
@@ -46,14 +48,33 @@ from firnline.turn import Turn, TurnOptions
 from firnline.wire import MessageLike
 
 __all__ = [
+    "Appended",
     "Budget",
+    "BudgetError",
+    "Context",
+    "Digest",
+    "Entry",
+    "Erased",
+    "FirnlineError",
+    "Head",
+    "Hit",
     "Memory",
     "Message",
+    "ModelError",
     "Part",
+    "Project",
+    "Section",
+    "Stats",
+    "Strategy",
     "TokenCount",
     "Tool",
     "ToolCall",
+    "Toolbox",
+    "Turn",
+    "Verification",
     "count_tokens",
+    "open_model",
+    "strategies",
 ]
 
 T = TypeVar("T")

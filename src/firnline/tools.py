@@ -109,6 +109,24 @@ def joined(given: Iterable[Tool], more: Iterable[Tool]) -> tuple[Tool, ...]:
     return (*first, *(tool for tool in more if tool.name not in names))
 
 
+def as_schemas(tools: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
+    """The schemas of tools as a context counts them."""
+    return _of_kind(tools, Mapping, "schemas in the OpenAI shape, as Tool.to_openai() gives them")
+
+
+def as_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
+    """The tools as a turn runs them."""
+    return _of_kind(tools, Tool, "Tool objects, each with the function that is to run")
+
+
+def _of_kind(given: Any, kind: type, wanted: str) -> tuple[Any, ...]:
+    listed = tuple(given) if isinstance(given, Iterable) else (given,)
+    for tool in listed:
+        if not isinstance(tool, kind):
+            raise InputError(f"tools: expected a list of {wanted}; got {type(tool).__name__}")
+    return listed
+
+
 async def answer(call: ToolCall, tools: Sequence[Tool]) -> str:
     """What a tool call returns; what is wrong with it is an answer, too, one the model can read."""
     tool = next((tool for tool in tools if tool.name == call.name), None)

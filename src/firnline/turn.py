@@ -14,15 +14,16 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypedDict
 
 from firnline import limits
-from firnline.budget import Budget, BudgetLike
+from firnline.budget import Budget, BudgetLike, as_budget
 from firnline.context import Context
-from firnline.errors import BudgetError, ModelError, outline
+from firnline.errors import BudgetError, InputError, ModelError, outline
 from firnline.events import Timed, Values
 from firnline.log import Appended, Entry
 from firnline.message import Message
 from firnline.models.given import ModelLike
+from firnline.options import check_names
 from firnline.protocols import ChatModel, Completion, Retriever
-from firnline.tools import Tool, answer
+from firnline.tools import Tool, answer, as_tools
 
 logger: Final = logging.getLogger("firnline.turn")
 
@@ -101,7 +102,18 @@ def as_system(system: str | Message | None) -> tuple[Message, ...]:
     """The system's message as a context takes it."""
     if system is None:
         return ()
+    if not isinstance(system, str | Message):
+        raise InputError(f"system: expected a text or a Message, got {type(system).__name__}")
     return (Message.system(system) if isinstance(system, str) else system,)
+
+
+def check_options(options: TurnOptions) -> None:
+    """`InputError` for what no turn can be made with: before its question is stored, not after."""
+    check_names(options, TurnOptions)
+    if (budget := options.get("budget")) is not None:
+        as_budget(budget)
+    as_system(options.get("system"))
+    as_tools(options.get("tools", ()))
 
 
 def of_turn(turn: Turn) -> Values:

@@ -51,7 +51,7 @@ def sent_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The same as OpenAI's endpoints take it; what they would refuse is written otherwise.
 
     Names without blanks; and parts that only another program knows, such as the picture in a chat
-    that was imported, as words.
+    that was imported, as words. Each has a content, if only an empty one.
     """
     return [_sent(message.to_openai()) for message in messages]
 
@@ -64,6 +64,8 @@ def _sent(message: dict[str, Any]) -> dict[str, Any]:
         sent["content"] = [_sent_part(part) for part in message["content"]]
     if message.get("tool_calls"):
         sent["tool_calls"] = [_sent_call(call) for call in message["tool_calls"]]
+    elif not message.get("content"):
+        sent["content"] = ""
     return sent
 
 

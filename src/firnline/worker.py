@@ -142,15 +142,16 @@ class Worker:
             await self._postpone(key, _BUSY_SECONDS)
             return 0
         except Exception as error:
+            name = f"{key.conversation} (tenant {key.tenant})"
             if not isinstance(error, FirnlineError):
-                logger.exception("%s: a mistake in what plans or writes its digests", key)
+                logger.exception("%s: a mistake in what plans or writes its digests", name)
             if len(self._failures) > _KNOWN_MAX:
                 self._failures.clear()
             attempt = self._failures[key] = self._failures.get(key, 0) + 1
             told = getattr(error, "context", {}).get("retry_after", 0.0)
             wait = max(self._backoff.delay(attempt), told)
             why = outline(error)
-            logger.warning("%s is not digested: %s; again in %.0f s", key, why, wait)
+            logger.warning("%s is not digested: %s; again in %.0f s", name, why, wait)
             await self._postpone(key, wait)
             return 0
         self._failures.pop(key, None)

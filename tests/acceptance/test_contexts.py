@@ -193,6 +193,19 @@ async def test_every_system_message_is_told_or_shown(url):
 # -- explained, stable ----------------------------------------------------------------------------
 
 
+async def test_what_is_pinned_is_not_said_to_be_missing(memory):
+    await memory.append("c", [Message.user(f"Message {n} of this talk.") for n in range(6)])
+    await memory.pin("c", 0)
+    await memory.pin("c", 4)
+    context = await memory.context("c", 95)
+    assert context.seqs == (0, 4, 5)
+    assert "[Messages 1 to 3 are not shown here" in context["digests"].messages[-1].text
+    assert context.degraded == ("entries 1 to 3 are in no digest and do not fit",)
+    for seq in (1, 2, 3):
+        await memory.pin("c", seq)
+    assert not (await memory.context("c", 130)).degraded
+
+
 async def test_explain_says_what_is_in_what_is_not_and_why(memory):
     await play(memory, "c", 60)
     context = await memory.context("c", 2_000, "Which sources?", system="Be brief.")

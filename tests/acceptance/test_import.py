@@ -356,6 +356,7 @@ async def test_what_cannot_be_imported_says_why(tmp_path):
     for name, data, match in (
         ("a.json", b"{}", "none of the formats"),
         ("b.json", b"", "none of the formats"),
+        ("m.json", b'[{"role": "user", "content": "hi"}]', "by themselves are appended, not imp"),
         ("c.html", b"<html>", "is HTML"),
         ("d.zip", b"PK\5\6" + bytes(18), "none of the formats"),
         ("e.bin", bytes(range(256)), "none of the formats"),

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firnline import Memory, Message, Project, ToolCall, count_tokens, strategies, sync
+from firnline import Memory, Message, Project, Tool, ToolCall, count_tokens, strategies, sync
 from firnline.errors import (
     BadURL,
     ConflictError,
@@ -298,6 +298,40 @@ async def test_a_misspelt_option_is_not_passed_over(memory):
     with pytest.raises(InputError, match="recal: no such option; there are budget, "):
         await memory.turn("c", "Hello?", lambda _: "Hello.", recal=False)
     assert await memory.head("c") is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"budget": 0}, "a window of 0 tokens"),
+        ({"budget": "8000"}, "budget: '8000' is a text"),
+        ({"system": [Message.system("Be brief.")]}, "system: expected a text or a Message, got l"),
+        ({"tools": [{"type": "function"}]}, "tools: expected a list of Tool objects.*got dict"),
+        ({"tools": None}, "tools: expected a list of Tool objects.*got NoneType"),
+    ],
+)
+async def test_a_turn_with_a_wrong_option_stores_no_question(memory, wrong, why):
+    """Else who puts the call right asks twice."""
+    with pytest.raises(InputError, match=why):
+        await memory.turn("c", "Hello?", lambda _: "Hello.", **wrong)
+    assert await memory.head("c") is None
+
+
+async def test_what_is_of_the_wrong_kind_is_named(memory):
+    for face in (Memory, sync.Memory):
+        with pytest.raises(InputError, match=r"model: expected a name .* got int"):
+            face.open("memory:", model=5)
+    with pytest.raises(InputError, match="system: expected a text or a Message, got dict"):
+        await memory.context("c", 1_000, system={"role": "system", "content": "Be brief."})
+    for wrong in ("find", {"type": "function"}, [Tool("find", print)], None):
+        with pytest.raises(InputError, match="tools: expected a list of schemas"):
+            await memory.context("c", 1_000, tools=wrong)
+    with pytest.raises(InputError, match="important data: expected an object, got str"):
+        await memory.remember("c", "the plan is gold")
+    with pytest.raises(InputError, match="project: expected a Project, got str"):
+        await memory.save_project("holiday")
+    with pytest.raises(InputError, match="until: expected a datetime, got str"):
+        await memory.dated("c", NOON, "tomorrow")
 
 
 @pytest.mark.promise("typed-failure")

@@ -23,6 +23,12 @@ def test_every_method_is_there_with_an_equal_signature():
     assert _methods(sync.Memory) == _methods(firnline.Memory)
 
 
+def test_every_name_is_there_and_all_but_the_memory_are_the_same():
+    assert sync.__all__ == firnline.__all__
+    others = set(firnline.__all__) - {"Memory"}
+    assert all(getattr(sync, name) is getattr(firnline, name) for name in others)
+
+
 def test_every_method_of_the_asynchronous_face_that_waits_is_plain_here():
     for name in _methods(firnline.Memory):
         assert not inspect.iscoroutinefunction(getattr(sync.Memory, name))

@@ -2,8 +2,10 @@
 
 import dataclasses
 import inspect
+import sys
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
+from subprocess import run
 
 import pytest
 
@@ -390,6 +392,12 @@ def test_every_error_survives_the_way(kind):
 NOWHERE = ["localhost:8080", "ftp://x", "http://", "http://a:b@x", "http://x:99999", "http://[::1"]
 
 
+async def test_the_address_of_the_api_that_the_server_prints_will_do(server):
+    for ending in ("", "/", "/api/v1", "/api/v1/"):
+        async with Client(f"{server.url}{ending}") as client:
+            assert (await client.me()).scopes
+
+
 @pytest.mark.parametrize("url", NOWHERE)
 def test_an_address_that_is_none_is_refused(url):
     with pytest.raises(known.InputError, match="url"):
@@ -563,3 +571,9 @@ async def test_a_file_that_did_not_arrive_as_it_was_sent_is_none(client, tmp_pat
     with pytest.raises(known.StoreTimeout):
         await saved(pieces(spoil(lines)), tmp_path / "spoiled.jsonl")
     assert {path.name for path in tmp_path.iterdir()} == {"whole.jsonl", "copy.jsonl"}
+
+
+def test_without_its_extra_it_says_what_to_install():
+    code = "import sys; sys.modules['httpx2'] = None; import firnline.client"
+    done = run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'the client needs an extra: pip install "firnline[client]"' in done.stderr

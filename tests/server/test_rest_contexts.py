@@ -274,6 +274,15 @@ def test_without_a_model_the_answer_quotes_memory_and_says_so(api):
     assert "4711-X" in "".join(data["text"] for _, data in deltas)
 
 
+def test_without_a_model_the_answer_is_to_the_question_and_not_to_what_was_recalled(api):
+    others = [f"Is a parcel of {n} ropes on its way? Write to Ana in Oslo." for n in range(200)]
+    api.say("c", "The vault code is 4711-X.", "Noted.", *others, "Noted, too.")
+    turn = api.post(f"{PATH}/turns", {"message": "The vault code?", "budget": 2_000})
+    assert turn["accounting"]["recalled"] > 0
+    assert "4711-X" in turn["text"].splitlines()[1]
+    assert "The vault code?" not in turn["text"]
+
+
 @pytest.mark.parametrize(
     "body",
     [

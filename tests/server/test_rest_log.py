@@ -451,3 +451,9 @@ def test_many_conversations_do_not_mix(url):
                 assert f"{tenant}-{number}" in seen
                 assert not [other for other in others if other in seen]
             assert len(api.all("/conversations")) == 8
+
+
+def test_an_address_with_nothing_at_it_says_where_all_are(api):
+    problem = api.http.get("/api/v1/convs").json()
+    assert (problem["status"], problem["code"]) == (404, "NotFound")
+    assert "/openapi.json lists what there is" in problem["detail"]

@@ -512,7 +512,7 @@ async def test_a_function_is_a_model(answer):
 
 
 async def test_a_function_that_is_not_async_says_so():
-    with pytest.raises(ModelRefused, match="plain is not async"):
+    with pytest.raises(ModelRefused, match=r"plain is not async.* write it with `async def`"):
         await callable_model(lambda messages: "fine", name="plain").complete(ASK)
 
 

@@ -344,3 +344,17 @@ def test_what_endpoints_refuse_is_written_otherwise():
         {"role": "assistant", "content": "x"},
     ]
     assert sent_openai(load_openai(plain)) == plain
+
+
+def test_every_message_that_is_sent_has_a_content_or_calls():
+    """Endpoints refuse the whole request for one that has neither, and so every later turn."""
+    call = ToolCall.of("c1", "look", {})
+    said = [
+        *(Message.user(content) for content in (None, "", [])),
+        Message.assistant(),
+        Message.assistant(tool_calls=[call]),
+        Message.tool("", tool_call_id="c1"),
+    ]
+    sent = sent_openai(said)
+    assert [message.get("content") for message in sent] == ["", "", "", "", None, ""]
+    assert "content" not in dump_openai(said)[0]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from firnline import Memory, Message
+from firnline import Memory, Message, ModelError
 from firnline.log import Key
 from firnline.message import utc_now
 from firnline.worker import Worker
@@ -30,3 +30,14 @@ async def test_work_that_is_asked_for_twice_is_done_once():
         worker = Worker(memory.store, pay, clock=utc_now)
         assert sum(await asyncio.gather(worker.once(), worker.once())) == 1
     assert (most, paid) == (1, [KEY])
+
+
+async def test_what_is_not_digested_is_named_as_its_user_names_it(caplog):
+    async def pay(key):
+        raise ModelError("busy")
+
+    async with Memory.open("memory:", worker=False) as memory:
+        await memory.append("c", Message.user("x"))
+        await memory.store.owe(KEY, utc_now())
+        assert await Worker(memory.store, pay, clock=utc_now).once() == 0
+    assert caplog.messages[-1].startswith("c (tenant default) is not digested: ModelError")

@@ -11,8 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-import httpx2
-
 from firnline.client.problems import error_of
 from firnline.errors import (
     FirnlineError,
@@ -26,6 +24,12 @@ from firnline.message import utc_now
 from firnline.models.guard import Backoff, Chance
 from firnline.models.timing import retry_after
 from firnline.paths import PREFIX
+
+try:
+    import httpx2
+except ModuleNotFoundError as error:
+    text = f'{error.msg}; the client needs an extra: pip install "firnline[client]"'
+    raise ModuleNotFoundError(text, name=error.name) from error
 
 T = TypeVar("T")
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
@@ -182,7 +186,7 @@ def _checked(url: str) -> str:
         raise InputError(f"url: expected something like http://localhost:8080, got {url!r}")
     if parts.username or parts.password:
         raise InputError("url: give the API key as `key`, not in the address")
-    return url.rstrip("/")
+    return url.rstrip("/").removesuffix(PREFIX)  # the server prints its API's address with it
 
 
 def _checked_key(key: str) -> str:

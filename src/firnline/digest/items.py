@@ -366,11 +366,12 @@ def given(data: Mapping[str, Any]) -> tuple[Item, ...]:
 
     They have no evidence and need none. What is not one of the fields raises `InputError`.
     """
+    if not isinstance(data, Mapping):
+        raise InputError(f"important data: expected an object, got {type(data).__name__}")
     items: list[Item] = []
     for field, value in data.items():
-        shape: type = dict if field in DICT_FIELDS else list
+        wanted, shape = ("an object", dict) if field in DICT_FIELDS else ("a list", list)
         if field not in FIELDS or not isinstance(value, shape):
-            wanted = "an object" if shape is dict else "a list"
             raise InputError(f"{field}: expected one of {', '.join(FIELDS)}, and in it {wanted}")
         clean = clean_json(value, field)
         listed: list[Json] = clean if isinstance(clean, list) else []

@@ -57,7 +57,8 @@ def no_format(path: Path, names: Sequence[str]) -> str:
         return f"{path} is HTML; let the program that wrote it write JSON or text instead"
     if OWN in names:
         return f"{path} holds an export of Firnline's own; unpack it and import the file"
-    return f"{path} has none of the formats {', '.join(READERS)}"
+    known = f"{path} has none of the formats {', '.join(READERS)}"
+    return f"{known}; messages in OpenAI's shape by themselves are appended, not imported"
 
 
 class Bar:

@@ -92,7 +92,8 @@ class _FunctionModel:
 
     def _awaitable(self, answer: Any) -> Awaitable[Answered]:
         if not inspect.isawaitable(answer):
-            raise ModelRefused(f"{self._name} is not async: it gave an answer, not a coroutine")
+            why = "it gave an answer, not a coroutine; write it with `async def`"
+            raise ModelRefused(f"{self._name} is not async: {why}")
         return answer
 
 

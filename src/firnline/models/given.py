@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias, cast
 
+from firnline.errors import InputError
 from firnline.models import open_model
 from firnline.models.function import callable_model
 from firnline.protocols import ChatModel
@@ -21,4 +22,7 @@ def as_model(model: ModelLike | None) -> ChatModel | None:
         return open_model(model)
     if hasattr(model, "complete"):
         return cast("ChatModel", model)
+    if not callable(model):
+        wanted = "a name such as 'openai/gpt-4o-mini', a ChatModel or an async function"
+        raise InputError(f"model: expected {wanted}, got {type(model).__name__}")
     return callable_model(cast("Any", model))

@@ -14,6 +14,7 @@ NAME: Final = "firnline-offline"
 _QUOTES: Final = 3
 _LOOKED_AT: Final = 12
 _QUOTE_CHARS: Final = 400
+_NEWEST: Final = 16  # entries; others may have said something since
 _PREFACE: Final = "There is no language model here, only memory."
 
 
@@ -40,7 +41,7 @@ class OfflineModel:
         if self._conversation is None:
             text = f"{_PREFACE} This request was not to be remembered, so nothing is known of it."
         else:
-            question = question_of(messages)
+            question = await self._asked(self._conversation, question_of(messages))
             found = await self._memory.recall(self._conversation, question, limit=_LOOKED_AT)
             text = told(question, found)
         return Completion(message=Message.assistant(text), model=NAME)
@@ -60,6 +61,19 @@ class OfflineModel:
 
     async def close(self) -> None:
         """There is nothing to let go of."""
+
+    async def _asked(self, conversation: str, sent: str) -> str:
+        """What was asked, without the summaries and recalled text that a turn puts before it."""
+        head = await self._memory.head(conversation)
+        newest = max(head.seq - _NEWEST, 0) if head else 0
+        asked = ""
+        for entry in reversed(await self._memory.read(conversation, first_seq=newest)):
+            longer = f"{entry.message.text.strip()}\n\n{asked}".strip()
+            if entry.message.role == "user" and sent.endswith(longer):
+                asked = longer
+            elif asked:
+                break
+        return asked or sent
 
 
 def question_of(messages: Sequence[Mapping[str, Any]]) -> str:

@@ -87,6 +87,9 @@ def answer(error: FirnlineError, path: str) -> Response:
     return as_problem(error, path)
 
 
+_NOWHERE: Final = "there is nothing at this address; /openapi.json lists what there is"
+
+
 class _Told(FirnlineError):
     """An error of the framework's as one of ours."""
 
@@ -111,7 +114,8 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def theirs(request: Request, error: HTTPException) -> Response:
-        told = _Told(error.status_code, str(error.detail), error.headers)
+        nowhere = error.status_code == HTTPStatus.NOT_FOUND  # what is missing elsewhere is ours
+        told = _Told(error.status_code, _NOWHERE if nowhere else error.detail, error.headers)
         response = answer(told, request.scope["path"])
         response.headers.update(told.headers)
         return response
