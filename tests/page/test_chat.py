@@ -513,3 +513,41 @@ def test_the_composer_grows_where_the_browser_does_not_see_to_it(site, page):
     assert composer.bounding_box()["height"] <= 0.4 * page.viewport_size["height"] + 1
     composer.fill("")
     assert composer.bounding_box()["height"] == low
+
+
+# -- how it runs ------------------------------------------------------------------------------
+
+RUNS = """paragraph => {
+  const text = document.createTreeWalker(paragraph, NodeFilter.SHOW_TEXT).nextNode();
+  const at = (n) => {
+    const range = document.createRange();
+    range.setStart(text, n);
+    range.setEnd(text, n + 1);
+    return range.getBoundingClientRect().left;
+  };
+  return at(text.length - 1) > at(0) ? 'ltr' : 'rtl';
+}"""
+
+
+def test_each_paragraph_and_all_code_run_in_their_own_direction(site, page, shot):
+    code = "```\nprint(x).\n```"
+    site.api.say(
+        "two ways",
+        f"مرحبا بكم.\n\nThe order is here.\n\n{code}\n\n- واحد.",
+        "The order is here.\n\nمرحب بكم.",
+    )
+    site.open(page, site.path(conversation="two ways"))
+    first, second = message(page, 0), message(page, 1)
+    for paragraph, way in [
+        (first.locator("p").first, "rtl"),
+        (first.locator("p").last, "ltr"),
+        (first.locator("pre code"), "ltr"),
+        (first.locator("li"), "rtl"),
+        (second.locator("p").first, "ltr"),
+        (second.locator("p").last, "rtl"),
+    ]:
+        assert paragraph.evaluate(RUNS) == way
+    lists = "e => [getComputedStyle(e).paddingRight, getComputedStyle(e).paddingLeft]"
+    right, left = first.locator("ul").evaluate(lists)
+    assert (right != "0px", left) == (True, "0px")  # the dot is inside
+    shot(page, "chat-two-ways")
