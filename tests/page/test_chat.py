@@ -551,3 +551,31 @@ def test_each_paragraph_and_all_code_run_in_their_own_direction(site, page, shot
     right, left = first.locator("ul").evaluate(lists)
     assert (right != "0px", left) == (True, "0px")  # the dot is inside
     shot(page, "chat-two-ways")
+
+
+# -- when it was ------------------------------------------------------------------------------
+
+
+def test_what_was_just_now_is_not_just_now_for_ever(site, page):
+    page.clock.install()
+    site.api.say("fresh", "Hello.")
+    site.open(page, site.path(conversation="fresh"))
+    listed = page.locator(".conversations a").first
+    expect(listed).to_contain_text("just now")
+    page.clock.fast_forward(20 * 60_000)
+    expect(listed).to_contain_text(re.compile("(19|20) minutes ago"))
+    expect(message(page, 0)).to_contain_text(re.compile("(19|20) minutes ago"))
+
+
+def test_how_long_ago_it_was_fits_the_day_above_it(site, page):
+    now = datetime(2026, 3, 11, 8, tzinfo=UTC)
+    said = [
+        {"message": {"role": "user", "content": "Hm."}, "created_at": format_time(now - ago)}
+        for ago in (timedelta(hours=35), timedelta(minutes=59, seconds=50))
+    ]
+    site.api.post("/conversations/diary/messages", {"messages": said})
+    page.clock.set_fixed_time(now)
+    site.open(page, site.path(conversation="diary"))
+    expect(message(page, 0).locator(".day")).to_have_text(re.compile("Monday"))
+    expect(message(page, 0).locator(".who .meta")).to_contain_text("1 day ago")
+    expect(message(page, 1).locator(".who .meta")).to_contain_text("59 minutes ago")

@@ -92,6 +92,15 @@ function useHealth() {
   return ready;
 }
 
+/** Draws everything again now and then: what was just now is a minute ago by and by. */
+function useMinutes() {
+  const [, set] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => set((n) => n + 1), 60_000);
+    return () => clearInterval(timer);
+  }, []);
+}
+
 /** The address says where we are, so skipping to the content must not change it. */
 const skip = (event) => { event.preventDefault(); document.getElementById('main').focus(); };
 
@@ -102,6 +111,7 @@ function App() {
   const [help, setHelp] = useState(false);
   const [access, setAccess] = useState(false);
   const ready = useHealth();
+  useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
   if (me.value) allow(me.value.scopes);
   const list = useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]);

@@ -11,7 +11,7 @@ export const html = htm.bind(h);
 
 const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const relative = new Intl.RelativeTimeFormat('en'); // in figures: a day and a half ago need not have been yesterday
 
 export const number = (n) => whole.format(n);
 export const compact = (n) => short.format(n);
@@ -26,7 +26,7 @@ export function ago(time) {
   if (!time) return 'never';
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, size] of [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]]) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
   }
   return 'just now';
 }
