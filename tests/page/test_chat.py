@@ -405,6 +405,19 @@ def test_a_conversation_with_a_title_is_called_by_it_everywhere(site, page):
     expect(page).to_have_title("Holidays · Firnline")
 
 
+def test_its_project_and_its_panel_call_it_by_its_title_too(site, page):
+    site.api.say("imported-6f1c", "We go to Zanzibar.", "In March.")
+    about = {"metadata": {"title": "Holidays"}, "project": "support"}
+    site.api.patch("/conversations/imported-6f1c", about)
+    site.open(page)
+    link = page.get_by_role("article", name="Project support").get_by_role("link").first
+    expect(link).to_have_text("Holidays")
+    link.click()
+    page.set_viewport_size({"width": 390, "height": 844})
+    unfold_panel(page, 390)
+    expect(page.locator(".panel-top b")).to_have_text("Holidays")
+
+
 def test_keys_lead_to_the_views_and_never_while_typing(site, page):
     site.open(page, site.path())
     composer(page).press("d")
