@@ -23,6 +23,12 @@ def test_an_address_that_is_wrongly_encoded_is_taken_as_it_stands(site, page):
     expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
 
 
+def test_an_address_without_a_name_is_the_dashboard(site, page):
+    for path in ("#/c/", "#/c"):
+        site.open(page, path)
+        expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+
+
 def test_skipping_to_the_content_stays_where_one_is(site, page):
     site.open(page, site.path("digests"))
     page.keyboard.press("Tab")

@@ -20,7 +20,8 @@ function decoded(part) {
 export function place() {
   const [path, params] = location.hash.replace(/^#/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decoded);
-  return { view: parts[0] || '', name: parts[1], tab: parts[2] || '', params: new URLSearchParams(params || '') };
+  const view = parts[0] === 'c' && parts[1] === undefined ? '' : parts[0] || ''; // without a name there is no conversation
+  return { view, name: parts[1], tab: parts[2] || '', params: new URLSearchParams(params || '') };
 }
 
 export const link = (name, tab = '', params = {}) => {
