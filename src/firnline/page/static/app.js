@@ -1,7 +1,7 @@
 // The page: a list of conversations, one view, and where you are in the address.
 
 import { render } from 'preact';
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { all, allow, get, key, may, Problem } from './api.js';
 import { KeyDialog, KeyForm } from './access.js';
 import { ago, Announcer, compact, html, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
@@ -111,12 +111,14 @@ function App() {
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
   const [access, setAccess] = useState(false);
+  const main = useRef(null);
   const ready = useHealth();
   useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
   if (me.value) allow(me.value.scopes);
   const list = useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]);
   useEffect(() => setOpen(false), [here.view, here.name]);
+  useLayoutEffect(() => { if (main.current) main.current.scrollTop = 0; }, [here.view, here.name]); // another view begins at its top
   const chosen = (event) => { if (event.target.closest('a')) setOpen(false); }; // also where one is already
   const called = list.value?.find((one) => one.conversation === here.name);
   const title = { c: called ? titleOf(called) : here.name, search: 'Search' }[here.view] || 'Dashboard';
@@ -167,7 +169,7 @@ function App() {
     </header>
     <div class=${`columns ${open ? 'open' : ''}`}>
       <aside class="side" onClick=${chosen}><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>
-      <main id="main" tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
+      <main id="main" ref=${main} tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
     </div>
     ${access && html`<${KeyDialog} me=${me.value} close=${() => setAccess(false)} />`}
     ${help && html`<${Keys} close=${() => setHelp(false)} />`}

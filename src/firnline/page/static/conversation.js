@@ -130,7 +130,7 @@ export function Conversation({ name, tab, params, list }) {
           ${TABS.map(([id, title]) => html`<button key=${id} role="tab" data-tab=${id} data-title=${title} id=${`tab-${id}`} aria-controls="panel"
             aria-selected=${current[0] === id} tabindex=${current[0] === id ? 0 : -1} onClick=${() => choose(id)}>${title}</button>`)}
         </div>
-        <div class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
+        <div key=${current[0]} class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
           <h2 class="unseen">${current[1]}</h2>
           <${ReadOnly} />
           ${head ? html`<${Panel} name=${name} head=${head} show=${show} changed=${changed} />`
