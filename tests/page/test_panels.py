@@ -131,3 +131,14 @@ def test_another_panel_begins_at_its_top(site, page):
     page.get_by_role("tab", name="Manage").click()
     expect(panel).to_contain_text("Each entry's hash covers the entry before it")
     assert panel.evaluate("e => e.scrollTop") == 0
+
+
+def test_no_panel_is_wider_than_a_narrow_screen(lived_in, page):
+    page.set_viewport_size(NARROW)
+    for tab in ("", *TABS):
+        lived_in.open(page, "#/")
+        lived_in.open(page, lived_in.path(tab))
+        unfold_panel(page, NARROW["width"])
+        panel = page.get_by_role("tabpanel")
+        expect(panel).to_be_visible()
+        assert panel.evaluate("e => e.scrollWidth - e.clientWidth") == 0, tab
