@@ -330,3 +330,19 @@ def test_health_comes_back_by_itself(site, page, complaints):
     page.clock.fast_forward(16_000)
     expect(health).to_contain_text("Answers by")
     expect(health.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_list_stays_in_sight_when_it_cannot_be_loaded(site, page, complaints):
+    complaints.expected.append("503")
+    page.clock.install()
+    site.open(page)
+    listed = page.locator(".conversations")
+    expect(listed).to_contain_text(site.conversation)
+    problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
+    page.route("**/api/v1/conversations?*", lambda route: route.fulfill(status=503, json=problem))
+    page.clock.fast_forward(16_000)
+    expect(listed.get_by_role("alert")).to_contain_text("The store is away.")
+    expect(listed).to_contain_text(site.conversation)
+    page.unroute_all()
+    page.clock.fast_forward(16_000)
+    expect(listed.get_by_role("alert")).to_have_count(0)

@@ -102,6 +102,13 @@ function useMinutes() {
   }, []);
 }
 
+/** What is loaded, with what was there before it failed: a list that was seen stays in sight. */
+function useKept(loaded) {
+  const last = useRef();
+  if (loaded.value) last.current = loaded.value;
+  return { ...loaded, value: last.current };
+}
+
 /** The address says where we are, so skipping to the content must not change it. */
 const skip = (event) => { event.preventDefault(); document.getElementById('main').focus(); };
 
@@ -116,7 +123,7 @@ function App() {
   useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
   if (me.value) allow(me.value.scopes);
-  const list = useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]);
+  const list = useKept(useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]));
   useEffect(() => setOpen(false), [here.view, here.name]);
   useLayoutEffect(() => { if (main.current) main.current.scrollTop = 0; }, [here.view, here.name]); // another view begins at its top
   const chosen = (event) => { if (event.target.closest('a')) setOpen(false); }; // also where one is already
