@@ -90,6 +90,17 @@ def test_a_project_is_made_and_changed(site, page):
     )
 
 
+def test_a_long_name_and_a_long_status_leave_each_other_room(site, page, shot):
+    status = "waiting for the carrier in Innsbruck"
+    site.api.put(f"/projects/{'long-' * 24}", {"status": status})
+    site.open(page)
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        badge = project(page, "long-").locator(".badge")
+        assert badge.bounding_box()["height"] < 60
+    shot(page, "dashboard-long")
+
+
 def test_a_new_project_does_not_overwrite_one_of_its_name(site, page):
     before = site.api.get("/projects")["data"]
     site.open(page)
