@@ -173,6 +173,24 @@ def test_what_was_sent_is_held_against_the_whole_history(busy, page):
     expect(cost.locator("figcaption")).to_contain_text("until ")
 
 
+def test_a_price_is_typed_anew(busy, page):
+    busy.open(page)
+    price = page.get_by_label("$ per million tokens")
+    served = price.input_value()
+    sent = busy.api.get("/costs")["sent"]
+    for typed, counts in [("3", 3), (".5", 0.5), ("", float(served)), ("40", 40)]:
+        price.press("Control+a")
+        price.press("Delete")
+        expect(price).to_have_value("")
+        price.press_sequentially(typed)
+        expect(price).to_have_value(typed)
+        costs = sent * counts / 1e6
+        money = f"${costs:.4f}" if costs < 0.01 else f"${costs:.2f}"
+        expect(page.locator(".tally.three > div").first).to_contain_text(f"turns, {money}")
+    page.reload()
+    expect(price).to_have_value("40")
+
+
 def test_without_a_turn_the_cost_is_explained(site, page):
     site.open(page)
     expect(page.get_by_role("region", name="Cost")).to_contain_text("No turn yet")

@@ -82,12 +82,12 @@ function Table({ points }) {
 }
 
 export function Costs({ costs, stats }) {
-  const [typed, set] = useState(localStorage.getItem(PRICE) || '');
-  const price = Number(typed) >= 0 && typed !== '' ? Number(typed) : costs.value?.price ?? 0;
+  const [typed, set] = useState(localStorage.getItem(PRICE) || null); // '' while it is typed anew: then the server's price counts, and does not get in the way
+  const price = typed && Number(typed) >= 0 ? Number(typed) : costs.value?.price ?? 0;
   const change = (value) => { set(value); localStorage.setItem(PRICE, value); };
   return html`<section class="card" aria-label="Cost">
     <div class="row apart"><h2>Cost</h2>
-      <label class="price">$ per million tokens <input type="number" min="0" max="1000000" step="any" inputmode="decimal" value=${typed || String(costs.value?.price ?? '')} onInput=${(e) => change(e.target.value)} /></label></div>
+      <label class="price">$ per million tokens <input type="number" min="0" max="1000000" step="any" inputmode="decimal" value=${typed ?? String(costs.value?.price ?? '')} placeholder=${costs.value?.price} onInput=${(e) => change(e.target.value)} /></label></div>
     <${Loaded} of=${costs} what="what was sent">${(told) => (told.turns ? html`<div class="stack">
       <div class="tally three">
         <div><b>${compact(told.sent)}</b><span>tokens sent in ${plural(told.turns, 'turn')}, ${money(told.sent * price / 1e6)}</span></div>
