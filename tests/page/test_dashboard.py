@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.log import Digest, Key
+from firnline.recall.stats import FIXED_TOKENS
 from page_kit import apart
 
 
@@ -171,6 +172,13 @@ def test_what_was_sent_is_held_against_the_whole_history(busy, page):
     box = picture.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
     expect(cost.locator("figcaption")).to_contain_text("until ")
+
+
+def test_what_an_answer_would_cost_says_what_it_reckons_with(busy, page):
+    busy.open(page)
+    expect(page.locator(".ways")).to_contain_text(f"{FIXED_TOKENS:,} tokens of instructions")
+    stats = busy.api.get("/stats")
+    assert stats["whole"]["tokens"] == stats["tokens"] + stats["conversations"] * FIXED_TOKENS
 
 
 def test_a_price_is_typed_anew(busy, page):

@@ -4,6 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { compact, Empty, html, Loaded, money, number, percent, plural, useWidth, when } from './ui.js';
 
 const PRICE = 'firnline.price';
+const FIXED = 4_000; // tokens of a request that are no messages, as the server reckons
 const HEIGHT = 220;
 const EDGE = { left: 46, right: 14, top: 14, bottom: 28 };
 
@@ -71,7 +72,8 @@ function Ways({ stats, price }) {
   return html`<div class="ways"><h3>One more answer in each conversation</h3>
     <ul>${ways.map(([id, title, tokens]) => html`<li key=${id}><span>${title}</span>
       <span class="way" aria-hidden="true"><i class=${id} style=${{ width: `${(tokens / most) * 100}%` }} /></span>
-      <b>${compact(tokens)}</b><span class="meta">${money(tokens * price / 1e6)}</span></li>`)}</ul></div>`;
+      <b>${compact(tokens)}</b><span class="meta">${money(tokens * price / 1e6)}</span></li>`)}</ul>
+    <p class="meta">An estimate: besides messages, each request is taken to hold ${number(FIXED)} tokens of instructions.</p></div>`;
 }
 
 function Table({ points }) {
