@@ -133,6 +133,16 @@ def test_the_focus_stays_with_what_was_pressed(site, page):
     expect(again).to_be_focused()
 
 
+def test_whoever_presses_send_can_go_on_typing(site, page):
+    site.open(page, site.path())
+    page.get_by_label("Your message").fill("When do we land?")
+    site.model.say("At nine.")
+    page.get_by_role("button", name="Send").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator('.chat [data-seq="44"]')).to_contain_text("At nine.")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
 def test_a_button_that_works_is_pressed_once(site, page):
     asked = []
     page.on("request", lambda request: asked.append(request.url.endswith("/verify")))
