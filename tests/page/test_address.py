@@ -23,6 +23,23 @@ def test_an_address_that_is_wrongly_encoded_is_taken_as_it_stands(site, page):
     expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
 
 
+def test_an_address_without_a_name_is_the_dashboard(site, page):
+    for path in ("#/c/", "#/c"):
+        site.open(page, path)
+        expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
+
+
+def test_another_view_begins_at_its_top(site, page):
+    site.api.say("long", *(f"Parcel {n} is on its way." for n in range(40)))
+    site.open(page, "#/search?q=parcel")
+    expect(page.locator(".hit").nth(20)).to_be_visible()
+    main = page.locator("#main")
+    main.evaluate("e => { e.scrollTop = 1500; }")
+    page.get_by_role("link", name="Dashboard").click()
+    expect(page.get_by_role("region", name="Health")).to_contain_text("Answers by")
+    assert main.evaluate("e => e.scrollTop") == 0
+
+
 def test_skipping_to_the_content_stays_where_one_is(site, page):
     site.open(page, site.path("digests"))
     page.keyboard.press("Tab")

@@ -405,6 +405,19 @@ def test_a_conversation_with_a_title_is_called_by_it_everywhere(site, page):
     expect(page).to_have_title("Holidays · Firnline")
 
 
+def test_its_project_and_its_panel_call_it_by_its_title_too(site, page):
+    site.api.say("imported-6f1c", "We go to Zanzibar.", "In March.")
+    about = {"metadata": {"title": "Holidays"}, "project": "support"}
+    site.api.patch("/conversations/imported-6f1c", about)
+    site.open(page)
+    link = page.get_by_role("article", name="Project support").get_by_role("link").first
+    expect(link).to_have_text("Holidays")
+    link.click()
+    page.set_viewport_size({"width": 390, "height": 844})
+    unfold_panel(page, 390)
+    expect(page.locator(".panel-top b")).to_have_text("Holidays")
+
+
 def test_keys_lead_to_the_views_and_never_while_typing(site, page):
     site.open(page, site.path())
     composer(page).press("d")
@@ -513,3 +526,69 @@ def test_the_composer_grows_where_the_browser_does_not_see_to_it(site, page):
     assert composer.bounding_box()["height"] <= 0.4 * page.viewport_size["height"] + 1
     composer.fill("")
     assert composer.bounding_box()["height"] == low
+
+
+# -- how it runs ------------------------------------------------------------------------------
+
+RUNS = """paragraph => {
+  const text = document.createTreeWalker(paragraph, NodeFilter.SHOW_TEXT).nextNode();
+  const at = (n) => {
+    const range = document.createRange();
+    range.setStart(text, n);
+    range.setEnd(text, n + 1);
+    return range.getBoundingClientRect().left;
+  };
+  return at(text.length - 1) > at(0) ? 'ltr' : 'rtl';
+}"""
+
+
+def test_each_paragraph_and_all_code_run_in_their_own_direction(site, page, shot):
+    code = "```\nprint(x).\n```"
+    site.api.say(
+        "two ways",
+        f"مرحبا بكم.\n\nThe order is here.\n\n{code}\n\n- واحد.",
+        "The order is here.\n\nمرحب بكم.",
+    )
+    site.open(page, site.path(conversation="two ways"))
+    first, second = message(page, 0), message(page, 1)
+    for paragraph, way in [
+        (first.locator("p").first, "rtl"),
+        (first.locator("p").last, "ltr"),
+        (first.locator("pre code"), "ltr"),
+        (first.locator("li"), "rtl"),
+        (second.locator("p").first, "ltr"),
+        (second.locator("p").last, "rtl"),
+    ]:
+        assert paragraph.evaluate(RUNS) == way
+    lists = "e => [getComputedStyle(e).paddingRight, getComputedStyle(e).paddingLeft]"
+    right, left = first.locator("ul").evaluate(lists)
+    assert (right != "0px", left) == (True, "0px")  # the dot is inside
+    shot(page, "chat-two-ways")
+
+
+# -- when it was ------------------------------------------------------------------------------
+
+
+def test_what_was_just_now_is_not_just_now_for_ever(site, page):
+    page.clock.install()
+    site.api.say("fresh", "Hello.")
+    site.open(page, site.path(conversation="fresh"))
+    listed = page.locator(".conversations a").first
+    expect(listed).to_contain_text("just now")
+    page.clock.fast_forward(20 * 60_000)
+    expect(listed).to_contain_text(re.compile("(19|20) minutes ago"))
+    expect(message(page, 0)).to_contain_text(re.compile("(19|20) minutes ago"))
+
+
+def test_how_long_ago_it_was_fits_the_day_above_it(site, page):
+    now = datetime(2026, 3, 11, 8, tzinfo=UTC)
+    said = [
+        {"message": {"role": "user", "content": "Hm."}, "created_at": format_time(now - ago)}
+        for ago in (timedelta(hours=35), timedelta(minutes=59, seconds=50))
+    ]
+    site.api.post("/conversations/diary/messages", {"messages": said})
+    page.clock.set_fixed_time(now)
+    site.open(page, site.path(conversation="diary"))
+    expect(message(page, 0).locator(".day")).to_have_text(re.compile("Monday"))
+    expect(message(page, 0).locator(".who .meta")).to_contain_text("1 day ago")
+    expect(message(page, 1).locator(".who .meta")).to_contain_text("59 minutes ago")

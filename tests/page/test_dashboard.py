@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.log import Digest, Key
+from firnline.recall.stats import FIXED_TOKENS
 from page_kit import apart
 
 
@@ -90,6 +91,17 @@ def test_a_project_is_made_and_changed(site, page):
     )
 
 
+def test_a_long_name_and_a_long_status_leave_each_other_room(site, page, shot):
+    status = "waiting for the carrier in Innsbruck"
+    site.api.put(f"/projects/{'long-' * 24}", {"status": status})
+    site.open(page)
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 900})
+        badge = project(page, "long-").locator(".badge")
+        assert badge.bounding_box()["height"] < 60
+    shot(page, "dashboard-long")
+
+
 def test_a_new_project_does_not_overwrite_one_of_its_name(site, page):
     before = site.api.get("/projects")["data"]
     site.open(page)
@@ -160,6 +172,31 @@ def test_what_was_sent_is_held_against_the_whole_history(busy, page):
     box = picture.bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 60)
     expect(cost.locator("figcaption")).to_contain_text("until ")
+
+
+def test_what_an_answer_would_cost_says_what_it_reckons_with(busy, page):
+    busy.open(page)
+    expect(page.locator(".ways")).to_contain_text(f"{FIXED_TOKENS:,} tokens of instructions")
+    stats = busy.api.get("/stats")
+    assert stats["whole"]["tokens"] == stats["tokens"] + stats["conversations"] * FIXED_TOKENS
+
+
+def test_a_price_is_typed_anew(busy, page):
+    busy.open(page)
+    price = page.get_by_label("$ per million tokens")
+    served = price.input_value()
+    sent = busy.api.get("/costs")["sent"]
+    for typed, counts in [("3", 3), (".5", 0.5), ("", float(served)), ("40", 40)]:
+        price.press("Control+a")
+        price.press("Delete")
+        expect(price).to_have_value("")
+        price.press_sequentially(typed)
+        expect(price).to_have_value(typed)
+        costs = sent * counts / 1e6
+        money = f"${costs:.4f}" if costs < 0.01 else f"${costs:.2f}"
+        expect(page.locator(".tally.three > div").first).to_contain_text(f"turns, {money}")
+    page.reload()
+    expect(price).to_have_value("40")
 
 
 def test_without_a_turn_the_cost_is_explained(site, page):
@@ -330,3 +367,19 @@ def test_health_comes_back_by_itself(site, page, complaints):
     page.clock.fast_forward(16_000)
     expect(health).to_contain_text("Answers by")
     expect(health.get_by_role("alert")).to_have_count(0)
+
+
+def test_the_list_stays_in_sight_when_it_cannot_be_loaded(site, page, complaints):
+    complaints.expected.append("503")
+    page.clock.install()
+    site.open(page)
+    listed = page.locator(".conversations")
+    expect(listed).to_contain_text(site.conversation)
+    problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
+    page.route("**/api/v1/conversations?*", lambda route: route.fulfill(status=503, json=problem))
+    page.clock.fast_forward(16_000)
+    expect(listed.get_by_role("alert")).to_contain_text("The store is away.")
+    expect(listed).to_contain_text(site.conversation)
+    page.unroute_all()
+    page.clock.fast_forward(16_000)
+    expect(listed.get_by_role("alert")).to_have_count(0)

@@ -115,3 +115,38 @@ def test_a_branch_looks_well(site, page, shot, accessible):
     )
     accessible(page)
     shot(page, "chat-branch")
+
+
+def test_the_focus_stays_with_what_was_pressed(site, page):
+    panel = site.panel(page, "digests")
+    now = panel.get_by_role("button", name="Digest now")
+    now.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".said")).to_contain_text("Nothing is owed")
+    expect(now).to_be_focused()
+    again = panel.get_by_role("button", name="Rebuild")
+    again.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Make them anew").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".said")).to_contain_text("1 digest made anew")
+    expect(again).to_be_focused()
+
+
+def test_whoever_presses_send_can_go_on_typing(site, page):
+    site.open(page, site.path())
+    page.get_by_label("Your message").fill("When do we land?")
+    site.model.say("At nine.")
+    page.get_by_role("button", name="Send").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator('.chat [data-seq="44"]')).to_contain_text("At nine.")
+    expect(page.get_by_label("Your message")).to_be_focused()
+
+
+def test_a_button_that_works_is_pressed_once(site, page):
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.endswith("/verify")))
+    panel = site.panel(page, "manage")
+    panel.get_by_role("button", name="Verify everything").evaluate("e => { e.click(); e.click(); }")
+    expect(panel).to_contain_text("Whole.")
+    assert sum(asked) == 1

@@ -158,6 +158,32 @@ def test_a_branch_is_made_and_both_know_each_other(site, page):
     expect(panel).to_contain_text("from #5, 6 messages")
 
 
+def test_another_beginning_has_no_number(site, page):
+    site.api.say("other", "Order 1139 never arrived.", "I will look.")
+    branch = {"metadata": {"branch": {"of": site.conversation, "at": -1}}}
+    site.api.patch("/conversations/other", branch)
+    site.open(page, site.path("manage", "other"))
+    panel = box(page.get_by_role("tabpanel"), "Branches")
+    expect(panel).to_contain_text(f"It is another beginning of {site.conversation}.")
+    panel.get_by_role("link", name=site.conversation).click()
+    expect(page.locator(".chat h1")).to_have_text(site.conversation)
+    page.get_by_role("tab", name="Manage").click()
+    expect(panel).to_contain_text("other from the start, 2 messages")
+    expect(page.locator(".said")).to_be_empty()
+
+
+def test_a_branch_goes_up_to_the_newest_entry_unless_told_otherwise(site, page):
+    panel = box(site.panel(page, "manage"), "Branches")
+    upto = panel.get_by_label("Up to entry")
+    expect(upto).to_have_value("42")
+    site.api.say(site.conversation, "One more.", "Two more.")
+    expect(upto).to_have_value("44")
+    upto.fill("3")
+    site.api.say(site.conversation, "Three more.")
+    expect(upto).to_have_attribute("max", "45")
+    expect(upto).to_have_value("3")
+
+
 def exported(page, out, path):
     """Export it, and keep the file."""
     out.get_by_role("button", name="Export this conversation").click()

@@ -122,3 +122,23 @@ def test_on_a_narrow_screen_a_panel_takes_its_place_and_gives_it_back(site, page
     panel.get_by_role("button", name="Show entry 8 in the chat").first.click()
     expect(panel).to_be_hidden()
     expect(page.locator('.chat [data-seq="8"]')).to_be_in_viewport()
+
+
+def test_another_panel_begins_at_its_top(site, page):
+    panel = site.panel(page, "digests")
+    panel.evaluate("e => { e.scrollTop = 500; }")
+    assert panel.evaluate("e => e.scrollTop") > 0
+    page.get_by_role("tab", name="Manage").click()
+    expect(panel).to_contain_text("Each entry's hash covers the entry before it")
+    assert panel.evaluate("e => e.scrollTop") == 0
+
+
+def test_no_panel_is_wider_than_a_narrow_screen(lived_in, page):
+    page.set_viewport_size(NARROW)
+    for tab in ("", *TABS):
+        lived_in.open(page, "#/")
+        lived_in.open(page, lived_in.path(tab))
+        unfold_panel(page, NARROW["width"])
+        panel = page.get_by_role("tabpanel")
+        expect(panel).to_be_visible()
+        assert panel.evaluate("e => e.scrollWidth - e.clientWidth") == 0, tab

@@ -137,6 +137,33 @@ def test_one_conversation_is_searched_and_listed_by_date(talks, page):
     expect(page.get_by_text("No such conversation")).to_be_visible()
 
 
+def test_what_was_said_at_a_time_is_filtered_too(talks, page):
+    garden = "#/search?c=garden talk"
+    for filters, seqs in [
+        ("since=2026-03-01", "2"),
+        ("until=2026-03-01", "01"),
+        ("since=2026-01-01&until=2026-03-11", "012"),
+        ("since=2026-03-11&until=2026-03-01", ""),
+        ("when=since 2026-01-01&until=2026-03-01", "01"),
+        ("when=since 2026-01-01&role=assistant", "1"),
+        ("when=since 2026-01-01&project=garden", "012"),
+        ("when=since 2026-01-01&project=support", ""),
+    ]:
+        talks.open(page, f"{garden}&{filters}")
+        assert found(page) == {("garden%20talk", seq) for seq in seqs}, filters
+    talks.open(page, f"{garden}&when=since 2026-01-01")
+    expect(page.locator(".search p[role=status]")).to_have_text("3 hits, from 1 Jan 2026, 00:00")
+
+
+def test_more_was_said_then_than_is_shown(talks, page):
+    lines = [said(f"Line {n}.", 5, "assistant" if n % 20 == 0 else "user") for n in range(900)]
+    talks.api.post("/conversations/long/messages", {"messages": lines})
+    talks.open(page, "#/search?c=long&when=5 days ago")
+    expect(page.locator(".search p[role=status]")).to_contain_text("30 hits, the first ones")
+    talks.open(page, "#/search?c=long&when=5 days ago&role=assistant")
+    assert found(page) == {("long", str(20 * n)) for n in range(30)}
+
+
 def test_a_time_that_is_none_is_told(talks, page, complaints):
     complaints.expected.append("400")
     talks.open(page, "#/search?q=beans&when=whenever")

@@ -1,7 +1,7 @@
 // The page: a list of conversations, one view, and where you are in the address.
 
 import { render } from 'preact';
-import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { all, allow, get, key, may, Problem } from './api.js';
 import { KeyDialog, KeyForm } from './access.js';
 import { ago, Announcer, compact, html, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
@@ -20,7 +20,8 @@ function decoded(part) {
 export function place() {
   const [path, params] = location.hash.replace(/^#/, '').split('?');
   const parts = path.split('/').filter(Boolean).map(decoded);
-  return { view: parts[0] || '', name: parts[1], tab: parts[2] || '', params: new URLSearchParams(params || '') };
+  const view = parts[0] === 'c' && parts[1] === undefined ? '' : parts[0] || ''; // without a name there is no conversation
+  return { view, name: parts[1], tab: parts[2] || '', params: new URLSearchParams(params || '') };
 }
 
 export const link = (name, tab = '', params = {}) => {
@@ -92,6 +93,22 @@ function useHealth() {
   return ready;
 }
 
+/** Draws everything again now and then: what was just now is a minute ago by and by. */
+function useMinutes() {
+  const [, set] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => set((n) => n + 1), 60_000);
+    return () => clearInterval(timer);
+  }, []);
+}
+
+/** What is loaded, with what was there before it failed: a list that was seen stays in sight. */
+function useKept(loaded) {
+  const last = useRef();
+  if (loaded.value) last.current = loaded.value;
+  return { ...loaded, value: last.current };
+}
+
 /** The address says where we are, so skipping to the content must not change it. */
 const skip = (event) => { event.preventDefault(); document.getElementById('main').focus(); };
 
@@ -101,11 +118,14 @@ function App() {
   const [open, setOpen] = useState(false);
   const [help, setHelp] = useState(false);
   const [access, setAccess] = useState(false);
+  const main = useRef(null);
   const ready = useHealth();
+  useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
   if (me.value) allow(me.value.scopes);
-  const list = useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]);
+  const list = useKept(useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]));
   useEffect(() => setOpen(false), [here.view, here.name]);
+  useLayoutEffect(() => { if (main.current) main.current.scrollTop = 0; }, [here.view, here.name]); // another view begins at its top
   const chosen = (event) => { if (event.target.closest('a')) setOpen(false); }; // also where one is already
   const called = list.value?.find((one) => one.conversation === here.name);
   const title = { c: called ? titleOf(called) : here.name, search: 'Search' }[here.view] || 'Dashboard';
@@ -156,7 +176,7 @@ function App() {
     </header>
     <div class=${`columns ${open ? 'open' : ''}`}>
       <aside class="side" onClick=${chosen}><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>
-      <main id="main" tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
+      <main id="main" ref=${main} tabindex="-1">${me.value ? view() : html`<p class="empty" role="status">Loading …</p>`}</main>
     </div>
     ${access && html`<${KeyDialog} me=${me.value} close=${() => setAccess(false)} />`}
     ${help && html`<${Keys} close=${() => setHelp(false)} />`}

@@ -272,6 +272,7 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     event?.preventDefault();
     const text = typed.trim();
     if (!text || busy) return;
+    if (matchMedia('(pointer: fine)').matches) input.current.focus(); // Send is switched off now, and would take the focus with it
     setTyped('');
     send(text);
   };

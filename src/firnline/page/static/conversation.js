@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { at, get, LISTED } from './api.js';
-import { html, Loaded, Name, number, ReadOnly, say, tick, useLoaded } from './ui.js';
+import { html, Loaded, Name, number, ReadOnly, say, tick, titleOf, useLoaded } from './ui.js';
 import { link } from './app.js';
 import { Chat, made } from './chat.js';
 import { Glacier } from './glacier.js';
@@ -120,7 +120,7 @@ export function Conversation({ name, tab, params, list }) {
     choose(next[0]);
     event.currentTarget.querySelector(`[data-tab="${next[0]}"]`)?.focus();
   };
-  const back = html`<div class="panel-top"><button class="quiet small" onClick=${() => setWide(false)}><span aria-hidden="true">‹ </span>Back to the chat</button><b><${Name}>${name}<//></b></div>`;
+  const back = html`<div class="panel-top"><button class="quiet small" onClick=${() => setWide(false)}><span aria-hidden="true">‹ </span>Back to the chat</button><b title=${name}><${Name}>${about.value ? titleOf(about.value) : name}<//></b></div>`;
   return html`<div class=${`talk ${wide ? 'panel-first' : ''}`}>
     <${Loaded} of=${about} what="the conversation">${(head) => html`
       <${Chat} key=${lives} name=${name} head=${head} seen=${seen} changed=${changed} list=${list} openPanel=${() => setWide(true)} />
@@ -130,7 +130,7 @@ export function Conversation({ name, tab, params, list }) {
           ${TABS.map(([id, title]) => html`<button key=${id} role="tab" data-tab=${id} data-title=${title} id=${`tab-${id}`} aria-controls="panel"
             aria-selected=${current[0] === id} tabindex=${current[0] === id ? 0 : -1} onClick=${() => choose(id)}>${title}</button>`)}
         </div>
-        <div class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
+        <div key=${current[0]} class="panel-body" role="tabpanel" id="panel" aria-labelledby=${`tab-${current[0]}`}>
           <h2 class="unseen">${current[1]}</h2>
           <${ReadOnly} />
           ${head ? html`<${Panel} name=${name} head=${head} show=${show} changed=${changed} />`

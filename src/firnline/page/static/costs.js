@@ -4,6 +4,7 @@ import { useMemo, useState } from 'preact/hooks';
 import { compact, Empty, html, Loaded, money, number, percent, plural, useWidth, when } from './ui.js';
 
 const PRICE = 'firnline.price';
+const FIXED = 4_000; // tokens of a request that are no messages, as the server reckons
 const HEIGHT = 220;
 const EDGE = { left: 46, right: 14, top: 14, bottom: 28 };
 
@@ -71,7 +72,8 @@ function Ways({ stats, price }) {
   return html`<div class="ways"><h3>One more answer in each conversation</h3>
     <ul>${ways.map(([id, title, tokens]) => html`<li key=${id}><span>${title}</span>
       <span class="way" aria-hidden="true"><i class=${id} style=${{ width: `${(tokens / most) * 100}%` }} /></span>
-      <b>${compact(tokens)}</b><span class="meta">${money(tokens * price / 1e6)}</span></li>`)}</ul></div>`;
+      <b>${compact(tokens)}</b><span class="meta">${money(tokens * price / 1e6)}</span></li>`)}</ul>
+    <p class="meta">An estimate: besides messages, each request is taken to hold ${number(FIXED)} tokens of instructions.</p></div>`;
 }
 
 function Table({ points }) {
@@ -82,12 +84,12 @@ function Table({ points }) {
 }
 
 export function Costs({ costs, stats }) {
-  const [typed, set] = useState(localStorage.getItem(PRICE) || '');
-  const price = Number(typed) >= 0 && typed !== '' ? Number(typed) : costs.value?.price ?? 0;
+  const [typed, set] = useState(localStorage.getItem(PRICE) || null); // '' while it is typed anew: then the server's price counts, and does not get in the way
+  const price = typed && Number(typed) >= 0 ? Number(typed) : costs.value?.price ?? 0;
   const change = (value) => { set(value); localStorage.setItem(PRICE, value); };
   return html`<section class="card" aria-label="Cost">
     <div class="row apart"><h2>Cost</h2>
-      <label class="price">$ per million tokens <input type="number" min="0" max="1000000" step="any" inputmode="decimal" value=${typed || String(costs.value?.price ?? '')} onInput=${(e) => change(e.target.value)} /></label></div>
+      <label class="price">$ per million tokens <input type="number" min="0" max="1000000" step="any" inputmode="decimal" value=${typed ?? String(costs.value?.price ?? '')} placeholder=${costs.value?.price} onInput=${(e) => change(e.target.value)} /></label></div>
     <${Loaded} of=${costs} what="what was sent">${(told) => (told.turns ? html`<div class="stack">
       <div class="tally three">
         <div><b>${compact(told.sent)}</b><span>tokens sent in ${plural(told.turns, 'turn')}, ${money(told.sent * price / 1e6)}</span></div>

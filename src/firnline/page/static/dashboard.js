@@ -84,7 +84,7 @@ function Project({ project, active, onEdit }) {
       <div><dt>last activity</dt><dd title=${when(project.last_activity)}>${ago(project.last_activity)}</dd></div>
     </dl>
     ${project.newest.length > 0 && html`<ul class="newest" aria-label="Its newest conversations">${project.newest.slice(0, 4).map((one) => html`<li key=${one.conversation}>
-      <a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a> <span class="meta">${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}</span></li>`)}</ul>`}
+      <a href=${link(one.conversation)} title=${one.conversation}><${Name}>${titleOf(one)}<//></a> <span class="meta">${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}</span></li>`)}</ul>`}
     ${project.context && html`<${Situation} context=${project.context} />`}
   </article>`;
 }

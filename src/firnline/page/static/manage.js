@@ -140,16 +140,18 @@ function Archive({ name, head, changed }) {
 
 function Branches({ name, head, changed }) {
   const list = useLoaded(() => all('/conversations', {}, 20_000), [name, head.hash]);
-  const [seq, setSeq] = useState(String(Math.max(head.seq, 0)));
+  const [typed, setSeq] = useState(null);
+  const seq = typed ?? String(Math.max(head.seq, 0)); // up to the newest, until somebody says otherwise
   const [chosen, choose] = useState(`${name}, another way`);
   const origin = originOf(head);
   const run = async () => { await post(at(name, '/branch'), { name: chosen.trim(), seq: Number(seq) }); known.add(chosen.trim()); changed(); location.hash = link(chosen.trim()); };
   return html`<${Box} title="Branches">
-    ${origin && html`<p>It began as <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`}
+    ${origin && (origin.at < 0 ? html`<p>It is another beginning of <a href=${link(origin.of)}><${Name}>${origin.of}<//></a>.</p>`
+    : html`<p>It began as <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`)}
     <${Loaded} of=${list} what="the branches">${(others) => {
     const children = others.filter((one) => originOf(one)?.of === name);
     return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
-      <span class="meta"> from #${originOf(one).at}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
+      <span class="meta"> ${originOf(one).at < 0 ? 'from the start' : `from #${originOf(one).at}`}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
   }}<//>
     <${FormRow}><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
       <label class="inline wide">Name <input value=${chosen} onInput=${(e) => choose(e.target.value)} /></label>

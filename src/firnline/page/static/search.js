@@ -38,14 +38,27 @@ async function span({ when: words, since, until }, signal) {
   return { since: times.sort().at(-1), until: ends.sort()[0] }; // both hold
 }
 
+/** What was said in one conversation at a time, oldest first, as far as the filters allow. */
+async function dated(wanted, time, signal) {
+  const { c, project, roles, since, until } = wanted;
+  if (time.since >= time.until || (project && (await get(at(c), {}, signal)).project !== project)) return [];
+  const fits = ({ created_at: then, message }) => !(then < time.since || then >= time.until) && (!roles.length || roles.includes(message.role));
+  const words = wanted.when || (since && until ? `${since} to ${until}` : since ? `since ${since}` : `until ${until}`);
+  const asking = { when: words, zone: Intl.DateTimeFormat().resolvedOptions().timeZone, limit: roles.length || (wanted.when && (since || until)) ? 500 : SHOWN };
+  const found = [];
+  let cursor;
+  do {
+    const page = await get(at(c, '/dates'), { ...asking, cursor }, signal);
+    found.push(...page.data.filter(fits));
+    cursor = page.next_cursor;
+  } while (cursor && found.length < SHOWN);
+  return found.slice(0, SHOWN).map((entry) => ({ conversation: c, entry, parts: {}, score: null }));
+}
+
 async function find(wanted, signal) {
   const words = wanted.q.trim();
   const time = await span(wanted, signal);
-  if (!words && wanted.c && wanted.when) {
-    const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-    const page = await get(at(wanted.c, '/dates'), { when: wanted.when, zone, limit: SHOWN }, signal);
-    return { time, hits: page.data.map((entry) => ({ conversation: wanted.c, entry, parts: {}, score: null })) };
-  }
+  if (!words && wanted.c && (time.since || time.until)) return { time, hits: await dated(wanted, time, signal) };
   if (!words) return { time, hits: null };
   const body = { query: words, limit: SHOWN, ...time, roles: wanted.roles, project: wanted.project || undefined };
   const found = await post(wanted.c ? at(wanted.c, '/search') : '/search', body, { signal });
@@ -105,6 +118,13 @@ function Hit({ hit, words, most, title }) {
   </li>`;
 }
 
+/** A span in words; the beginning and the end of all time go without saying. */
+function spoken({ since, until }) {
+  const from = since && new Date(since) > 86_400_000 ? ` from ${when(since)}` : '';
+  const to = until && !until.startsWith('9999') ? ` until ${when(until)}` : '';
+  return from || to ? `,${from}${to}` : '';
+}
+
 function Hits({ found, wanted, titles }) {
   const words = useMemo(() => pattern(wanted.q), [wanted.q]);
   const { hits } = found;
@@ -117,7 +137,7 @@ function Hits({ found, wanted, titles }) {
     return html`<${Empty} level="h2" title="Nothing fits">Nothing that was said ${wanted.c ? 'in this conversation' : ''} has these words or means this${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
   }
   const most = Math.max(...hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
-  return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length === SHOWN ? ', the best ones' : ''}${found.time.since ? `, from ${when(found.time.since)}` : ''}${found.time.until ? ` until ${when(found.time.until)}` : ''}</p>
+  return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length < SHOWN ? '' : wanted.q.trim() ? ', the best ones' : ', the first ones'}${spoken(found.time)}</p>
     <ol class="hit-list">${hits.map((hit) => html`<${Hit} key=${`${hit.conversation} ${hit.entry.seq}`} hit=${hit} words=${words} most=${most} title=${titles.get(hit.conversation) || hit.conversation} />`)}</ol>`;
 }
 

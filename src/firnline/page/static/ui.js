@@ -11,7 +11,7 @@ export const html = htm.bind(h);
 
 const whole = new Intl.NumberFormat('en');
 const short = new Intl.NumberFormat('en', { notation: 'compact', maximumFractionDigits: 1 });
-const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const relative = new Intl.RelativeTimeFormat('en'); // in figures: a day and a half ago need not have been yesterday
 
 export const number = (n) => whole.format(n);
 export const compact = (n) => short.format(n);
@@ -26,7 +26,7 @@ export function ago(time) {
   if (!time) return 'never';
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, size] of [['year', 31536000], ['month', 2592000], ['day', 86400], ['hour', 3600], ['minute', 60]]) {
-    if (Math.abs(seconds) >= size) return relative.format(Math.round(seconds / size), unit);
+    if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
   }
   return 'just now';
 }
@@ -117,10 +117,13 @@ export function Announcer() {
   return html`<div class=${`said ${said?.bad ? 'bad' : ''}`} role="status" aria-live="polite">${said && html`<span>${said.text}</span>`}</div>`;
 }
 
-/** A button that works: disabled and marked while it does, and says what went wrong; or tells `failed`. Not every key may do what it `needs`. */
+/** A button that works: marked while it does, and deaf; and says what went wrong; or tells `failed`. Not every key may do what it `needs`. */
 export function Act({ run, done, failed, needs, children, class: kind = '', disabled = false, ...more }) {
   const [busy, set] = useState(false);
+  const going = useRef(false);
   const act = async () => {
+    if (going.current) return; // it is not switched off while it works: whoever pressed it with a key would lose their place
+    going.current = true;
     set(true);
     try {
       const told = await run();
@@ -128,21 +131,32 @@ export function Act({ run, done, failed, needs, children, class: kind = '', disa
     } catch (error) {
       if (failed) failed(error); else say(error.message, true);
     } finally {
+      going.current = false;
       set(false);
     }
   };
-  return html`<button type="button" class=${kind} disabled=${busy || disabled || (needs && !may(needs))} aria-busy=${busy} title=${needs && forbidden(needs)} onClick=${act} ...${more}>${children}</button>`;
+  return html`<button type="button" class=${kind} disabled=${disabled || (needs && !may(needs))} aria-disabled=${busy || null} aria-busy=${busy} title=${needs && forbidden(needs)} onClick=${act} ...${more}>${children}</button>`;
 }
 
 /** A row with something to fill in and an `Act` of type submit: Enter presses it. */
 export const FormRow = ({ children }) => html`<form class="row" noValidate onSubmit=${(event) => event.preventDefault()}>${children}</form>`;
 
+/** A dialog that is open as long as it is drawn. Taken away, it gives the focus back as one does that is closed. */
+function useModal() {
+  const dialog = useRef(null);
+  useEffect(() => {
+    const before = document.activeElement;
+    dialog.current.showModal();
+    return () => { if (document.activeElement === document.body) before.focus(); };
+  }, []);
+  return dialog;
+}
+
 /** Asks before it does something: a real dialog, focus kept inside, Escape says no. */
 export function Confirm({ title, children, word, button, danger, onYes, onNo }) {
-  const dialog = useRef(null);
+  const dialog = useModal();
   const [typed, set] = useState('');
   const [error, setError] = useState(null); // told in here: what is behind a dialog is neither seen nor read aloud
-  useEffect(() => { dialog.current.showModal(); }, []);
   const ready = !word || typed === word;
   return html`<dialog ref=${dialog} onClose=${onNo} aria-label=${title}>
     <h2>${title}</h2>
@@ -152,7 +166,7 @@ export function Confirm({ title, children, word, button, danger, onYes, onNo }) 
     ${error && html`<${Trouble} error=${error} />`}
     <div class="row end">
       <button type="button" class="quiet" onClick=${() => dialog.current.close()}>Cancel</button>
-      <${Act} class=${danger ? 'danger' : 'strong'} run=${onYes} failed=${setError} aria-disabled=${!ready} disabled=${!ready}>${button}<//>
+      <${Act} class=${danger ? 'danger' : 'strong'} run=${onYes} failed=${setError} disabled=${!ready}>${button}<//>
     </div>
   </dialog>`;
 }
