@@ -1,6 +1,7 @@
 """Writing to SQLite: by the writer's thread, or at once on the caller's own."""
 
 import asyncio
+import queue
 import threading
 import time
 
@@ -237,7 +238,7 @@ async def test_closing_finishes_what_is_in_the_queue(place, hooks):
     tasks.append(asyncio.create_task(writer.run(writing(1))))
     closing = threading.Thread(target=writer.close)
     async with asyncio.timeout(30):
-        while writer._jobs.qsize() < 2:
+        while len(writer._jobs) < 2:
             await asyncio.sleep(0)
         closing.start()
         while not writer._closed:
@@ -278,6 +279,25 @@ async def test_nobody_waits_for_a_thread_that_is_gone(place, hooks, monkeypatch)
             with pytest.raises(StoreCorrupt, match="has stopped"):
                 await writer.run(writing(1), small=small)
     writer.close()
+
+
+class StalledQueue(queue.SimpleQueue):
+    """What CPython's is before 3.13, on a machine that stalls when it begins to wait."""
+
+    def get(self, block=True, timeout=None):
+        return super().get(block)
+
+
+async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
+    monkeypatch.setattr(queue, "SimpleQueue", StalledQueue)
+    writer = Writer(place, connect(place, writer=True), hooks)
+    try:
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(writer.run(writing(i)) for i in range(8)))
+            await writer.run(writing(8))  # waits for those who shared the last commit; none comes
+    finally:
+        writer.close()
+    assert stored(place) == list(range(9))
 
 
 async def test_too_many_waiting(writer, monkeypatch):

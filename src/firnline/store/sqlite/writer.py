@@ -23,6 +23,7 @@ import apsw
 from firnline import limits
 from firnline.errors import StoreCorrupt, StoreError, StoreNotOpen, StoreUnavailable
 from firnline.store.sqlite.connection import Place
+from firnline.store.sqlite.line import Line
 from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work
 
 T = TypeVar("T")
@@ -57,7 +58,7 @@ class Writer:
         self._in_use = threading.Lock()  # whoever has it may use them
         self._pace = _Pace()
         self._fatal = ""
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()  # None: look around
+        self._jobs = Line[_Job | None]()  # None: look around
         self._entrance = threading.Lock()
         self._closed = False
         self._present: set[asyncio.Future[Any]] = set()
@@ -75,7 +76,7 @@ class Writer:
         takes no longer than waking a thread.
         """
         self._check()
-        if self._jobs.qsize() >= limits.WRITES_WAITING_MAX:
+        if len(self._jobs) >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many writes are waiting; slow down and try again")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         self._present.add(future)
@@ -158,7 +159,7 @@ class Writer:
                     self._busy = self._transactions.run_idle()
             return True
         if job is None:
-            return not (self._closed and self._jobs.empty())
+            return bool(self._jobs) or not self._closed
         with self._in_use:
             self._busy = True
             if job.alone:
@@ -169,7 +170,7 @@ class Writer:
         return True
 
     def _next(self, timeout: float | None) -> _Job | None:
-        return self._ahead.pop() if self._ahead else self._jobs.get(timeout=timeout)
+        return self._ahead.pop() if self._ahead else self._jobs.get(timeout)
 
     def _run_batch(self, first: _Job) -> tuple[list[_Job], list[Outcome]]:
         batch = [first]
@@ -204,7 +205,7 @@ class Writer:
     def _take(self, batch: list[_Job], timeout: float) -> bool:
         """Take the next job into the batch, or put it aside; False if there is none in time."""
         try:
-            job = self._jobs.get(block=timeout > 0, timeout=timeout)
+            job = self._jobs.get(timeout)
         except queue.Empty:
             return False
         if job is None or job.alone:
