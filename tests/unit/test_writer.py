@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from firnline import limits
-from firnline.errors import StoreCorrupt, StoreNotOpen, StoreUnavailable
+from firnline.errors import InputError, StoreCorrupt, StoreNotOpen, StoreUnavailable
 from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
 from firnline.store.sqlite.writer import Writer, _Job
 
@@ -298,6 +298,51 @@ async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
     finally:
         writer.close()
     assert stored(place) == list(range(9))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("small", [True, False])
+async def test_what_fails_unexpectedly_is_undone_even_if_no_change_shows(
+    writer, hooks, monkeypatch, small
+):
+    undone = []
+    monkeypatch.setattr(hooks, "forget", lambda: undone.append(1))
+
+    def fails(connection):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        await writer.run(fails, small=small)
+    assert undone
+
+
+@pytest.mark.usefixtures("quick")
+async def test_what_the_caller_is_handling_stays_as_it_is(writer):
+    """The frames of an error of ours are let go, not those of whoever meets it."""
+    box, go = [], asyncio.Event()
+
+    async def waits():
+        kept = "still here"
+        try:
+            {}["nothing"]
+        except LookupError as error:
+            box.append(error)
+            await go.wait()
+        return kept
+
+    def refuses(connection):
+        raise InputError("no")
+
+    waiting = asyncio.create_task(waits())
+    await asyncio.sleep(0)
+    try:
+        raise box.pop()
+    except LookupError:
+        with pytest.raises(InputError):
+            await writer.run(refuses, small=True)
+    go.set()
+    async with asyncio.timeout(30):
+        assert await waiting == "still here"
 
 
 async def test_too_many_waiting(writer, monkeypatch):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -80,11 +81,12 @@ class Readers:
 
 
 def _in_snapshot(connection: apsw.Connection, work: Work[T]) -> T:
+    foreign = sys.exception()
     connection.execute("BEGIN")
     try:
         return work(connection)
     except BaseException as error:
-        release_cursors(error)
+        release_cursors(error, foreign)
         raise
     finally:
         if connection.in_transaction:

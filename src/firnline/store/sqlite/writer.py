@@ -55,7 +55,7 @@ class Writer:
 
     def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
         self._transactions = Transactions(place, connection, hooks)
-        self._in_use = threading.Lock()  # whoever has it may use them
+        self._in_use = threading.RLock()  # whoever has it may use them
         self._pace = _Pace()
         self._fatal = ""
         self._jobs = Line[_Job | None]()  # None: look around
@@ -115,9 +115,9 @@ class Writer:
 
     def _run_at_once(self, work: Work[Any]) -> Outcome | None:
         """What becomes of it here and now; None if a thread had better wait for something."""
-        if not self._in_use.acquire(blocking=False):
-            return None
         try:
+            if not self._in_use.acquire(blocking=False):
+                return None
             self._check()
             started = time.perf_counter()
             outcome = self._transactions.run_at_once(work)
@@ -127,7 +127,10 @@ class Writer:
                 self._wake()
             return outcome
         finally:
-            self._in_use.release()
+            try:  # noqa: SIM105 - before a call of anything else, a signal could come between
+                self._in_use.release()
+            except RuntimeError:
+                pass  # another thread has it
 
     def _wake(self) -> None:
         """Let the thread look out for a quiet moment."""
