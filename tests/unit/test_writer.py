@@ -9,7 +9,14 @@ import apsw
 import pytest
 
 from firnline import limits
-from firnline.errors import InputError, StoreCorrupt, StoreNotOpen, StoreUnavailable
+from firnline.errors import (
+    InputError,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreNotOpen,
+    StoreUnavailable,
+)
 from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
 from firnline.store.sqlite.writer import Writer, _Job
 
@@ -288,6 +295,20 @@ class StalledQueue(queue.SimpleQueue):
         return super().get(block)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_nobody_is_left_by_a_thread_that_goes(place, hooks, monkeypatch):
+    monkeypatch.setattr(limits, "BATCH_WRITES_MAX", 2)
+    writer = Writer(place, connect(place, writer=True), hooks)
+    monkeypatch.setattr(writer._transactions, "begin", lambda: 1 / 0)
+    with writer._in_use:  # those in its hands, an `alone` behind them, and all others
+        tasks = [asyncio.create_task(writer.run(writing(i), alone=i == 1)) for i in range(9)]
+        await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreError] * 9
+    writer.close()
+
+
 async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
     monkeypatch.setattr(queue, "SimpleQueue", StalledQueue)
     writer = Writer(place, connect(place, writer=True), hooks)
@@ -298,6 +319,52 @@ async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
     finally:
         writer.close()
     assert stored(place) == list(range(9))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_gave_up_is_not_overtaken(writer, place):
+    """What was in line is stored all the same, and before what the same caller wrote next."""
+    with writer._in_use:  # the thread has not come to it yet
+        given_up = asyncio.create_task(writer.run(writing(1)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+    await writer.run(writing(2), small=True)
+    assert stored(place) == [1, 2]
+
+
+async def test_nobody_is_overtaken_when_the_disk_turns_slow(writer, place, monkeypatch):
+    trusted = iter([True, False, False, False])
+    monkeypatch.setattr(writer._pace, "is_quick", lambda: next(trusted))
+    await asyncio.gather(writer.run(writing(1), small=True), writer.run(writing(2), small=True))
+    assert stored(place) == [1, 2]
+
+
+async def test_what_writes_nothing_proves_no_disk(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
+
+    def refuses(connection):
+        raise InputError("no")
+
+    for _ in range(limits.COMMITS_PROVING):
+        await writer.run(lambda con: None, small=True)
+        with pytest.raises(InputError):
+            await writer.run(refuses, small=True)
+    assert here([await writer.run(writing(1), small=True)]) == [False]
+
+
+async def test_each_caller_gets_an_error_of_its_own(writer, place, monkeypatch):
+    def refuse():
+        raise apsw.FullError("full")
+
+    await writer.run(lambda con: con.set_commit_hook(refuse), alone=True)
+    writes = (writer.run(writing(i)) for i in range(5))
+    errors = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(error) for error in errors] == [StoreFull] * 5
+    assert len({id(error) for error in errors}) == 5
+    assert len({str(error) for error in errors}) == 1
+    assert all(isinstance(error.__cause__, apsw.FullError) for error in errors)
 
 
 @pytest.mark.usefixtures("quick")
