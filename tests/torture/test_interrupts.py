@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of a write on the caller's own thread, at every point where it can come."""
+"""Ctrl-C on the caller's own thread, in the middle of what is done there, wherever it can come."""
 
 import asyncio
 import dis
@@ -11,6 +11,8 @@ import pytest
 from torture_kit import Ledger, assert_healthy, memory_at, said, soon
 
 from firnline import limits
+from firnline.log import Key
+from firnline.memory import DEFAULT_TENANT
 from firnline.store import sqlite
 
 HERE = str(Path(sqlite.__file__).parent)
@@ -43,15 +45,24 @@ class Interruption:
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
         if event == "opcode":
-            now = dis.opname[frame.f_code.co_code[frame.f_lasti]]
-            looked = self._before.get(frame) in LOOKS
-            self._before[frame] = now
-            self._left -= looked
+            before, self._before[frame] = self._before.get(frame), frame.f_lasti
+            self._left -= before is not None and _looks(frame.f_code, before, frame.f_lasti)
             if not self._left:
-                self.came = f"{frame.f_code.co_filename}:{frame.f_lineno} before {now}"
+                self.came = f"{frame.f_code.co_filename}:{frame.f_lineno}"
                 self._before.clear()
                 raise KeyboardInterrupt
         return self._trace
+
+
+def _looks(code, before, now):
+    """Whether it is looked between two instructions; it counts as if in the first one."""
+    name = dis.opname[code.co_code[before]]
+    return name in LOOKS and _handler(code, before) == _handler(code, now)
+
+
+def _handler(code, offset):
+    entries = dis._parse_exception_table(code)
+    return next((entry.target for entry in entries if entry.start <= offset < entry.end), None)
 
 
 @pytest.fixture
@@ -60,10 +71,10 @@ def _at_once(monkeypatch):
     monkeypatch.setattr(limits, "COMMITS_PROVING", 0)
 
 
-async def interrupted(memory, conversation, texts, nth):
+async def interrupted(action, nth):
     """Whether it was, and where; driven by hand, so that the loop goes on."""
     interruption = Interruption(nth)
-    steps = memory.append(conversation, said(texts)).__await__()
+    steps = action.__await__()
     try:
         while True:
             with interruption.on():
@@ -89,7 +100,8 @@ async def test_an_interrupted_write_is_whole_or_not_there(database, new):
         while where:
             nth += 1
             conversation = f"c{nth}" if new else "c"
-            where = await interrupted(memory, conversation, [f"{nth} a", f"{nth} b"], nth)
+            both = said([f"{nth} a", f"{nth} b"])
+            where = await interrupted(memory.append(conversation, both), nth)
             try:
                 await goes_on(memory, ledger, conversation, nth, database)
             except Exception as error:
@@ -111,3 +123,26 @@ async def goes_on(memory, ledger, conversation, nth, database):
     ledger.ack_all(conversation, await soon(memory.append(conversation, said([f"{nth} after"]))))
     texts = [entry.message.text for entry in await memory.read(conversation)]
     assert texts.count(f"{nth} a") == texts.count(f"{nth} b") <= 1
+
+
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+async def test_after_an_interrupted_glance_others_are_answered(database):
+    nth, where, key = 0, "before the first", Key(DEFAULT_TENANT, "c")
+    async with memory_at(database) as memory:
+        await memory.append("c", said(["one"]))
+        while where:
+            nth += 1
+            where = await interrupted(memory.store.head(key), nth)
+            assert await soon(memory.store.head(key)), where
+            assert not memory.store._readers._nearby or not _in_the_past(memory), where
+            assert await asyncio.to_thread(_at_hand, memory), where
+    assert nth > 10
+
+
+def _in_the_past(memory):
+    return memory.store._readers._nearby.in_transaction
+
+
+def _at_hand(memory):
+    lock = memory.store._readers._at_hand
+    return lock.acquire(timeout=5) and not lock.release()
