@@ -6,7 +6,7 @@ import threading
 import apsw
 import pytest
 
-from firnline.errors import StoreUnavailable
+from firnline.errors import StoreNotOpen, StoreUnavailable
 from firnline.store.sqlite.connection import Place, connect
 from firnline.store.sqlite.readers import Readers
 
@@ -79,3 +79,28 @@ async def test_several_loops_may_glance_at_once(readers):
 
     seen = await asyncio.gather(*(asyncio.to_thread(glances) for _ in range(4)))
     assert seen == [[7] * 200] * 4
+
+
+async def test_closing_waits_for_a_glance_on_another_thread(readers):
+    begun, go = threading.Event(), threading.Event()
+
+    def work(connection):
+        rows = connection.execute("SELECT x FROM t")
+        begun.set()
+        go.wait(30)
+        return rows.get
+
+    glance = asyncio.create_task(asyncio.to_thread(asyncio.run, readers.glance(work)))
+    await asyncio.to_thread(begun.wait, 30)
+    closing = asyncio.create_task(asyncio.to_thread(readers.close))
+    await asyncio.sleep(0.05)
+    go.set()
+    assert await glance == 7
+    await closing
+
+
+async def test_whoever_comes_while_it_closes_is_told(readers):
+    readers.close()
+    for read in (readers.glance, readers.run):
+        with pytest.raises(StoreNotOpen):
+            await read(lambda _: None)

@@ -1,6 +1,7 @@
 """Writing to SQLite: by the writer's thread, or at once on the caller's own."""
 
 import asyncio
+import queue
 import threading
 import time
 
@@ -8,7 +9,14 @@ import apsw
 import pytest
 
 from firnline import limits
-from firnline.errors import StoreCorrupt, StoreNotOpen, StoreUnavailable
+from firnline.errors import (
+    InputError,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreNotOpen,
+    StoreUnavailable,
+)
 from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
 from firnline.store.sqlite.writer import Writer, _Job
 
@@ -237,7 +245,7 @@ async def test_closing_finishes_what_is_in_the_queue(place, hooks):
     tasks.append(asyncio.create_task(writer.run(writing(1))))
     closing = threading.Thread(target=writer.close)
     async with asyncio.timeout(30):
-        while writer._jobs.qsize() < 2:
+        while len(writer._jobs) < 2:
             await asyncio.sleep(0)
         closing.start()
         while not writer._closed:
@@ -278,6 +286,130 @@ async def test_nobody_waits_for_a_thread_that_is_gone(place, hooks, monkeypatch)
             with pytest.raises(StoreCorrupt, match="has stopped"):
                 await writer.run(writing(1), small=small)
     writer.close()
+
+
+class StalledQueue(queue.SimpleQueue):
+    """What CPython's is before 3.13, on a machine that stalls when it begins to wait."""
+
+    def get(self, block=True, timeout=None):
+        return super().get(block)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+async def test_nobody_is_left_by_a_thread_that_goes(place, hooks, monkeypatch):
+    monkeypatch.setattr(limits, "BATCH_WRITES_MAX", 2)
+    writer = Writer(place, connect(place, writer=True), hooks)
+    monkeypatch.setattr(writer._transactions, "begin", lambda: 1 / 0)
+    with writer._in_use:  # those in its hands, an `alone` behind them, and all others
+        tasks = [asyncio.create_task(writer.run(writing(i), alone=i == 1)) for i in range(9)]
+        await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StoreError] * 9
+    writer.close()
+
+
+async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
+    monkeypatch.setattr(queue, "SimpleQueue", StalledQueue)
+    writer = Writer(place, connect(place, writer=True), hooks)
+    try:
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(writer.run(writing(i)) for i in range(8)))
+            await writer.run(writing(8))  # waits for those who shared the last commit; none comes
+    finally:
+        writer.close()
+    assert stored(place) == list(range(9))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_gave_up_is_not_overtaken(writer, place):
+    """What was in line is stored all the same, and before what the same caller wrote next."""
+    with writer._in_use:  # the thread has not come to it yet
+        given_up = asyncio.create_task(writer.run(writing(1)))
+        for _ in range(3):
+            await asyncio.sleep(0)
+        given_up.cancel()
+        await asyncio.wait([given_up])
+    await writer.run(writing(2), small=True)
+    assert stored(place) == [1, 2]
+
+
+async def test_nobody_is_overtaken_when_the_disk_turns_slow(writer, place, monkeypatch):
+    trusted = iter([True, False, False, False])
+    monkeypatch.setattr(writer._pace, "is_quick", lambda: next(trusted))
+    await asyncio.gather(writer.run(writing(1), small=True), writer.run(writing(2), small=True))
+    assert stored(place) == [1, 2]
+
+
+async def test_what_writes_nothing_proves_no_disk(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
+
+    def refuses(connection):
+        raise InputError("no")
+
+    for _ in range(limits.COMMITS_PROVING):
+        await writer.run(lambda con: None, small=True)
+        with pytest.raises(InputError):
+            await writer.run(refuses, small=True)
+    assert here([await writer.run(writing(1), small=True)]) == [False]
+
+
+async def test_each_caller_gets_an_error_of_its_own(writer, place, monkeypatch):
+    def refuse():
+        raise apsw.FullError("full")
+
+    await writer.run(lambda con: con.set_commit_hook(refuse), alone=True)
+    writes = (writer.run(writing(i)) for i in range(5))
+    errors = await asyncio.gather(*writes, return_exceptions=True)
+    assert [type(error) for error in errors] == [StoreFull] * 5
+    assert len({id(error) for error in errors}) == 5
+    assert len({str(error) for error in errors}) == 1
+    assert all(isinstance(error.__cause__, apsw.FullError) for error in errors)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("small", [True, False])
+async def test_what_fails_unexpectedly_is_undone_even_if_no_change_shows(
+    writer, hooks, monkeypatch, small
+):
+    undone = []
+    monkeypatch.setattr(hooks, "forget", lambda: undone.append(1))
+
+    def fails(connection):
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        await writer.run(fails, small=small)
+    assert undone
+
+
+@pytest.mark.usefixtures("quick")
+async def test_what_the_caller_is_handling_stays_as_it_is(writer):
+    """The frames of an error of ours are let go, not those of whoever meets it."""
+    box, go = [], asyncio.Event()
+
+    async def waits():
+        kept = "still here"
+        try:
+            {}["nothing"]
+        except LookupError as error:
+            box.append(error)
+            await go.wait()
+        return kept
+
+    def refuses(connection):
+        raise InputError("no")
+
+    waiting = asyncio.create_task(waits())
+    await asyncio.sleep(0)
+    try:
+        raise box.pop()
+    except LookupError:
+        with pytest.raises(InputError):
+            await writer.run(refuses, small=True)
+    go.set()
+    async with asyncio.timeout(30):
+        assert await waiting == "still here"
 
 
 async def test_too_many_waiting(writer, monkeypatch):

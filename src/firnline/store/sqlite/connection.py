@@ -178,13 +178,14 @@ def _translated(error: apsw.Error, path: Path, *, committing: bool) -> StoreErro
     return StoreError(f"{path}: {type(error).__name__}: {error}")
 
 
-def release_cursors(error: BaseException | None) -> None:
+def release_cursors(error: BaseException | None, foreign: BaseException | None) -> None:
     """Let go of the queries in the frames that an error keeps alive for its traceback.
 
     A query that is not finished keeps its snapshot, so whoever keeps the error would keep a
-    reader in the past, and the write-ahead log from being emptied.
+    reader in the past, and the write-ahead log from being emptied. `foreign` is what the caller
+    was handling before: the frames of that are not ours, and some may still be needed.
     """
-    while error is not None:
+    while error is not None and error is not foreign:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
 

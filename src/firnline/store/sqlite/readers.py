@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
@@ -14,7 +15,7 @@ from typing import TypeVar
 import apsw
 
 from firnline import limits
-from firnline.errors import StoreUnavailable
+from firnline.errors import StoreNotOpen, StoreUnavailable
 from firnline.store.sqlite.connection import Place, connect, errors, release_cursors
 from firnline.store.sqlite.transactions import Work
 
@@ -32,28 +33,38 @@ class Readers:
         self._local = threading.local()
         self._connections: list[apsw.Connection] = []
         self._nearby: apsw.Connection | None = None
-        self._at_hand = threading.Lock()
+        self._at_hand = threading.RLock()
+        self._closed = False
 
     async def run(self, work: Work[T]) -> T:
         """Run `work`; all that it reads is of one moment."""
         loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._on_thread, work)
+        try:
+            reading = loop.run_in_executor(self._threads, self._on_thread, work)
+        except RuntimeError:  # another thread has just closed it
+            raise StoreNotOpen from None
+        return await reading
 
     async def glance(self, work: Work[T]) -> T:
         """Like `run`, for a row or two: on the caller's thread, where it takes less than a switch.
 
         It waits for nobody there either: whatever would make it wait, a thread waits for.
         """
-        if self._at_hand.acquire(blocking=False):
-            try:
+        try:
+            if self._at_hand.acquire(blocking=False):
                 return self._at_once(work)
-            except StoreUnavailable as error:
-                logger.debug("a thread waits instead: %s", error)
-            finally:
+        except StoreUnavailable as error:
+            logger.debug("a thread waits instead: %s", error)
+        finally:
+            try:  # noqa: SIM105 - before a call of anything else, a signal could come between
                 self._at_hand.release()
+            except RuntimeError:
+                pass  # another thread has it
         return await self.run(work)
 
     def _at_once(self, work: Work[T]) -> T:
+        if self._closed:
+            raise StoreNotOpen
         with errors(self._place.path):
             if self._nearby is None:
                 self._nearby = connect(self._place, writer=False)
@@ -64,8 +75,10 @@ class Readers:
     def close(self) -> None:
         """Finish what is being read and close the connections. Blocks."""
         self._threads.shutdown()
-        while self._connections:
-            self._connections.pop().close()
+        with self._at_hand:  # another thread may be at a glance
+            self._closed = True
+            while self._connections:
+                self._connections.pop().close()
 
     def _on_thread(self, work: Work[T]) -> T:
         with errors(self._place.path):
@@ -80,12 +93,14 @@ class Readers:
 
 
 def _in_snapshot(connection: apsw.Connection, work: Work[T]) -> T:
-    connection.execute("BEGIN")
+    foreign = sys.exception()
     try:
-        return work(connection)
+        connection.execute("BEGIN")
+        found = work(connection)
     except BaseException as error:
-        release_cursors(error)
+        release_cursors(error, foreign)
         raise
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
+    return found

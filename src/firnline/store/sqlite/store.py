@@ -151,10 +151,12 @@ class SqliteStore:
             await asyncio.shield(asyncio.to_thread(self._let_go, readers, writer))
 
     def _let_go(self, readers: Readers, writer: Writer | None) -> None:
-        readers.close()
-        if writer is not None:
-            writer.close()
-        _open_here[self._place.path] -= 1
+        try:
+            readers.close()
+        finally:  # whatever a failing disk does to one, the other ends, too
+            _open_here[self._place.path] -= 1
+            if writer is not None:
+                writer.close()
 
     async def _write(self, work: Work[T], *, alone: bool = False, small: bool = False) -> T:
         self._check_process()

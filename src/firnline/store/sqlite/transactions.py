@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import apsw
 
-from firnline.errors import StoreCorrupt, StoreError, StoreTimeout
+from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeout
 from firnline.store.sqlite.connection import (
     CHECKPOINT_PAGES,
     Place,
@@ -50,22 +51,44 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
 
 
+def failed(error: BaseException, callers: int) -> list[Outcome]:
+    """One error for several callers, to each an object of its own: raising it changes it."""
+    return [Outcome(error=_twin(error) if number else error) for number in range(callers)]
+
+
+def _twin(error: BaseException) -> BaseException:
+    if not isinstance(error, StoreError):
+        return error  # nobody knows how it is made
+    twin = type(error)(*error.args, **error.context)
+    twin.__cause__ = error.__cause__
+    return twin
+
+
 class Transactions:
-    """The writing connection. One thread at a time may use it."""
+    """The writing connection. One thread at a time may use it.
+
+    A signal may interrupt whoever uses it between any two steps. What was begun is rolled back
+    then, and the next one finds all as it should be.
+    """
 
     def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
         self.fatal = ""
+        self.wrote = False  # whether the last transaction was committed, and had changes
         self._place = place
         self._connection = connection
         self._hooks = hooks
         self._patience = patience(place.busy_seconds)
+        self._patient: bool | None = True
         self._reopen = False
+        self._foreign: BaseException | None = None
 
-    def begin(self) -> BaseException | None:
+    def begin(self, *, patient: bool = True) -> BaseException | None:
         """Get the database's one right to write; returns why not."""
+        self.wrote = False
         try:
             with errors(self._place.path):
                 self._connect()
+                self._be_patient(patient)
                 self._connection.execute("BEGIN IMMEDIATE")
                 self._hooks.begin(self._connection)
         except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
@@ -77,14 +100,17 @@ class Transactions:
         """In a commit of its own, without waiting for anybody; None if one would have to."""
         if self._reopen:
             return None
-        self._connection.set_busy_handler(None)
-        self._connection.wal_autocheckpoint(0)  # that moves thousands of pages
+        self._foreign = sys.exception()  # the caller's, which it handles just now
         try:
-            return None if self.begin() else self.finish([work])[0]
+            error = self.begin(patient=False)
+            if error is None:
+                return self.finish([work])[0]
+            return None if isinstance(error, StoreError) else Outcome(error=error)
+        except BaseException as error:
+            self._recover(error)
+            raise
         finally:
-            if not self._reopen:
-                self._connection.wal_autocheckpoint(CHECKPOINT_PAGES)
-                self._connection.set_busy_handler(self._patience)
+            self._foreign = None
 
     def finish(self, works: Sequence[Work[Any]]) -> list[Outcome]:
         """After `begin`: do all that, and commit."""
@@ -102,18 +128,23 @@ class Transactions:
     def _run(self, works: Sequence[Work[Any]]) -> list[Outcome] | None:
         """The outcomes after a commit; None after a rollback that the others must not suffer."""
         connection = self._connection
+        before = self._hooks.mark(connection)
         outcomes: list[Outcome] = []
         for work in works:
             mark = self._hooks.mark(connection)
             try:
                 with errors(self._place.path):
-                    outcomes.append(Outcome(work(connection)))
+                    outcome = Outcome(work(connection))
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
-                outcomes.append(Outcome(error=error))
-                release_cursors(error)
-                if self._hooks.mark(connection) != mark or not connection.in_transaction:
+                outcome = Outcome(error=error)
+                release_cursors(error, self._foreign)
+                # What was refused on purpose was so before the first change. Anything else may
+                # have come in the middle of one, even where no change shows.
+                refused = isinstance(error, FirnlineError) and connection.in_transaction
+                if not refused or self._hooks.mark(connection) != mark:
                     self._recover(error)
-                    return outcomes if len(works) == 1 else None
+                    return [outcome] if len(works) == 1 else None
+            outcomes.append(outcome)
         try:
             with errors(self._place.path, committing=True):
                 self._hooks.commit(connection)
@@ -121,7 +152,8 @@ class Transactions:
             self._recover(error)
             if len(works) > 1 and not isinstance(error, StoreError):
                 return None  # something in one of them that cannot be written
-            return [Outcome(error=error)] * len(works)
+            return failed(error, len(works))
+        self.wrote = self._hooks.mark(connection) != before
         return outcomes
 
     def run_alone(self, work: Work[Any]) -> Outcome:
@@ -129,6 +161,7 @@ class Transactions:
         try:
             with errors(self._place.path):
                 self._connect()
+                self._be_patient(True)
                 return Outcome(work(self._connection))
         except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
             self._recover(error)
@@ -156,11 +189,20 @@ class Transactions:
     def _connect(self) -> None:
         if self._reopen:
             self._connection = connect(self._place, writer=True)
+            self._patient = True
             self._reopen = False
+
+    def _be_patient(self, patient: bool) -> None:
+        """Wait for other processes, and move the log's pages after a commit: thousands; or not."""
+        if patient is not self._patient:
+            self._patient = None  # neither, until both are set
+            self._connection.set_busy_handler(self._patience if patient else None)
+            self._connection.wal_autocheckpoint(CHECKPOINT_PAGES if patient else 0)
+            self._patient = patient
 
     def _recover(self, error: BaseException) -> None:
         """Get back to a state from which the next write can be tried, or must not be."""
-        release_cursors(error)
+        release_cursors(error, self._foreign)
         self._hooks.forget()
         if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
             self.fatal = f"{error}; nothing more is written to it"

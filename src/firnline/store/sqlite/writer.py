@@ -23,7 +23,8 @@ import apsw
 from firnline import limits
 from firnline.errors import StoreCorrupt, StoreError, StoreNotOpen, StoreUnavailable
 from firnline.store.sqlite.connection import Place
-from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work
+from firnline.store.sqlite.line import Line
+from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work, failed
 
 T = TypeVar("T")
 
@@ -54,13 +55,14 @@ class Writer:
 
     def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
         self._transactions = Transactions(place, connection, hooks)
-        self._in_use = threading.Lock()  # whoever has it may use them
+        self._in_use = threading.RLock()  # whoever has it may use them
         self._pace = _Pace()
         self._fatal = ""
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()  # None: look around
+        self._jobs = Line[_Job | None]()  # None: look around
         self._entrance = threading.Lock()
         self._closed = False
-        self._present: set[asyncio.Future[Any]] = set()
+        self._coming: set[asyncio.Future[Any]] = set()  # let others come in first
+        self._in_line: set[asyncio.Future[Any]] = set()  # until they are written
         self._ahead: list[_Job | None] = []
         self._crowd = 1
         self._busy = True
@@ -75,20 +77,20 @@ class Writer:
         takes no longer than waking a thread.
         """
         self._check()
-        if self._jobs.qsize() >= limits.WRITES_WAITING_MAX:
+        if len(self._jobs) >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many writes are waiting; slow down and try again")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._present.add(future)
         try:
-            if self._pace.is_quick():
+            if self._coming or self._pace.is_quick():  # nobody overtakes those who are coming
+                self._coming.add(future)
                 await asyncio.sleep(0)  # all that are ready now come in, and share a commit
-                done = self._run_at_once(work) if small and len(self._present) == 1 else None
+                done = self._run_at_once(work) if small and self._is_quiet() else None
                 if done is not None:
                     return cast("T", _result(done))
             self._enqueue(_Job(work, future, alone))
-            return await future
         finally:
-            self._present.discard(future)
+            self._coming.discard(future)
+        return await future
 
     def close(self) -> None:
         """Finish the queue, stop, and close the connection. Blocks."""
@@ -110,23 +112,36 @@ class Writer:
     def _enqueue(self, job: _Job) -> None:
         with self._entrance:  # whoever is in is answered, also by a thread that stops
             self._check()
+            self._in_line.add(job.future)
             self._jobs.put(job)
+
+    def _is_quiet(self) -> bool:
+        """Whether only one is coming, and what others wrote, even if they gave up, is stored."""
+        return len(self._coming) == 1 and not self._in_line and self._pace.is_quick()
 
     def _run_at_once(self, work: Work[Any]) -> Outcome | None:
         """What becomes of it here and now; None if a thread had better wait for something."""
-        if not self._in_use.acquire(blocking=False):
-            return None
         try:
+            if not self._in_use.acquire(blocking=False):
+                return None
             self._check()
             started = time.perf_counter()
             outcome = self._transactions.run_at_once(work)
             if outcome is not None:
-                self._pace.note(time.perf_counter() - started)
+                self._note(started)
                 self._last = time.monotonic()
                 self._wake()
             return outcome
         finally:
-            self._in_use.release()
+            try:  # noqa: SIM105 - before a call of anything else, a signal could come between
+                self._in_use.release()
+            except RuntimeError:
+                pass  # another thread has it
+
+    def _note(self, started: float) -> None:
+        """Only what was written, and is durable, proves a disk."""
+        if self._transactions.wrote:
+            self._pace.note(time.perf_counter() - started)
 
     def _wake(self) -> None:
         """Let the thread look out for a quiet moment."""
@@ -144,9 +159,8 @@ class Writer:
             # A mistake of ours. Nobody may wait for a thread that is gone.
             with self._entrance:
                 self._fatal = f"the writer has stopped: {error!r}"
-            left: list[_Job] = []
-            self._gather(left)
-            _answer(left, [Outcome(error=StoreError(self._fatal))] * len(left))
+                left = list(self._in_line)
+            _answer(left, failed(StoreError(self._fatal), len(left)))
             raise
 
     def _serve_one(self) -> bool:
@@ -158,18 +172,20 @@ class Writer:
                     self._busy = self._transactions.run_idle()
             return True
         if job is None:
-            return not (self._closed and self._jobs.empty())
+            return bool(self._jobs) or not self._closed
         with self._in_use:
             self._busy = True
             if job.alone:
                 batch, outcomes = [job], [self._transactions.run_alone(job.work)]
             else:
                 batch, outcomes = self._run_batch(job)
-        _answer(batch, outcomes)
+        futures = [job.future for job in batch]
+        self._in_line.difference_update(futures)
+        _answer(futures, outcomes)
         return True
 
     def _next(self, timeout: float | None) -> _Job | None:
-        return self._ahead.pop() if self._ahead else self._jobs.get(timeout=timeout)
+        return self._ahead.pop() if self._ahead else self._jobs.get(timeout)
 
     def _run_batch(self, first: _Job) -> tuple[list[_Job], list[Outcome]]:
         batch = [first]
@@ -180,11 +196,11 @@ class Writer:
         # there is none to be had, whoever waits behind the first would wait in vain.
         self._gather(batch)
         if error:
-            return batch, [Outcome(error=error)] * len(batch)
+            return batch, failed(error, len(batch))
         self._crowd = len(batch)
         outcomes = self._transactions.finish([job.work for job in batch])
         if len(batch) == 1:
-            self._pace.note(time.perf_counter() - started)
+            self._note(started)
         return batch, outcomes
 
     def _wait_for_others(self, batch: list[_Job]) -> None:
@@ -204,7 +220,7 @@ class Writer:
     def _take(self, batch: list[_Job], timeout: float) -> bool:
         """Take the next job into the batch, or put it aside; False if there is none in time."""
         try:
-            job = self._jobs.get(block=timeout > 0, timeout=timeout)
+            job = self._jobs.get(timeout)
         except queue.Empty:
             return False
         if job is None or job.alone:
@@ -214,24 +230,24 @@ class Writer:
         return True
 
 
-def _answer(jobs: Sequence[_Job], outcomes: Sequence[Outcome]) -> None:
+def _answer(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Outcome]) -> None:
     """Wake the callers: one visit to each event loop."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[_Job, Outcome]]] = {}
-    for job, outcome in zip(jobs, outcomes, strict=True):
-        loops.setdefault(job.future.get_loop(), []).append((job, outcome))
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+    for future, outcome in zip(futures, outcomes, strict=True):
+        loops.setdefault(future.get_loop(), []).append((future, outcome))
     for loop, group in loops.items():
         with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
             loop.call_soon_threadsafe(_resolve, group)
 
 
-def _resolve(answers: Sequence[tuple[_Job, Outcome]]) -> None:
-    for job, (result, error) in answers:
-        if job.future.done():
+def _resolve(answers: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    for future, (result, error) in answers:
+        if future.done():
             continue  # the caller was cancelled; what it wrote is stored all the same
         if error is not None:
-            job.future.set_exception(error)
+            future.set_exception(error)
         else:
-            job.future.set_result(result)
+            future.set_result(result)
 
 
 def _result(outcome: Outcome) -> Any:

@@ -1,0 +1,50 @@
+"""The writer's queue: in order, with a timeout that is kept."""
+
+import queue
+import threading
+import time
+
+import pytest
+
+from firnline.store.sqlite.line import Line
+
+
+def test_first_come_first_served():
+    line = Line()
+    for number in range(3):
+        line.put(number)
+    assert len(line) == 3
+    assert [line.get(0) for _ in range(3)] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("timeout", [0, 1e-9, 0.001, 0.05])
+@pytest.mark.parametrize("rung", [0, 1, 2])
+def test_a_timeout_is_kept(timeout, rung):
+    line = Line()
+    for number in range(rung):  # the bell may still tell of these
+        line.put(number)
+        line.get(0)
+    started = time.monotonic()
+    with pytest.raises(queue.Empty):
+        line.get(timeout)
+    assert timeout <= time.monotonic() - started + 0.001 < 10
+
+
+def test_whoever_waits_is_woken_for_each():
+    line, taken = Line(), []
+    threads = [threading.Thread(target=_put, args=(line, first)) for first in (0, 1000, 2000)]
+    for thread in threads:
+        thread.start()
+    while len(taken) < 3 * 500:
+        taken.append(line.get(30))
+    for first in (0, 1000, 2000):
+        assert [x for x in taken if first <= x < first + 500] == list(range(first, first + 500))
+    for thread in threads:
+        thread.join()
+
+
+def _put(line, first):
+    for number in range(first, first + 500):
+        line.put(number)
+        if number % 7 == 0:
+            time.sleep(0)
