@@ -56,10 +56,10 @@ class Readers:
         except StoreUnavailable as error:
             logger.debug("a thread waits instead: %s", error)
         finally:
-            try:  # noqa: SIM105 - before a call of anything else, a signal could come between
+            try:  # not asked first whether it is ours: a signal could come between
                 self._at_hand.release()
-            except RuntimeError:
-                pass  # another thread has it
+            except RuntimeError as error:
+                logger.debug("another thread has it: %s", error)
         return await self.run(work)
 
     def _at_once(self, work: Work[T]) -> T:

@@ -154,9 +154,9 @@ class SqliteStore:
         try:
             readers.close()
         finally:  # whatever a failing disk does to one, the other ends, too
-            _open_here[self._place.path] -= 1
             if writer is not None:
                 writer.close()
+            _open_here[self._place.path] -= 1
 
     async def _write(self, work: Work[T], *, alone: bool = False, small: bool = False) -> T:
         self._check_process()

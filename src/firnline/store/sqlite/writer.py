@@ -11,6 +11,7 @@ to share its commit with is made durable on the caller's own thread.
 from __future__ import annotations
 
 import asyncio
+import logging
 import queue
 import threading
 import time
@@ -27,6 +28,8 @@ from firnline.store.sqlite.line import Line
 from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work, failed
 
 T = TypeVar("T")
+
+logger = logging.getLogger("firnline")
 
 
 class _Job(NamedTuple):
@@ -133,10 +136,10 @@ class Writer:
                 self._wake()
             return outcome
         finally:
-            try:  # noqa: SIM105 - before a call of anything else, a signal could come between
+            try:  # not asked first whether it is ours: a signal could come between
                 self._in_use.release()
-            except RuntimeError:
-                pass  # another thread has it
+            except RuntimeError as error:
+                logger.debug("another thread has it: %s", error)
 
     def _note(self, started: float) -> None:
         """Only what was written, and is durable, proves a disk."""
