@@ -226,7 +226,8 @@ async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIte
             raise ModelError("the model's answer ended without its end")
         tally.add(completion)
         if not completion.message.tool_calls or not tools:
-            stored = await dialogue.append(tally.question, _without_calls(completion.message))
+            said = _without_calls(completion.message, dialogue.options.get("tools", ()))
+            stored = await dialogue.append(tally.question, said)
             yield tally.turn(stored[-1])
             return
         tally.results += await _tool_round(dialogue, tally.question, completion.message, tools)
@@ -303,8 +304,9 @@ async def _tool_round(
     return tuple(await dialogue.append(question, *results))
 
 
-def _without_calls(message: Message) -> Message:
+def _without_calls(message: Message, offered: Sequence[Tool]) -> Message:
     """An answer; calls that nobody will run any more are not stored as if they would be."""
     if not message.tool_calls:
         return message
-    return Message.assistant(message.text or "(no answer within the allowed rounds)")
+    why = "within the allowed rounds" if offered else "but a call of a tool that was not offered"
+    return Message.assistant(message.text or f"(no answer {why})")
