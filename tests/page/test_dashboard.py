@@ -199,6 +199,20 @@ def test_a_price_is_typed_anew(busy, page):
     expect(price).to_have_value("40")
 
 
+def test_a_talk_that_cost_more_than_its_whole_history_says_so(site, page):
+    site.api.post("/conversations/short/turns", {"message": "Hi"})
+    costs = site.api.get("/costs")
+    for each in (costs, *costs["data"]):
+        each["sent"] = each["whole"] + 3  # as recalled text can make it
+    page.route("**/api/v1/costs*", lambda route: route.fulfill(json=costs))
+    site.open(page)
+    told = page.locator(".tally.three > div").last
+    expect(told).to_contain_text("more than that")
+    expect(told).not_to_have_class("good")
+    expect(page.locator(".chart figcaption")).to_contain_text("more than that")
+    expect(page.locator(".chart path.saved")).to_have_count(0)
+
+
 def test_without_a_turn_the_cost_is_explained(site, page):
     site.open(page)
     expect(page.get_by_role("region", name="Cost")).to_contain_text("No turn yet")

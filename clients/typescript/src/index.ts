@@ -79,7 +79,7 @@ export type Client = ReturnType<typeof createClient>;
 /** A client of the server at `baseUrl`. Whatever is not answered well is thrown. */
 export function createClient(options: Options) {
   const routes: Routes<paths> = createFetch<paths>({
-    baseUrl: options.baseUrl.replace(/\/+$/, ""),
+    baseUrl: options.baseUrl.replace(/\/+$/, "").replace(/\/api\/v1$/, ""), // the server prints its API's address with it
     fetch: (request) => patient(request, options.fetch ?? fetch, options.retries ?? 3),
     pathSerializer: (path, values) =>
       path.replace(/\{(\w+)\}/g, (_, name: string) => segment(String(values[name]))),

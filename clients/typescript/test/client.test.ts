@@ -86,6 +86,11 @@ test("problems are thrown as they are told", async () => {
   );
 });
 
+test("the API's address does as well as the server's", async () => {
+  const other = createClient({ baseUrl: `${baseUrl}/api/v1/`, ...(key === undefined ? {} : { key }) });
+  assert.deepEqual((await other.routes.GET("/api/v1/me")).data, (await client.routes.GET("/api/v1/me")).data);
+});
+
 test("a key is sent", { skip: !key }, async () => {
   assert.equal((await client.routes.GET("/api/v1/me")).data?.key === "local", false);
   await assert.rejects(createClient({ baseUrl, key: "fl_wrong" }).routes.GET("/api/v1/me"), { status: 401 });

@@ -24,6 +24,9 @@ export function roundUp(n) {
   return [1, 2, 2.5, 5, 10].map((by) => by * step).find((one) => one >= n);
 }
 
+/** What a memory made of it, in words: mostly it saves; a short talk may cost more with it than without. */
+const balance = ({ sent, whole }, price) => [whole < sent ? 'more than that' : 'saved', money(Math.abs(whole - sent) * price / 1e6)];
+
 const day = (time) => (time ? new Date(time).toLocaleDateString([], { day: 'numeric', month: 'short' }) : '');
 const hour = (time) => (time ? new Date(time).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' }) : '');
 
@@ -40,6 +43,7 @@ function Chart({ points, price }) {
   const short = day(found[0].until) === day(last.until);
   const label = short ? hour : day;
   const shown = at === null ? last : found[at];
+  const [word, sum] = balance(shown, price);
   const point = (event) => {
     const box = event.currentTarget.getBoundingClientRect();
     const turns = ((event.clientX - box.left - EDGE.left) / Math.max(box.width - EDGE.left - EDGE.right, 1)) * last.turns;
@@ -50,7 +54,7 @@ function Chart({ points, price }) {
     <svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`} role="img" aria-label=${about} onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
       ${[0, 0.5, 1].map((share) => html`<g key=${share}><line class="grid" x1=${EDGE.left} x2=${width - EDGE.right} y1=${y(top * share)} y2=${y(top * share)} />
         <text class="end" x=${EDGE.left - 6} y=${y(top * share) + 4}>${compact(top * share)}</text></g>`)}
-      <path class="saved" d=${`${line('whole')} ${back} Z`} />
+      ${last.whole >= last.sent && html`<path class="saved" d=${`${line('whole')} ${back} Z`} />`}
       <path class="whole" d=${line('whole')} /><path class="sent" d=${line('sent')} />
       <text x=${EDGE.left} y=${HEIGHT - 8}>${label(found[0].until)}</text>
       <text class="end" x=${width - EDGE.right} y=${HEIGHT - 8}>${short ? `${day(last.until)}, ${hour(last.until)}` : day(last.until)}</text>
@@ -60,7 +64,7 @@ function Chart({ points, price }) {
     <figcaption class="legend">
       <span><i class="key whole" /> whole history in every prompt <b>${number(shown.whole)}</b></span>
       <span><i class="key sent" /> sent <b>${number(shown.sent)}</b></span>
-      <span>${at === null ? 'in all' : `until ${when(shown.until)}`}: saved <b>${money(Math.max((shown.whole - shown.sent) * price / 1e6, 0))}</b></span>
+      <span>${at === null ? 'in all' : `until ${when(shown.until)}`}: ${word} <b>${sum}</b></span>
     </figcaption>
   </figure>`;
 }
@@ -94,7 +98,7 @@ export function Costs({ costs, stats }) {
       <div class="tally three">
         <div><b>${compact(told.sent)}</b><span>tokens sent in ${plural(told.turns, 'turn')}, ${money(told.sent * price / 1e6)}</span></div>
         <div><b>${compact(told.whole)}</b><span>with the whole history in each, ${money(told.whole * price / 1e6)}</span></div>
-        <div class="good"><b>${money(Math.max((told.whole - told.sent) * price / 1e6, 0))}</b><span>saved, ${percent(Math.max(1 - told.sent / Math.max(told.whole, 1), 0))} of it</span></div>
+        <div class=${told.whole < told.sent ? '' : 'good'}><b>${balance(told, price)[1]}</b><span>${balance(told, price)[0]}, ${percent(Math.abs(1 - told.sent / Math.max(told.whole, 1)))} of it</span></div>
       </div>
       <${Chart} points=${told.data} price=${price} />
       ${!told.complete && html`<p class="meta">Older turns are not counted: there are too many to look at each time.</p>`}
