@@ -39,7 +39,15 @@ ssl.create_default_context = cache(ssl.create_default_context)
 # Those that are about durability choose one.
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3
-if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > ROOM:
+
+
+def _has_room(place: Path) -> bool:
+    """Whether it takes all that a run writes, and runs what some tests put there."""
+    runs = not os.statvfs(place).f_flag & os.ST_NOEXEC
+    return runs and shutil.disk_usage(place).free > ROOM
+
+
+if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and _has_room(MEMORY):
     os.environ["TMPDIR"] = os.fspath(MEMORY)
     tempfile.tempdir = None
 
