@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self, TypeAlias
 
 from firnline.errors import BudgetError, InputError
-from firnline.tokens import REPLY_TOKENS, model_named
+from firnline.tokens import REPLY_TOKENS, is_known, model_named
 
 RECALL_TOKENS: Final = 2_000
 """What nearly every question can be answered from."""
@@ -68,7 +68,7 @@ class Budget:
 
 
 BudgetLike: TypeAlias = "Budget | str | int"
-"""A budget, a model's name, or just the tokens of the window."""
+"""A budget, the name of a model that is known, or just the tokens of the window."""
 
 
 def as_budget(budget: BudgetLike) -> Budget:
@@ -79,6 +79,11 @@ def as_budget(budget: BudgetLike) -> Budget:
         return Budget(budget)
     if budget.replace(",", "").replace("_", "").isdecimal():  # no model is called so
         raise InputError(f"budget: {budget!r} is a text: give the tokens as a number")
+    if not is_known(budget):  # a misspelt name must not mean the small window of a stranger
+        raise InputError(
+            f"budget: {budget!r} is no model whose window is known here; give the tokens as a"
+            f" number, or both: Budget(window_tokens=..., model={budget!r})"
+        )
     return Budget.of(budget)
 
 

@@ -51,7 +51,8 @@ def budget_of(parts: Parts, asked: asking.BudgetLike | None) -> Budget:
     if isinstance(asked, asking.BudgetAsk):
         return Budget(**asked.model_dump())
     own = parts.tenants.model.name if parts.tenants.model else DEFAULT_MODEL
-    budget = as_budget(asked or own)
-    if isinstance(asked, str) and asked != own and not is_known(asked):
+    if asked is None or asked == own:  # the server's own may be one that nobody knows
+        return Budget.of(own)
+    if isinstance(asked, str) and not asked.isdecimal() and not is_known(asked):
         raise InputError(f"budget: {asked!r} is no model that is known here; {BUDGET_IS}")
-    return budget
+    return as_budget(asked)
