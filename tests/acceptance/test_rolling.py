@@ -32,8 +32,9 @@ async def memory(url):
 
 async def round_(memory, number, conversation="c"):
     """Save one round: sequence numbers 2n and 2n + 1."""
-    await memory.append(conversation, Message.user(f"Round {number}: what about item {number}00?"))
-    await memory.append(conversation, Message.assistant(f"Item {number}00 is in room {number}."))
+    asked = Message.user(f"Round {number}: what about item {number}00?")
+    told = Message.assistant(f"Item {number}00 is in room {number}.")
+    await memory.append(conversation, [asked, told])
 
 
 async def spans(memory, conversation="c"):
