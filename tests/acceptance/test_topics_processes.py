@@ -66,7 +66,9 @@ def test_eight_threads_share_one_memory(url):
         assert len(found) == 4
         accesses = sum(one.access_count for one in found)
         praise = 8 * len(range(2, IN_A_THREAD, 6))
-        assert accesses == questions - 4 + praise, "each message but the first ones, and each praise"
+        assert accesses == questions - 4 + praise, (
+            "each message but the first ones, and each praise"
+        )
         assert memory.verify("c")
 
 
