@@ -1,9 +1,13 @@
-"""A model behind real HTTP, for the tests that let one answer."""
+"""What the acceptance tests share: a model behind real HTTP, and a chat that was digested."""
 
 import pytest
+from seed_chats import rounds
 
+from firnline import Memory, strategies, sync
 from firnline.models import open_model
 from firnline.testing import ModelServer
+
+IN_LAYERS = strategies.layered(fan=3, digest_tokens=120)
 
 
 @pytest.fixture
@@ -17,3 +21,23 @@ async def model(server):
     model = open_model("test-model", url=server.url, api_key="k", retries=0)
     yield model
     await model.close()
+
+
+@pytest.fixture(scope="session")
+def digested_file(tmp_path_factory):
+    """An export of "c", 180 entries with many digests in layers: making those takes a while."""
+    path = tmp_path_factory.mktemp("digested") / "c.jsonl"
+    with sync.Memory.open("memory:", strategy=IN_LAYERS) as memory:
+        for start in range(0, 90, 3):
+            memory.append("c", list(rounds(3, start=start)))
+            memory.context("c", 2_500)
+        memory.export(path)
+    return path
+
+
+@pytest.fixture
+async def digested(url, digested_file):
+    """A memory with several digests in force, once for each backend."""
+    async with Memory.open(url, strategy=IN_LAYERS) as memory:
+        await memory.import_(digested_file)
+        yield memory

@@ -30,6 +30,5 @@ def rounds(number, *, words=60, start=0):
 
 
 async def play(memory, conversation, number, **options):
-    """Store rounds one message after the other."""
-    for message in rounds(number, **options):
-        await memory.append(conversation, message)
+    """Store rounds, all at once: tests that are about one message after the other say so."""
+    await memory.append(conversation, list(rounds(number, **options)))

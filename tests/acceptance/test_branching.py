@@ -99,46 +99,35 @@ async def test_it_may_end_anywhere_even_behind_a_tool_call(memory, seq):
 # -- digests ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-async def folded(url):
-    """A memory with many digests in layers."""
-    strategy = strategies.layered(fan=3, digest_tokens=120)
-    async with Memory.open(url, strategy=strategy) as memory:
-        for start in range(0, 90, 3):
-            await play(memory, "c", 3, start=start)
-            await memory.context("c", 2_500)
-        yield memory
-
-
 @pytest.mark.promise("digests-beside")
 @pytest.mark.promise("undoable")
-async def test_digests_of_what_it_took_go_along_and_can_be_undone(folded):
-    newest = max(digest.version for digest in await folded.in_force("c"))
-    before = await folded.digests("c")
-    whole = await folded.branch("c", 179, "whole")
+async def test_digests_of_what_it_took_go_along_and_can_be_undone(digested):
+    newest = max(digest.version for digest in await digested.in_force("c"))
+    before = await digested.digests("c")
+    whole = await digested.branch("c", 179, "whole")
     assert whole.entries == 180
-    assert await folded.in_force("whole") == await folded.in_force("c")
-    lineage = await folded.lineage("c")
-    assert (await folded.lineage("whole")).chain == lineage.chain
+    assert await digested.in_force("whole") == await digested.in_force("c")
+    lineage = await digested.lineage("c")
+    assert (await digested.lineage("whole")).chain == lineage.chain
     for version in lineage.chain:
-        assert (await folded.undo("whole")).version == version
-        undone = await folded.undo("c")
+        assert (await digested.undo("whole")).version == version
+        undone = await digested.undo("c")
         assert undone.version == version
-        assert await folded.in_force("whole") == await folded.in_force("c")
+        assert await digested.in_force("whole") == await digested.in_force("c")
     assert len(lineage.chain) > 3
-    assert [d.version for d in await folded.digests("c")] == [d.version for d in before]
+    assert [d.version for d in await digested.digests("c")] == [d.version for d in before]
     assert newest == lineage.chain[0]
 
 
 @pytest.mark.promise("digests-beside")
-async def test_a_branch_has_what_was_in_force_of_its_entries(folded):
-    chain = (await folded.lineage("c")).chain
-    digests = {digest.version: digest for digest in await folded.digests("c")}
+async def test_a_branch_has_what_was_in_force_of_its_entries(digested):
+    chain = (await digested.lineage("c")).chain
+    digests = {digest.version: digest for digest in await digested.digests("c")}
     seen = set()
-    for seq in range(0, 180, 9):
+    for seq in range(0, 180, 18):
         name = f"at {seq}"
-        await folded.branch("c", seq, name)
-        force = await folded.in_force(name)
+        await digested.branch("c", seq, name)
+        force = await digested.in_force(name)
         assert all(digest.last_seq <= seq for digest in force)
         assert [d.first_seq for d in force] == [0, *(d.last_seq + 1 for d in force[:-1])][
             : len(force)
@@ -149,17 +138,17 @@ async def test_a_branch_has_what_was_in_force_of_its_entries(folded):
     assert len(seen) > 2, "with none, one and several"
 
 
-async def test_a_branch_is_digested_further(folded):
-    await folded.branch("c", 120, "d")
-    before = await folded.digests("d")
-    await play(folded, "d", 30, start=200)
-    await folded.context("d", 2_500)
-    after = await folded.digests("d")
+async def test_a_branch_is_digested_further(digested):
+    await digested.branch("c", 120, "d")
+    before = await digested.digests("d")
+    await play(digested, "d", 30, start=200)
+    await digested.context("d", 2_500)
+    after = await digested.digests("d")
     assert after[: len(before)] == before
     assert len(after) > len(before)
     assert after[len(before)].base == before[-1].version
-    context = await folded.context("d", 2_500)
-    assert context.seqs[-1] == (await folded.head("d")).seq
+    context = await digested.context("d", 2_500)
+    assert context.seqs[-1] == (await digested.head("d")).seq
 
 
 def _digest(version, last_seq, **fields):
@@ -193,32 +182,32 @@ def test_which_digests_are_inherited(digests, taken):
 
 
 @pytest.mark.promise("idempotent")
-async def test_the_same_call_changes_nothing(folded, monkeypatch):
+async def test_the_same_call_changes_nothing(digested, monkeypatch):
     monkeypatch.setattr(limits, "READ_PAGE", SMALL)
-    made = await folded.branch("c", 60, "d")
-    digests = await folded.digests("d")
-    assert await folded.branch("c", 60, "d") == made
-    await folded.append("d", Message.user("its own way"))
-    await folded.describe("d", project="mine", metadata={"mine": True})
-    await folded.pin("d", 60)
-    await folded.undo("d")
-    await folded.append("c", Message.user("meanwhile"))
-    changed = await folded.branch("c", 60, "d")
-    assert changed == await folded.head("d")
+    made = await digested.branch("c", 60, "d")
+    digests = await digested.digests("d")
+    assert await digested.branch("c", 60, "d") == made
+    await digested.append("d", Message.user("its own way"))
+    await digested.describe("d", project="mine", metadata={"mine": True})
+    await digested.pin("d", 60)
+    await digested.undo("d")
+    await digested.append("c", Message.user("meanwhile"))
+    changed = await digested.branch("c", 60, "d")
+    assert changed == await digested.head("d")
     assert (changed.entries, changed.project, changed.metadata) == (62, "mine", {"mine": True})
-    assert [d.version for d in await folded.digests("d")] == [d.version for d in digests]
-    assert [e.seq for e in await folded.store.pinned(Key("default", "d"))] == [60]
-    assert await folded.verify("d")
+    assert [d.version for d in await digested.digests("d")] == [d.version for d in digests]
+    assert [e.seq for e in await digested.store.pinned(Key("default", "d"))] == [60]
+    assert await digested.verify("d")
 
 
 @pytest.mark.promise("idempotent")
-async def test_many_may_branch_at_once(folded, monkeypatch):
+async def test_many_may_branch_at_once(digested, monkeypatch):
     monkeypatch.setattr(limits, "READ_PAGE", SMALL)
-    made = await asyncio.gather(*(folded.branch("c", 60, "d") for _ in range(8)))
-    assert set(map(repr, made)) == {repr(await folded.head("d"))}
-    assert words(await folded.read("d")) == words(await folded.read("c", last_seq=60))
-    assert await folded.in_force("d")
-    assert await folded.verify("d")
+    made = await asyncio.gather(*(digested.branch("c", 60, "d") for _ in range(8)))
+    assert set(map(repr, made)) == {repr(await digested.head("d"))}
+    assert words(await digested.read("d")) == words(await digested.read("c", last_seq=60))
+    assert await digested.in_force("d")
+    assert await digested.verify("d")
 
 
 async def fail_at(store, monkeypatch, nth):
@@ -244,32 +233,32 @@ async def fail_at(store, monkeypatch, nth):
 
 
 @pytest.mark.promise("idempotent")
-async def test_what_an_error_left_half_done_is_finished(folded):
-    await folded.describe("c", project="p")
+async def test_what_an_error_left_half_done_is_finished(digested):
+    await digested.describe("c", project="p")
     for nth in range(1, 100):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(limits, "READ_PAGE", SMALL)
-            writes = await fail_at(folded.store, patch, nth)
+            writes = await fail_at(digested.store, patch, nth)
             try:
-                await folded.branch("c", 30, "d")
+                await digested.branch("c", 30, "d")
             except StoreUnavailable:
                 pass
             else:
                 assert nth > 2 * writes()
                 break
-            half = await folded.head("d")
-            assert half is None or words(await folded.read("d")) == words(
-                await folded.read("c", last_seq=half.seq)
+            half = await digested.head("d")
+            assert half is None or words(await digested.read("d")) == words(
+                await digested.read("c", last_seq=half.seq)
             )
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(limits, "READ_PAGE", SMALL)
-            made = await folded.branch("c", 30, "d")
+            made = await digested.branch("c", 30, "d")
         assert (made.entries, made.project) == (31, "p")
         assert made.metadata == {"branch": {"of": "c", "at": 30}}
-        assert words(await folded.read("d")) == words(await folded.read("c", last_seq=30))
-        await folded.branch("c", 30, "in one go")
-        assert await folded.digests("d") == await folded.digests("in one go") != []
-        await folded.erase("d")
+        assert words(await digested.read("d")) == words(await digested.read("c", last_seq=30))
+        await digested.branch("c", 30, "in one go")
+        assert await digested.digests("d") == await digested.digests("in one go") != []
+        await digested.erase("d")
     assert nth == 15, "five pages, a description and digests, each before and after"
 
 

@@ -186,12 +186,12 @@ def test_exports_and_imports_go_through_pipes(run, tmp_path):
     assert b"2 entries, 2 added" in moved.stdout
     pipe = piped(f"firnline import <(firnline export - a) {there}")
     assert (pipe.returncode, b"0 added" in pipe.stdout) == (0, True)
-    shown = piped("firnline export - a --format markdown").stdout.decode()
+    _, shown, _ = run("export", "-", "a", "--format", "markdown")
     assert "Order 1138 never arrived." in shown
     assert "entries," not in shown, "nothing but the export"
-    several = piped("firnline export - --format markdown")
-    assert (several.returncode, several.stdout) == (2, b"")
-    assert b"name one, or a single conversation" in several.stderr
+    code, out, err = run("export", "-", "--format", "markdown")
+    assert (code, out) == (2, "")
+    assert "name one, or a single conversation" in err
     assert piped("firnline export - | head -c 1").stderr == b""
 
 
@@ -263,8 +263,8 @@ def test_a_store_that_is_named_by_nothing_is_the_default(run, monkeypatch, tmp_p
 
 
 def test_every_command_has_help_and_runs_as_a_program(run):
-    program = [sys.executable, "-m", "firnline"]
-    shown = subprocess.run([*program, "--help"], capture_output=True, text=True, check=True)
+    program = [sys.executable, "-m", "firnline", "--help"]
+    shown = subprocess.run(program, capture_output=True, text=True, check=True)
     commands = [
         line.split()[0]
         for line in shown.stdout.splitlines()
@@ -276,23 +276,15 @@ def test_every_command_has_help_and_runs_as_a_program(run):
         assert code == 0
         # A command of several actions has its options with each of them.
         assert "--store" in text or "ACTION" in text or "--from" in text, command
-    version = subprocess.run([*program, "--version"], capture_output=True, text=True, check=True)
-    assert version.stdout.startswith("firnline ")
+    assert run("--version")[1].startswith("firnline ")
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
-    many = json.dumps([{"role": "user", "content": "x" * 200}] * 5_000)
-    program = [sys.executable, "-m", "firnline"]
-    subprocess.run(
-        [*program, "append", "c", "--openai"],
-        input=many,
-        text=True,
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-    )
+def test_a_reader_that_has_seen_enough_is_no_error(run, tmp_path):
+    """Several times as much as pipes and buffers hold."""
+    many = json.dumps([{"role": "user", "content": "x" * 2_000}] * 300)
+    assert run("append", "c", "--openai", many)[0] == 0
     with subprocess.Popen(
-        [*program, "show", "c", "--all"],
+        [sys.executable, "-m", "firnline", "show", "c", "--all"],
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,48 +1,57 @@
 """`firnline bench` as people run it, on a small set of our own."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from xml.etree import ElementTree as ET
 
 import pytest
 
 import bench_sets
+from firnline.cli import main
 
 PROGRAM = (sys.executable, "-m", "firnline", "bench")
 
 
 @pytest.fixture
-def bench(tmp_path):
-    """Run the command in a folder of its own; its temporary files have one, too."""
-    (tmp_path / "tmp").mkdir()
+def folder(tmp_path, monkeypatch):
+    """Of a command's temporary files."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
     (tmp_path / "set.json").write_text(json.dumps(bench_sets.locomo()))
-    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@pytest.fixture
+def bench(folder, capsys):
+    """Run the command in a folder of its own; its temporary files have one, too."""
 
     def bench(*arguments):
-        done = subprocess.run(
-            [*PROGRAM, *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert "Traceback" not in done.stderr
-        assert not any((tmp_path / "tmp").glob("firnline*"))
-        return done.returncode, done.stdout, done.stderr
+        try:
+            code = main(("bench", *arguments))
+        except SystemExit as stop:
+            code = stop.code
+        printed = capsys.readouterr()
+        assert "Traceback" not in printed.err
+        assert not any(folder.glob("firnline*"))
+        return code, printed.out, printed.err
 
     return bench
 
 
-def test_from_a_file_to_figures(bench, tmp_path):
+def test_from_a_file_to_figures(folder, tmp_path):
     files = ("--json", "out.json", "--plot", "out.svg")
-    code, out, err = bench("locomo", "set.json", "--ask", "both", "--tokens", "1000,500", *files)
-    assert (code, err) == (0, "")
+    command = (*PROGRAM, "locomo", "set.json", "--ask", "both", "--tokens", "1000,500", *files)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not any(folder.glob("firnline*"))
+    out = done.stdout
     assert "1 conversation, 6 messages; 3 questions counted" in out
     assert "left out: 1 (adversarial: made to have no answer)" in out
     assert "FTS5 bm25, porter" in out
@@ -95,16 +104,12 @@ def test_mistakes(bench, arguments, complaint):
     assert complaint in err
 
 
-def test_an_interruption_leaves_no_files(tmp_path):
+def test_an_interruption_leaves_no_files(folder, tmp_path):
     row = bench_sets.locomo()[0]
     row["qa"] = row["qa"][:3] * 10_000
     (tmp_path / "set.json").write_text(json.dumps(row))
-    folder = tmp_path / "tmp"
-    folder.mkdir()
     process = subprocess.Popen(
         [*PROGRAM, "locomo", "set.json"],
-        cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(folder)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -1,6 +1,7 @@
 """Contexts: within budget, in order, stable, explained; strategies can be changed at any time."""
 
 import json
+import os
 
 import pytest
 from seed_chats import TOPICS, play, rounds
@@ -246,11 +247,13 @@ async def test_what_was_recalled_is_not_extracted_again(memory):
 @pytest.mark.promise("prefix-stable")
 async def test_the_prefix_is_byte_identical_until_a_digest_changes(memory):
     budget, last, versions = Budget(3_000), [], 0
-    kept, folds = 0, 0
-    for message in rounds(120):
-        await memory.append("c", message)
+    kept, folds, said = 0, 0, []
+    for message in rounds(120 if "FIRNLINE_TORTURE" in os.environ else 60):
+        said.append(message)
         if message.role != "user":
             continue
+        await memory.append("c", said)
+        said = []
         context = await memory.context("c", budget, system="Be brief.")
         sent = context.to_openai()
         made = len(await memory.digests("c"))

@@ -14,14 +14,9 @@ from firnline.protocols import Written
 
 
 @pytest.fixture
-async def memory(url):
+def memory(digested):
     """A layered memory with several digests in force."""
-    strategy = strategies.layered(fan=3, digest_tokens=120)
-    async with Memory.open(url, strategy=strategy) as memory:
-        for start in range(0, 90, 3):
-            await play(memory, "c", 3, start=start)
-            await memory.context("c", 2_500)
-        yield memory
+    return digested
 
 
 async def test_layers_cover_the_log_once_and_without_holes(memory):
@@ -103,8 +98,8 @@ async def test_rebuilt_digests_keep_their_layer(memory):
     assert [digest.layer for digest in await memory.in_force("c")] == before
 
 
-async def test_small_budgets_do_not_rewrite_the_oldest_digest_at_every_fold(url):
-    async with Memory.open(url) as memory:
+async def test_small_budgets_do_not_rewrite_the_oldest_digest_at_every_fold():
+    async with Memory.open("memory:") as memory:
         for start in range(0, 600, 10):
             await play(memory, "c", 10, start=start)
             await memory.context("c", 3_000)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from senses import Senses
 
 from firnline import Memory, Message, limits
 from firnline.embedding.quantised import pack, unpack
@@ -28,25 +29,6 @@ from firnline.store import RamStore
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 CHAT = Key("default", "c")
-SENSES = ["dog puppy hound", "car automobile vehicle", "rain shower storm", "cash money wage"]
-
-
-class Senses:
-    """Knows a few words for the same thing, and nothing else."""
-
-    def __init__(self, name="senses-1", extra=0):
-        self.name, self.extra, self.texts, self.closed = name, extra, [], False
-
-    async def embed(self, texts):
-        self.texts += texts
-        return [self.vector(text) for text in texts]
-
-    def vector(self, text):
-        found = [sum(text.lower().count(word) for word in s.split()) for s in SENSES]
-        return [*found, 0.3, *[0.0] * self.extra]
-
-    async def close(self):
-        self.closed = True
 
 
 class Hanging(Senses):
@@ -526,7 +508,7 @@ import asyncio, sys
 sys.path.insert(0, {folder!r})
 import os
 from firnline import Memory, limits
-from test_embedding_index import Senses
+from senses import Senses
 
 limits.EMBED_PAGE = 5
 
@@ -843,7 +825,8 @@ async def test_a_question_is_near_enough_to_its_answer_and_far_from_the_rest(url
             assert await seqs(memory, question) == [], question
 
 
-async def test_the_end_of_a_message_of_5000_words_is_found_by_meaning(url):
+async def test_the_end_of_a_message_of_5000_words_is_found_by_meaning(tmp_path):
+    url = f"sqlite:///{tmp_path}/store.db"
     long = f"{prose(5_000)} Also, the kid must not eat peanuts. That is all."
     assert len(long.split()) > 5_000
     async with opened(url, "minilm", worker=False) as memory:

@@ -501,7 +501,7 @@ def peak():
     return int(re.search(r"VmHWM:\\s+([0-9]+) kB", status)[1]) // 1024
 
 item = Path(sys.argv[1]).read_bytes()
-for megabytes in (4, 96):
+for megabytes in (2, 48):
     stream = Repeated(item, megabytes * 1024**2 // len(item))
     found = READERS["chatgpt"](Source("x", stream), Notes())
     count = sum(len(tree.nodes) > 10 for tree in found)

@@ -8,7 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from firnline import Memory, Message, Project, Tool, ToolCall, count_tokens, strategies, sync
+from firnline import (
+    Memory,
+    Message,
+    Project,
+    Tool,
+    ToolCall,
+    count_tokens,
+    limits,
+    strategies,
+    sync,
+)
 from firnline.errors import (
     BadURL,
     ConflictError,
@@ -128,16 +138,17 @@ async def test_what_is_too_large_is_refused_whole(memory):
 
 
 @pytest.mark.promise("tamper-evident")
-async def test_verify_says_that_all_is_whole(memory):
-    await memory.append("c", [Message.user(f"m{i}") for i in range(2_500)])
-    await memory.archive("c", keep=500)
+async def test_verify_says_that_all_is_whole(memory, monkeypatch):
+    monkeypatch.setattr(limits, "READ_PAGE", 100)
+    await memory.append("c", [Message.user(f"m{i}") for i in range(250)])
+    await memory.archive("c", keep=50)
     seen = []
     result = await memory.verify("c", progress=lambda done, total: seen.append((done, total)))
     assert result
-    assert (result.ok, result.entries, result.problems) == (True, 2_500, ())
+    assert (result.ok, result.entries, result.problems) == (True, 250, ())
     assert result.head == (await memory.head("c")).hash
     assert "whole" in str(result)
-    assert seen[-1] == (2_500, 2_500)
+    assert seen[-1] == (250, 250)
 
 
 @pytest.mark.promise("tamper-evident")
@@ -157,11 +168,12 @@ async def test_an_anchor_noted_elsewhere_proves_which_log_it_is(memory):
 
 
 @pytest.mark.promise("tamper-evident")
-async def test_verify_under_load_raises_no_false_alarm(memory):
-    await memory.append("c", [Message.user(f"m{i}") for i in range(1_500)])
+async def test_verify_under_load_raises_no_false_alarm(memory, monkeypatch):
+    monkeypatch.setattr(limits, "READ_PAGE", 100)
+    await memory.append("c", [Message.user(f"m{i}") for i in range(350)])
 
     async def go_on():
-        for i in range(200):
+        for i in range(100):
             await memory.append("c", Message.user(f"more {i}"))
 
     task = asyncio.create_task(go_on())

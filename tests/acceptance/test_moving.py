@@ -200,16 +200,17 @@ def test_the_command(filled, tmp_path, capsys):
 # Whoever looks on from outside may be too slow, and it may have come to its end: it dies by itself.
 MORTAL = """
 import asyncio, os, signal, sys, threading
-from firnline import moving
+from firnline import limits, moving
 from firnline.cli import main
 
+limits.READ_PAGE = 100
 entries = moving._Conversation.entries
 
 async def fatal(self):
     async for reached in entries(self):
-        if reached == 1_000:
+        if reached == 100:
             threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGKILL)).start()
-        if reached == 4_000:
+        if reached == 400:
             await asyncio.sleep(60)
         yield reached
 
@@ -221,16 +222,15 @@ sys.exit(main(["migrate", *sys.argv[1:]]))
 @pytest.mark.promise("durable")
 async def test_killed_in_the_middle_it_goes_on_where_it_was(source_url, target_url, tmp_path):
     async with Memory.open(source_url, worker=False) as memory:
-        for first in range(0, 6_000, 1_000):
-            await memory.append("long", [Message.user(f"{first + i}") for i in range(1_000)])
+        await memory.append("long", [Message.user(f"{i}") for i in range(600)])
         await memory.export(tmp_path / "source.jsonl")
     command = [sys.executable, "-c", MORTAL, "--from", source_url, "--to", target_url]
     process = await asyncio.create_subprocess_exec(*command)
     assert await asyncio.wait_for(process.wait(), 60) == -signal.SIGKILL
     async with Memory.open(target_url, worker=False) as memory:
         there = (await memory.head("long")).entries
-    assert 1_000 <= there < 6_000
-    assert (await moved(source_url, target_url)).added == 6_000 - there
+    assert 100 <= there < 600
+    assert (await moved(source_url, target_url)).added == 600 - there
     async with Memory.open(target_url, worker=False) as memory:
         await memory.export(tmp_path / "target.jsonl")
     source, target = (tmp_path / f"{name}.jsonl" for name in ("source", "target"))

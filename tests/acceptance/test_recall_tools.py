@@ -16,8 +16,8 @@ from firnline.testing.order import openai_problems
 from firnline.tools import answer
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
-CALLS = {"sqlite": 2_000, "memory": 7_400}
-CALLS_TO_A_SERVER = 300
+CALLS = {"sqlite": 2_000, "memory": 7_800}
+CALLS_TO_A_SERVER = 100
 
 SIGNATURES = {
     "search_history": "(query: 'str', limit: 'int' = 5) -> 'str'",

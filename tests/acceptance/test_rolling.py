@@ -32,15 +32,16 @@ async def memory(url):
 
 async def round_(memory, number, conversation="c"):
     """Save one round: sequence numbers 2n and 2n + 1."""
-    await memory.append(conversation, Message.user(f"Round {number}: what about item {number}00?"))
-    await memory.append(conversation, Message.assistant(f"Item {number}00 is in room {number}."))
+    asked = Message.user(f"Round {number}: what about item {number}00?")
+    told = Message.assistant(f"Item {number}00 is in room {number}.")
+    await memory.append(conversation, [asked, told])
 
 
 async def spans(memory, conversation="c"):
     return [(d.first_seq, d.last_seq) for d in await memory.digests(conversation)]
 
 
-# -- E2 -----------------------------------------------------------------------------------------
+# -- E2, and with it E3, E5, E7 -----------------------------------------------------------------
 
 
 @pytest.mark.requirement("E2")
@@ -52,12 +53,30 @@ def test_the_window_is_the_seeds_table(last, window):
 
 
 @pytest.mark.requirement("E2")
-async def test_the_windows_of_a_whole_conversation(memory):
-    for number in range(10):
+@pytest.mark.requirement("E3")
+@pytest.mark.requirement("E5")
+@pytest.mark.requirement("E7")
+async def test_a_whole_conversation(memory):
+    for number in range(12):
         await round_(memory, number)
         await memory.work(once=True)
-    expected = [span(last) for last in range(5, 20, 2)]
-    assert await spans(memory) == expected
+    assert await spans(memory) == [span(last) for last in range(5, 24, 2)], "E2: the windows"
+    _is_a_chain(await memory.digests("c"), await memory.lineage("c"))
+    (digest,) = await memory.in_force("c")
+    assert (digest.first_seq, digest.last_seq) == (10, 23)
+    assert "room 1." not in digest.text, "E5: what lies before the window drops out"
+    assert "400" not in digest.text
+    assert "1100" in digest.text
+
+
+def _is_a_chain(digests, lineage):
+    """E3: the versions can be walked; E7: times and windows are told."""
+    assert [d.base for d in digests] == [None, *range(1, len(digests))]
+    assert all(d.status == "completed" and d.text and d.created_at for d in digests)
+    assert lineage.chain == tuple(range(len(digests), 0, -1))
+    assert lineage.stuck == ()
+    assert 0 <= lineage.mean_milliseconds <= lineage.max_milliseconds
+    assert [d.last_seq - d.first_seq + 1 for d in lineage.digests][-1] == 14
 
 
 # -- E1 -----------------------------------------------------------------------------------------
@@ -103,19 +122,7 @@ async def test_it_runs_in_the_background_by_itself(url):
         assert await spans(memory) == [(0, 5)]
 
 
-# -- E3, E4, E5 -----------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("E3")
-async def test_the_chain_of_versions_can_be_walked(memory):
-    for number in range(10):
-        await round_(memory, number)
-        await memory.work(once=True)
-    digests = await memory.digests("c")
-    assert [d.base for d in digests] == [None, *range(1, len(digests))]
-    assert all(d.status == "completed" and d.text and d.created_at for d in digests)
-    lineage = await memory.lineage("c")
-    assert lineage.chain == tuple(range(len(digests), 0, -1))
+# -- E4, E5 -------------------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("E4")
@@ -138,18 +145,6 @@ async def test_without_a_digest_the_messages_are_read_as_they_are(memory):
     context = await memory.context("c", 4_000)
     assert context.seqs == tuple(range(8))
     assert not context["digests"].pieces
-
-
-@pytest.mark.requirement("E5")
-async def test_what_lies_before_the_window_drops_out_of_the_summary(memory):
-    for number in range(12):
-        await round_(memory, number)
-        await memory.work(once=True)
-    (digest,) = await memory.in_force("c")
-    assert (digest.first_seq, digest.last_seq) == (10, 23)
-    assert "room 1." not in digest.text
-    assert "400" not in digest.text
-    assert "1100" in digest.text
 
 
 @pytest.mark.requirement("E5")
@@ -209,17 +204,6 @@ async def test_one_task_at_a_time_and_a_stuck_one_is_taken_over(url):
 
 
 # -- E7 -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.requirement("E7")
-async def test_the_lineage_tells_times_and_windows(memory):
-    for number in range(9):
-        await round_(memory, number)
-        await memory.work(once=True)
-    lineage = await memory.lineage("c")
-    assert lineage.stuck == ()
-    assert 0 <= lineage.mean_milliseconds <= lineage.max_milliseconds
-    assert [d.last_seq - d.first_seq + 1 for d in lineage.digests][-1] == 14
 
 
 @pytest.mark.requirement("E7")

@@ -282,7 +282,7 @@ async def test_praise_and_blame_change_the_importance_and_the_priority(memory, c
     assert (blamed.topic_id, blamed.importance, blamed.access_count) == (1, 0.75, 0)
     clock.pass_(days=1)
     assert (await topic(memory, 1)).priority == 0.375
-    for _ in range(50):
+    for _ in range(26):
         await memory.feedback("c", 0, 1)
         await memory.feedback("c", 1, -1)
     assert (await topic(memory, 0)).importance <= 1

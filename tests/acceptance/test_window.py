@@ -1,6 +1,7 @@
 """Seed D at the library: the window, retrieval within what is left, accounting, fallback."""
 
 import logging
+import os
 
 import pytest
 from seed_chats import play
@@ -11,6 +12,7 @@ from firnline.models import callable_model, open_model
 from firnline.testing import ModelServer
 
 WINDOW = 262_144
+LOOKED_AT = range(1, 56) if "FIRNLINE_TORTURE" in os.environ else (1, 5, 50, 55)
 
 
 @pytest.fixture
@@ -30,8 +32,8 @@ def words(number):
 async def test_at_85_percent_all_but_the_last_four_are_summarised(memory):
     budget = Budget(4_000)
     made = 0
-    for number in range(200):
-        await memory.append("c", Message.user(f"Message {number}: {words(40)}"))
+    for number in range(70):
+        await memory.append("c", Message.user(f"Message {number}: {words(120)}"))
         context = await memory.context("c", budget)
         digests = await memory.digests("c")
         if len(digests) > made:
@@ -104,25 +106,34 @@ async def test_the_seeds_flow_on_a_262144_window(memory):
         seen["room"] = WINDOW - reserved_tokens
         return articles
 
-    async def turn(number, answer):
-        await memory.append("c", Message.user(f"Question {number}: {words(490)}"))
+    def said(number):
+        return [Message.user(f"Question {number}: {words(490)}"), Message.assistant(words(3_300))]
+
+    async def turn(number):
+        question, answer = said(number)
+        await memory.append("c", question)
         context = await memory.context("c", budget, system=system, retriever=retriever)
         assert context.tokens <= WINDOW
         taken = context.tokens - context["retrieved"].tokens
         assert seen["room"] == WINDOW - taken
         assert context["retrieved"].tokens <= seen["room"]
         assert len(context["retrieved"].pieces) == min(20, seen["room"] // 20_020)
-        await memory.append("c", Message.assistant(words(answer)))
+        await memory.append("c", answer)
         return seen["room"]
 
-    rooms = {number: await turn(number, 3_300) for number in range(1, 56)}
+    rooms = {}
+    for number in range(1, 56):
+        if number in LOOKED_AT:
+            rooms[number] = await turn(number)
+        else:
+            await memory.append("c", said(number))
     assert 259_000 < rooms[1] < 260_000
     assert 242_000 < rooms[5] < 252_000
     assert 60_000 < rooms[50] < 111_000
     assert rooms[1] > rooms[5] > rooms[50]
     assert await memory.digests("c") == []
     for number in range(56, 66):
-        rooms[number] = await turn(number, 3_300)
+        rooms[number] = await turn(number)
         if await memory.digests("c"):
             break
     assert rooms[number] > 245_000, "after compaction the articles' share is restored"

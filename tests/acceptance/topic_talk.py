@@ -5,6 +5,7 @@ import math
 import random
 import re
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 from firnline import Memory, Message, strategies
 from firnline.errors import ModelError
@@ -69,15 +70,20 @@ def answer(subject, number=0):
 
 async def ask(memory, subject, number=0, conversation="c", **fields):
     """One question and its answer; returns the question's sequence number."""
-    stored = await memory.append(conversation, Message.user(about(subject, number), **fields))
-    await memory.append(conversation, Message.assistant(answer(subject, number), **fields))
-    return stored[-1].seq
+    stored = await memory.append(conversation, round_(subject, number, **fields))
+    return stored[0].seq
+
+
+def round_(subject, number, **fields):
+    """What is said in one."""
+    asked = Message.user(about(subject, number), **fields)
+    return [asked, Message.assistant(answer(subject, number), **fields)]
 
 
 async def talk(memory, *subjects, conversation="c"):
-    """Rounds on these subjects, one after the other."""
-    for number, subject in enumerate(subjects):
-        await ask(memory, subject, number, conversation)
+    """Rounds on these subjects, one after the other, stored at once."""
+    said = [round_(subject, number) for number, subject in enumerate(subjects)]
+    await memory.append(conversation, list(chain.from_iterable(said)))
 
 
 def open_memory(url, clock=None, **options):
@@ -104,6 +110,7 @@ async def check_books(memory, conversation="c"):
     """Every entry is in exactly one topic, and each topic's counters say what is so."""
     topics = await memory.topics(conversation)
     entries = await memory.read(conversation)
+    digests = await memory.digests(conversation)
     seqs = []
     for found in topics:
         history = await memory.topic_history(conversation, found.topic_id)
@@ -111,7 +118,7 @@ async def check_books(memory, conversation="c"):
         assert found.active_messages + found.archived_messages == found.total_messages
         assert 0 <= found.archived_messages <= found.total_messages
         seqs += [entry.seq for entry in history]
-        covered = [d for d in await memory.digests(conversation) if d.topic == found.topic_id]
+        covered = [d for d in digests if d.topic == found.topic_id]
         done = [d.last_seq for d in covered if d.status == "completed"]
         assert found.archived_messages <= sum(e.seq <= max(done, default=-1) for e in history)
     system = [e.seq for e in entries if e.message.role == "system"]
