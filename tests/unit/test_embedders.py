@@ -341,7 +341,13 @@ async def test_what_may_pass_is_tried_again(server, remote, fault):
 
 @pytest.mark.parametrize(
     "fault",
-    [*(EMBEDDING_FAULTS.keys() - {"unordered"}), "invalid_body", "error_body", "500", "reset"],
+    [
+        *sorted(EMBEDDING_FAULTS.keys() - {"unordered"}),
+        "invalid_body",
+        "error_body",
+        "500",
+        "reset",
+    ],
 )
 async def test_what_does_not_pass_is_a_model_error(server, remote, fault):
     server.fail(fault, repeat=True)

@@ -18,6 +18,7 @@ from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 from firnline.store.stems import stem
 from firnline.store.terms import (
+    all_facts,
     all_terms,
     facts,
     index_terms,
@@ -223,7 +224,7 @@ def unindexed_matches(
             message = _message(record)
             if message is None or not scope.has(message):
                 continue
-            if score(asked, message, all_terms(message), set()):
+            if score(asked, all_terms(message), all_facts(message), set()):
                 found.append(Match(name, record.seq, 0.0))
             if len(found) >= limit:
                 return found
