@@ -14,11 +14,11 @@ import rig
 from firnline.memory import Memory
 from firnline.strategies import rolling
 
-SERVERS, WORKERS, CLIENTS = 3, 4, 6
+SERVERS, WORKERS, CLIENTS = 3, 4, 4
 CHATS = [f"chat-{i}" for i in range(4)]
 PAUSE_SECONDS = 60 if TORTURE else 2
 AFTER_SECONDS = 10 if TORTURE else 1
-THINKING_SECONDS = 0.02  # between two appends of a client
+THINKING_SECONDS = 0.05  # between two appends of a client
 
 
 @pytest.fixture(params=["postgres", "mongo"])

@@ -331,16 +331,16 @@ async def test_a_long_backlog_is_digested_in_pieces_within_the_guard(url):
         spend=Spend(conversation=Allowance(3, 10**9), seconds=WINDOW, clock=clock.tick),
     )
     async with memory:
-        long = "and then the parcel went on to the next town on its way " * 250
+        long = "and then the parcel went on to the next town on its way " * 100
         messages = [Message.user(f"{asked(number)} {long}") for number in range(40)]
         await memory.append("chat", messages)
         for _ in range(20):
-            await memory.context("chat", 9_000)
+            await memory.context("chat", 4_000)
             clock.now += timedelta(seconds=WINDOW + 1)
         made = [digest for digest in await memory.digests("chat") if digest.status == "completed"]
         assert len(made) > 1
         assert made[-1].last_seq >= 35
-        assert not (await memory.context("chat", 9_000)).degraded
+        assert not (await memory.context("chat", 4_000)).degraded
         assert all(calls.count(at) <= 3 for at in calls)
 
 
