@@ -169,6 +169,16 @@ async def test_no_flipped_byte_of_a_conversation_is_served(intact, tmp_path, rng
     await flip_cells(Copies(intact, tmp_path), chosen, rng, verified=False)
 
 
+@pytest.mark.promise("typed-failure")
+async def test_a_damaged_note_of_what_is_indexed_is_a_typed_error(intact):
+    path, _ = intact
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("UPDATE conversation SET indexed = -122")
+    async with memory_at(path, read_only=True) as memory:
+        with pytest.raises(StoreCorrupt):
+            await memory.recall(None, "firn")
+
+
 @pytest.mark.promise("byte-exact")
 @pytest.mark.parametrize("table", ["entry", "segment", "search_data"])
 async def test_no_flipped_byte_of_a_page_is_served(intact, tmp_path, rng, table):

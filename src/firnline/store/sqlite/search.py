@@ -220,6 +220,8 @@ def unindexed_matches(
         place = log.find(connection, Key(tenant, name))
         if place is None or scope.project not in (None, project) or scope.topics is not None:
             continue  # what is not indexed is in no topic
+        if first < 0:
+            raise StoreCorrupt(f"the row of the conversation {name!r} is damaged")
         for record in log.records(connection, place, first, place.next_seq - 1, tolerant=True):
             message = _message(record)
             if message is None or not scope.has(message):
