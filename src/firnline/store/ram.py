@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import NamedTuple
 
 from firnline import proof
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
@@ -34,7 +33,7 @@ from firnline.log import (
     chain,
     genesis,
 )
-from firnline.message import Message, decode, utc_now
+from firnline.message import utc_now
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import Asked, asked, check_card, dropped
 from firnline.store.digests import (
@@ -46,15 +45,9 @@ from firnline.store.digests import (
     undone,
 )
 from firnline.store.rows import check_repeat
-from firnline.store.terms import Terms, all_facts, all_terms, query_terms, score
+from firnline.store.terms import Terms, Understood, query_terms, score
 from firnline.store.topics import check_assignment
 from firnline.text import Json
-
-
-class _Understood(NamedTuple):
-    message: Message
-    terms: Terms
-    facts: Terms
 
 
 @dataclass(slots=True)
@@ -78,16 +71,7 @@ class _Conversation:
     members: dict[int, int] = field(default_factory=dict)  # entry to topic
     assigned: int = 0
     revision: int = 0
-    understood: dict[bytes, _Understood] = field(default_factory=dict)  # by body: never outdated
-
-    def understand(self, record: Record) -> _Understood:
-        """What a search looks at; made once, because it takes longer than the search."""
-        found = self.understood.get(record.body)
-        if found is None:
-            message = decode(record.body)
-            found = _Understood(message, all_terms(message), all_facts(message))
-            self.understood[record.body] = found
-        return found
+    understood: Understood = field(default_factory=Understood)
 
 
 class RamStore:
@@ -301,8 +285,9 @@ class RamStore:
             if scope.project not in (None, found.project):
                 continue
             own: Terms = set()
-            for seq, (message, terms, facts) in enumerate(map(found.understand, found.records)):
-                before, own = own, terms
+            for seq, record in enumerate(found.records):
+                before = own
+                message, own, facts = found.understood[record.body]
                 topic = key.conversation, found.members.get(seq, -1)
                 if not scope.has(message) or topic not in (scope.topics or [topic]):
                     continue

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from firnline import limits
-from firnline.message import Message
+from firnline.message import Message, decode
 
 # Kana, Han, Hangul, Thai, Lao, Khmer, Burmese: no blanks between words, or endings glued on; and
 # pictures.
@@ -108,6 +108,18 @@ def all_facts(message: Message) -> Terms:
 
 def _pairs(terms: list[str]) -> Terms:
     return {(term,) for term in terms} | set(pairwise(terms))
+
+
+class Understood(dict[bytes, tuple[Message, Terms, Terms]]):
+    """Messages by their bodies, with their terms and facts; each is understood once, when needed.
+
+    That takes longer than to search them, and what a body says never changes.
+    """
+
+    def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
+        message = decode(body)
+        self[body] = message, all_terms(message), all_facts(message)
+        return self[body]
 
 
 def score(asked: Terms, own: Terms, told: Terms, before: Terms) -> float:
