@@ -227,11 +227,11 @@ class Database:
         self.empty()
 
     def empty(self):
-        """The tables, whatever their shape is."""
+        """The tables, whatever their shape is; most of them were not written to."""
         tables = self.run(
             "SELECT string_agg('firnline.' || relname, ', ') FROM pg_class"
             " WHERE relnamespace = to_regnamespace('firnline') AND relkind = 'r'"
-            " AND relname != 'installed'"
+            " AND relname != 'installed' AND pg_relation_size(oid) > 0"
         )[0][0]
         if tables:
             self._look.execute(f"TRUNCATE {tables}")

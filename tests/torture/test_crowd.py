@@ -10,10 +10,10 @@ from firnline.errors import ConflictError
 
 PROCESSES = 2
 CLIENTS = 64
-APPENDS = 100 if TORTURE else 30
+APPENDS = 100 if TORTURE else 12
 WAIT_MAX = 20.0
 OPENERS = 8
-OPENINGS = 200 if TORTURE else 40
+OPENINGS = 200 if TORTURE else 20
 
 
 async def listen(script):

@@ -20,8 +20,8 @@ from firnline.log import Card, Digest, Key
 from firnline.memory import DEFAULT_TENANT
 from firnline.message import Message, Part, ToolCall
 
-CONVERSATIONS = 400 if TORTURE else 80
-KILL_STEP = 1 if TORTURE else 3
+CONVERSATIONS = 400 if TORTURE else 50
+KILL_STEP = 1 if TORTURE else 5
 NOW = datetime(2026, 3, 4, tzinfo=UTC)
 
 

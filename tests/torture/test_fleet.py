@@ -14,10 +14,11 @@ import rig
 from firnline.memory import Memory
 from firnline.strategies import rolling
 
-SERVERS, WORKERS, CLIENTS = 3, 4, 6
+SERVERS, WORKERS, CLIENTS = 3, 4, 4
 CHATS = [f"chat-{i}" for i in range(4)]
-PAUSE_SECONDS = 60 if TORTURE else 4
-AFTER_SECONDS = 10 if TORTURE else 2
+PAUSE_SECONDS = 60 if TORTURE else 2
+AFTER_SECONDS = 10 if TORTURE else 1
+THINKING_SECONDS = 0.05  # between two appends of a client
 
 
 @pytest.fixture(params=["postgres", "mongo"])
@@ -60,6 +61,7 @@ class Client:
             while not self.stopping:
                 number += 1
                 await self._say(http, self._rng.choice(CHATS), f"{self._name}.{number}")
+                await asyncio.sleep(THINKING_SECONDS)
 
     async def _say(self, http, chat, name):
         texts = [f"{name} Where is order {name}?", f"{name} It left Hamburg on Monday."]

@@ -21,8 +21,8 @@ from firnline import Memory, Message, count_tokens
 from firnline.log import Key, Scope
 
 QUERIES = 1_000_000 if TORTURE else 20_000
-SHARES = {"sqlite": 0.15, "memory": 0.79}  # in proportion to their speed
-SERVER_SHARE = 0.03
+SHARES = {"sqlite": 0.1, "memory": 0.86}  # in proportion to their speed
+SERVER_SHARE = 0.02
 PROCESSES = max(os.cpu_count() or 1, 2) if TORTURE else 1
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 FOREIGN = "xyzzy"

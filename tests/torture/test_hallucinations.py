@@ -10,7 +10,7 @@ from firnline import Memory, Message
 from firnline.protocols import Written
 from firnline.strategies import rolling
 
-TIMES = 20 if TORTURE else 2
+TIMES = 20 if TORTURE else 1
 STRATEGY = rolling(window=100, after_seq=1, words=120)
 NUMBER = re.compile(r"(?<![\w/:.,-])\d[\d,.]*\d(?![\w:/-])")
 GERMAN = re.compile(r"\b(?:und|oder)\b")

@@ -38,7 +38,7 @@ async def one_cycle(writers, path, rng, ledger):
         {
             "path": str(path),
             "seeds": [rng.randrange(2**32) for _ in range(WRITERS)],
-            "milliseconds": rng.uniform(0, 30) if early else rng.uniform(5, 60),
+            "milliseconds": rng.uniform(0, 30) if early else rng.uniform(5, 40),
             "wait": not early,
         }
     )

@@ -13,7 +13,7 @@ from firnline.strategies import layered, progressive, project, window
 from firnline.tokens import counter
 
 TASKS = 8
-BURSTS = 20 if TORTURE else 4
+BURSTS = 20 if TORTURE else 3
 ROUNDS = 16  # in a burst: more than fit into the budget
 BUDGET = 600
 STRATEGIES = {

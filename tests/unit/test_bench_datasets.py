@@ -5,7 +5,7 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import bench_sets
@@ -196,7 +196,6 @@ def test_any_value_is_a_case_or_a_complaint(form, value):
     _taken_or_refused(form, value)
 
 
-@settings(max_examples=300)
 @given(form=st.sampled_from(sorted(FORMATS)), value=JSON, data=st.data())
 def test_a_set_with_anything_in_it_is_a_case_or_a_complaint(form, value, data):
     """Deeper than random values get: one place of a good file is replaced."""

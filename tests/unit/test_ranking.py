@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from entries import entry
@@ -60,7 +60,6 @@ def _talk(*turns, at=NOW):
 @given(
     TEXTS, some.lists(TEXTS, max_size=8), some.dictionaries(some.integers(0, 9), some.floats(0, 1))
 )
-@settings(max_examples=200, deadline=None)
 def test_no_text_is_an_error_and_every_entry_has_a_rank(question, texts, scores):
     pool = _pool(*texts)
     asked = ask(question, NOW)
@@ -72,7 +71,6 @@ def test_no_text_is_an_error_and_every_entry_has_a_rank(question, texts, scores)
 
 
 @given(some.text(max_size=40), some.lists(some.text(max_size=40), max_size=6), some.randoms())
-@settings(max_examples=100, deadline=None)
 def test_the_order_of_what_is_given_does_not_matter(question, texts, random):
     pool = _pool(*texts)
     turned = list(pool.items())

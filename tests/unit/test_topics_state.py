@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from entries import entry
@@ -203,7 +203,6 @@ few = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(talks(), few)
 def test_every_entry_has_one_topic_and_nothing_is_lost(talk, rules):
     entries, vectors = talk
@@ -225,7 +224,6 @@ def test_every_entry_has_one_topic_and_nothing_is_lost(talk, rules):
         assert all(step.state.topics[topic.id] == topic for topic in step.changed)
 
 
-@settings(deadline=None, max_examples=100)
 @given(talks(), few, st.data())
 def test_replay_gives_the_same_from_any_point(talk, rules, data):
     entries, vectors = talk
@@ -238,7 +236,6 @@ def test_replay_gives_the_same_from_any_point(talk, rules, data):
     assert [step.topic for step in rest] == [step.topic for step in steps[cut + 1 :]]
 
 
-@settings(deadline=None, max_examples=150)
 @given(talks(), few, st.booleans())
 def test_merging_preserves_totals(talk, rules, whole):
     entries, vectors = talk

@@ -37,8 +37,7 @@ def names(text: str) -> Iterator[Found]:
     german = _is_german(text)
     for start, end in prose.spans(text):
         words = list(_TOKEN.finditer(text, start, end))
-        letters = [char for char in text[start:end] if char.isalpha()]
-        shouting = len(words) > 2 and sum(map(str.isupper, letters)) > _SHOUT * len(letters)  # noqa: PLR2004
+        shouting = len(words) > 2 and _shouts(text[start:end])  # noqa: PLR2004
         run: list[re.Match[str]] = []
         for token in words:
             initial = _is_initial(text, start, token.start())
@@ -55,6 +54,12 @@ def names(text: str) -> Iterator[Found]:
                 yield _found(token.start(), _bare(token[0]), sure=False)
         if run:
             yield from _name(text, run, german=german)
+
+
+def _shouts(text: str) -> bool:
+    """Whether most of its letters are capitals."""
+    letters = list(filter(str.isalpha, text))
+    return sum(map(str.isupper, letters)) > _SHOUT * len(letters)
 
 
 def _is_first(text: str, token: re.Match[str], kind: str | None) -> bool:
@@ -127,6 +132,7 @@ def _bare(word: str) -> str:
     return word[:-2] if _possessive(word) else word
 
 
+@lru_cache(4_096)
 def _kind(word: str, *, initial: bool) -> Literal["sure", "maybe"] | None:
     """Whether the word is a name where it stands."""
     head = re.split(r"['’-]", word, maxsplit=1)[0].casefold()

@@ -67,6 +67,9 @@ def half_words(text: str) -> int:
         return 2 * len(text.split())
     halves = 0
     for piece in text.split():
+        if piece.isascii():
+            halves += 2
+            continue
         near, far = _CJK.subn(" ", piece)
         halves += far + 2 * len(_SAID.findall(near)) if far else 2
     return halves

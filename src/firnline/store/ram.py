@@ -33,7 +33,7 @@ from firnline.log import (
     chain,
     genesis,
 )
-from firnline.message import decode, utc_now
+from firnline.message import utc_now
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import Asked, asked, check_card, dropped
 from firnline.store.digests import (
@@ -45,7 +45,7 @@ from firnline.store.digests import (
     undone,
 )
 from firnline.store.rows import check_repeat
-from firnline.store.terms import all_terms, query_terms, score
+from firnline.store.terms import Terms, Understood, query_terms, score
 from firnline.store.topics import check_assignment
 from firnline.text import Json
 
@@ -71,6 +71,7 @@ class _Conversation:
     members: dict[int, int] = field(default_factory=dict)  # entry to topic
     assigned: int = 0
     revision: int = 0
+    understood: Understood = field(default_factory=Understood)
 
 
 class RamStore:
@@ -283,14 +284,14 @@ class RamStore:
                 continue
             if scope.project not in (None, found.project):
                 continue
-            own: set[tuple[str, ...]] = set()
+            own: Terms = set()
             for seq, record in enumerate(found.records):
-                message = decode(record.body)
-                before, own = own, all_terms(message)
+                before = own
+                message, own, facts = found.understood[record.body]
                 topic = key.conversation, found.members.get(seq, -1)
                 if not scope.has(message) or topic not in (scope.topics or [topic]):
                     continue
-                if points := score(asked, message, own, before):
+                if points := score(asked, own, facts, before):
                     matches.append(Match(key.conversation, seq, points))
         return sorted(matches, key=lambda item: (-item.score, item[:2]))[: max(limit, 0)]
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeAlias
 
 from firnline import limits
-from firnline.message import Message
+from firnline.message import Message, decode
 
 # Kana, Han, Hangul, Thai, Lao, Khmer, Burmese: no blanks between words, or endings glued on; and
 # pictures.
@@ -33,7 +33,8 @@ def fold(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    kept = "".join(c for c in folded if unicodedata.category(c) != "Mn")
+    marks = {c for c in set(folded) if unicodedata.category(c) == "Mn"}  # few differ: asked once
+    kept = "".join(c for c in folded if c not in marks) if marks else folded
     return unicodedata.normalize("NFC", kept)
 
 
@@ -91,30 +92,46 @@ def role_term(role: str) -> str:
     return f"role{role}"
 
 
-def all_terms(message: Message) -> set[tuple[str, ...]]:
-    """Whatever `query_terms` could ask for that is in the message."""
+Terms: TypeAlias = set[tuple[str, ...]]
+"""As `query_terms` could ask for them."""
+
+
+def all_terms(message: Message) -> Terms:
+    """Whatever could be asked for that is in the message."""
     return _pairs(index_terms(searchable(message)))
 
 
-def _pairs(terms: list[str]) -> set[tuple[str, ...]]:
+def all_facts(message: Message) -> Terms:
+    """Whatever could be asked for of who said it and when."""
+    return _pairs(facts(message))
+
+
+def _pairs(terms: list[str]) -> Terms:
     return {(term,) for term in terms} | set(pairwise(terms))
 
 
-def score(
-    asked: set[tuple[str, ...]],
-    message: Message,
-    own: set[tuple[str, ...]],
-    before: set[tuple[str, ...]],
-) -> float:
-    """How many of the terms that are asked for a message has; `own` and `before` are `all_terms`.
+class Understood(dict[bytes, tuple[Message, Terms, Terms]]):
+    """Messages by their bodies, with their terms and facts; each is understood once, when needed.
 
-    Those of the message before it, of its day and of who said it count for little, and the message
-    before alone does not count at all. An index of a backend may weigh terms in its own way.
+    That takes longer than to search them, and what a body says never changes.
+    """
+
+    def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
+        message = decode(body)
+        self[body] = message, all_terms(message), all_facts(message)
+        return self[body]
+
+
+def score(asked: Terms, own: Terms, told: Terms, before: Terms) -> float:
+    """How many of the terms that are asked for a message has.
+
+    `own` are its terms, `told` its facts, and `before` the terms of the message before it. Those
+    two count for little, and the message before alone does not count at all. An index of a backend
+    may weigh terms in its own way.
     """
     has = len(asked & own)
-    said = 0.1 * len(asked & _pairs(facts(message)))
     near = 0.2 * len(asked & before) if has else 0.0
-    return has + near + said
+    return has + near + 0.1 * len(asked & told)
 
 
 def query_terms(query: str) -> list[tuple[str, ...]]:

@@ -45,6 +45,7 @@ _WORDS: Final = (
     "привет",
 )
 _SIZES: Final = (0, 1, 3, 12, 40, 120)
+_LONG: Final = (150, 300, 900)
 
 
 def conversations(*, steps_max: int = 30) -> st.SearchStrategy[list[Message]]:
@@ -85,7 +86,7 @@ def _system(rng: random.Random, _: int) -> Iterator[Message]:
 
 
 def _long(rng: random.Random, _: int) -> Iterator[Message]:
-    yield Message.assistant(_text(rng, 900))
+    yield Message.assistant(_text(rng, rng.choice(_LONG)))
 
 
 def _tools(rng: random.Random, number: int) -> Iterator[Message]:
@@ -101,7 +102,7 @@ def _tools(rng: random.Random, number: int) -> Iterator[Message]:
 
 def _long_result(rng: random.Random, number: int) -> Iterator[Message]:
     yield Message.assistant(tool_calls=[_call(rng, f"long-{number}")])
-    yield Message.tool(_text(rng, 900), tool_call_id=f"long-{number}")
+    yield Message.tool(_text(rng, rng.choice(_LONG)), tool_call_id=f"long-{number}")
 
 
 def _unanswered(rng: random.Random, number: int) -> Iterator[Message]:

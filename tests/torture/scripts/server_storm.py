@@ -34,6 +34,7 @@ class Writer:
                     await self._with_key(memory, chat, texts)
                 else:
                     await self._without(memory, chat, texts)
+                await asyncio.sleep(0.005)
 
     async def _with_key(self, memory, chat, texts):
         """Until it is acknowledged, as a client does."""

@@ -231,12 +231,14 @@ def check_filesystem(path: Path, mounts: str | None = None) -> None:
 
 def filesystem_of(path: Path, mounts: str) -> str:
     """The type of the file system that holds `path`, from the text of /proc/mounts; else empty."""
-    best, kind = -1, ""
+    best, kind = 0, ""
     for line in mounts.splitlines():
-        _, mounted, this_kind, *_ = [*line.split(), "", "", ""]
-        point = Path(mounted.encode().decode("unicode_escape"))
-        if mounted and len(point.parts) > best and path.is_relative_to(point):
-            best, kind = len(point.parts), this_kind
+        _, point, this_kind, *_ = [*line.split(), "", "", ""]
+        if "\\" in point:
+            point = point.encode().decode("unicode_escape")
+        # As texts, because this is done whenever a store is opened, and paths take their time.
+        if len(point) > best and f"{path}/".startswith(f"{point.rstrip('/')}/"):
+            best, kind = len(point), this_kind
     return kind
 
 

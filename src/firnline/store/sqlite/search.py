@@ -18,6 +18,7 @@ from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
 from firnline.store.stems import stem
 from firnline.store.terms import (
+    all_facts,
     all_terms,
     facts,
     index_terms,
@@ -219,11 +220,13 @@ def unindexed_matches(
         place = log.find(connection, Key(tenant, name))
         if place is None or scope.project not in (None, project) or scope.topics is not None:
             continue  # what is not indexed is in no topic
+        if first < 0:
+            raise StoreCorrupt(f"the row of the conversation {name!r} is damaged")
         for record in log.records(connection, place, first, place.next_seq - 1, tolerant=True):
             message = _message(record)
             if message is None or not scope.has(message):
                 continue
-            if score(asked, message, all_terms(message), set()):
+            if score(asked, all_terms(message), all_facts(message), set()):
                 found.append(Match(name, record.seq, 0.0))
             if len(found) >= limit:
                 return found
