@@ -129,7 +129,6 @@ def test_an_empty_conversation_that_others_begin_is_shown(site, page):
     expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
 
 
-@pytest.mark.looks
 def test_an_entry_that_is_not_there_is_told(site, page):
     site.api.say("short", "One.", "Two.")
     for asked in ("2", "99999", "-1", "abc"):
