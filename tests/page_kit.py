@@ -17,11 +17,34 @@ from rest_kit import Api
 from rig import Running
 
 NARROW_BELOW = 800
+# How many answers the page waits for. Going from one place in it to another loads no document, so
+# that the browser itself has nothing to say about when it has arrived.
+COUNTED = """(() => {
+  let waits = 0;
+  const counted = (does) => function (...given) {
+    waits += 1;
+    const done = does.apply(this, given);
+    const less = () => { waits -= 1; };
+    done.then(less, less);
+    return done;
+  };
+  window.fetch = counted(window.fetch);
+  Response.prototype.json = counted(Response.prototype.json);
+  window.__waits = () => waits;
+})()"""
 LOADED = """() => {
   const app = document.querySelector('#app');
   const waits = [...app.querySelectorAll('[role=status]')].some((e) => e.innerText.startsWith('Loading'));
   return app.querySelector('#main, form') !== null && !waits;
 }"""  # noqa: E501
+SETTLED = f"""async () => {{
+  const loaded = {LOADED};
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  for (let still = 0; still < 3;) {{
+    await frame();
+    still = window.__waits() === 0 && loaded() ? still + 1 : 0;
+  }}
+}}"""
 
 
 def apart(work: Coroutine[Any, Any, Any]) -> Any:
@@ -61,12 +84,20 @@ class Site:
         """Go there, and wait until everything has been loaded."""
         page.goto(f"{self.url}/{path}")
         page.wait_for_load_state("networkidle")
-        page.wait_for_function(LOADED)  # a slow page rests between two requests, too
+        settle(page)  # a slow page rests between two requests, too
 
     def panel(self, page: Page, tab: str) -> Locator:
         """A conversation's panel, opened."""
         self.open(page, self.path(tab))
         return page.get_by_role("tabpanel")
+
+
+def settle(page: Page) -> None:
+    """Wait until the page has drawn what it was asked for, and waits for nothing more."""
+    if page.evaluate("'__waits' in window"):
+        page.evaluate(SETTLED)
+    else:
+        page.wait_for_function(LOADED)
 
 
 def unfold_panel(page: Page, width: int) -> None:

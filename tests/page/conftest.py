@@ -2,10 +2,15 @@
 
 A test takes `site` and `page`, opens something with ``site.open(page, "#/...")``, and keeps
 pictures of it with ``shot(page, "name")``. Whatever the page complains about fails the test.
+
+Both are new for each test. Loading the page takes ten times as long as going from one place in it
+to another, so tests marked `looks` share them: they change nothing of the sample conversation, and
+have conversations of their own if they need any. Only the list of conversations may be older.
 """
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import axe_playwright_python
@@ -16,7 +21,7 @@ import chromium
 from firnline import Memory
 from firnline.server.sample import add_sample
 from firnline.testing import ModelServer
-from page_kit import Complaints, Site, apart
+from page_kit import COUNTED, Complaints, Site, apart, settle
 from rest_kit import Api
 from rig import running
 
@@ -32,6 +37,14 @@ FLAGS = [
     "--disable-sync",
     "--no-first-run",
 ]
+# Everything else that axe-core looks at is the same in both colour schemes.
+ABOUT_COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
+SERIOUS = """async ([within, options]) => {
+  const { violations } = await axe.run(within, { resultTypes: ['violations'], ...options });
+  return violations.filter((one) => ['serious', 'critical'].includes(one.impact))
+    .flatMap((one) => one.nodes.slice(0, 3).map((node) =>
+      `${one.id}: ${one.help}: ${node.html.slice(0, 200)} ${node.failureSummary || ''}`));
+}"""
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +59,9 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def site(tmp_path) -> Iterator[Site]:
-    """A server with the sample conversation, whose digests were made without a model."""
-    store = f"sqlite:///{tmp_path}/page.db"
+@contextmanager
+def _served(folder: Path) -> Iterator[Site]:
+    store = f"sqlite:///{folder}/page.db"
 
     async def fill() -> None:
         async with Memory.open(store, embedder=None) as memory:
@@ -62,31 +74,90 @@ def site(tmp_path) -> Iterator[Site]:
             yield Site(server, api, model)
 
 
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory) -> Iterator[Site]:
+    """The site of those tests of a module that only look."""
+    with _served(tmp_path_factory.mktemp("shared")) as site:
+        yield site
+
+
+@pytest.fixture
+def site(request, tmp_path) -> Iterator[Site]:
+    """A server with the sample conversation, whose digests were made without a model."""
+    if "looks" in request.keywords:
+        yield request.getfixturevalue("shared_site")
+        return
+    with _served(tmp_path) as site:
+        yield site
+
+
 @pytest.fixture
 def complaints() -> Complaints:
     """What the page complains about; ``complaints.expected`` are patterns of what is meant."""
     return Complaints()
 
 
-@pytest.fixture
-def page(browser, site, complaints) -> Iterator[Page]:
-    """A new page; console errors, exceptions and requests to anybody else fail the test."""
+@contextmanager
+def _shown(browser: Browser) -> Iterator[Page]:
     context = browser.new_context(
         viewport={"width": WIDE[0], "height": WIDE[1]}, locale="en-GB", timezone_id="UTC"
     )
     context.set_default_timeout(20_000)
-    page = context.new_page()
+    context.add_init_script(COUNTED)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(scope="module")
+def shared_page(browser, shared_site) -> Iterator[Page]:
+    """The page of those tests of a module that only look."""
+    with _shown(browser) as page:
+        yield page
+
+
+def _left(page: Page) -> None:
+    """As a new page: no test sees what another one looked at."""
+    page.unroute_all()
+    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+    page.emulate_media(color_scheme="light")
+    page.evaluate("localStorage.clear(); sessionStorage.clear(); location.hash = '#/search'")
+    settle(page)
+
+
+@contextmanager
+def _heard(page: Page, site: Site, complaints: Complaints) -> Iterator[Page]:
     heard = complaints.heard
+
+    def said(told) -> None:
+        if told.type == "error":
+            heard.append(told.text)
+
+    def thrown(error) -> None:
+        heard.append(f"exception: {error}")
 
     def asked(request) -> None:
         if not request.url.startswith((f"{site.url}/", "data:", "blob:")):
             heard.append(f"a request to {request.url}")
 
-    page.on("console", lambda told: told.type == "error" and heard.append(told.text))
-    page.on("pageerror", lambda error: heard.append(f"exception: {error}"))
-    page.on("request", asked)
+    listeners = {"console": said, "pageerror": thrown, "request": asked}
+    for event, listener in listeners.items():
+        page.on(event, listener)
     yield page
-    context.close()
+    for event, listener in listeners.items():
+        page.remove_listener(event, listener)
+
+
+@pytest.fixture
+def page(request, browser, site, complaints) -> Iterator[Page]:
+    """A new page; console errors, exceptions and requests to anybody else fail the test."""
+    if "looks" in request.keywords:
+        page = request.getfixturevalue("shared_page")
+        with _heard(page, site, complaints):
+            yield page
+            _left(page)
+    else:
+        with _shown(browser) as page, _heard(page, site, complaints):
+            yield page
     assert complaints.unexpected() == []
 
 
@@ -117,20 +188,17 @@ def shot() -> Callable[..., None]:
 
 
 @pytest.fixture
-def accessible() -> Callable[[Page], None]:
-    """Fail if axe-core has something serious to say about the page, light or dark."""
+def accessible() -> Callable[..., None]:
+    """Fail if axe-core has something serious to say about the page, light or dark.
 
-    def check(page: Page) -> None:
-        page.evaluate(AXE.read_text())
-        for scheme in ("light", "dark"):
+    ``within`` is what to look at, where others look at the rest.
+    """
+
+    def check(page: Page, within: str = "html") -> None:
+        page.evaluate(f"{AXE.read_text()}; null")
+        for scheme, options in (("light", {}), ("dark", ABOUT_COLOURS)):
             page.emulate_media(color_scheme=scheme)
-            found = page.evaluate("axe.run({ resultTypes: ['violations'] })")["violations"]
-            serious = [one for one in found if one["impact"] in ("serious", "critical")]
-            told = [
-                f"{one['id']}: {one['help']}: {node['html'][:200]} {node.get('failureSummary', '')}"
-                for one in serious
-                for node in one["nodes"][:3]
-            ]
+            told = page.evaluate(SERIOUS, [within, options])
             assert not told, f"{scheme}: " + "\n".join(told)
         page.emulate_media(color_scheme="light")
 

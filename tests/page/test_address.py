@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime
 
+import pytest
 from playwright.sync_api import expect
 
 from page_kit import is_shown
@@ -16,6 +17,7 @@ def message(page, seq):
     return page.locator(f'.chat [data-seq="{seq}"]')
 
 
+@pytest.mark.looks
 def test_an_address_that_is_wrongly_encoded_is_taken_as_it_stands(site, page):
     site.open(page, "#/c/100%")
     expect(page.locator(".chat h1")).to_have_text("100%")
@@ -23,12 +25,14 @@ def test_an_address_that_is_wrongly_encoded_is_taken_as_it_stands(site, page):
     expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
 
 
+@pytest.mark.looks
 def test_an_address_without_a_name_is_the_dashboard(site, page):
     for path in ("#/c/", "#/c"):
         site.open(page, path)
         expect(page.get_by_role("heading", name="Dashboard")).to_be_visible()
 
 
+@pytest.mark.looks
 def test_another_view_begins_at_its_top(site, page):
     site.api.say("long", *(f"Parcel {n} is on its way." for n in range(40)))
     site.open(page, "#/search?q=parcel")
@@ -116,6 +120,7 @@ def test_what_is_said_where_others_erased_begins_anew(site, page, complaints):
     expect(page.locator(".chat .block .message")).to_have_count(2)
 
 
+@pytest.mark.looks
 def test_an_empty_conversation_that_others_begin_is_shown(site, page):
     site.open(page, site.path(conversation="later"))
     expect(page.get_by_text("Nothing said yet")).to_be_visible()

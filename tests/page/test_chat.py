@@ -62,6 +62,7 @@ def test_a_question_and_its_answer_are_shown_and_stored(site, page):
     expect(page.locator(".conversations a").first).to_contain_text(f"{before + 2} messages")
 
 
+@pytest.mark.looks
 def test_whoever_says_something_sees_it_from_wherever_they_are(site, page):
     site.api.say("long", *(f"Line {n}." for n in range(400)))
     site.open(page, f"{site.path(conversation='long')}?seq=7")
@@ -175,6 +176,7 @@ def test_what_others_write_appears(site, page):
     expect(message(page, before)).to_contain_text("Written by another client.")
 
 
+@pytest.mark.looks
 def test_shift_and_enter_make_a_new_line(site, page):
     site.open(page, site.path())
     composer(page).fill("one")
@@ -241,6 +243,7 @@ def test_the_very_first_question_can_be_edited_too(site, page):
 # -- finding one's way ------------------------------------------------------------------------
 
 
+@pytest.mark.looks
 def test_a_jump_to_a_number_and_to_a_date(site, page, monkeypatch):
     now = datetime.now(UTC)
     monkeypatch.setattr("firnline.server.rest.searching.utc_now", lambda: now)
@@ -297,6 +300,7 @@ def test_every_day_has_its_heading(site, page):
     expect(message(page, 21).locator(".day")).to_have_count(0)
 
 
+@pytest.mark.looks
 def test_a_time_that_is_none_is_told(site, page, complaints):
     complaints.expected.append("400")
     site.open(page, site.path())
@@ -306,6 +310,7 @@ def test_a_time_that_is_none_is_told(site, page, complaints):
     expect(page.locator(".said.bad")).to_contain_text("whenever")
 
 
+@pytest.mark.looks
 def test_a_number_that_is_none_leads_to_the_newest_and_is_told(site, page):
     newest = site.api.get(site.about)["entries"] - 1
     site.open(page, site.path())
@@ -316,9 +321,10 @@ def test_a_number_that_is_none_leads_to_the_newest_and_is_told(site, page):
     is_shown(page, newest)
 
 
+@pytest.mark.looks
 def test_an_address_leads_to_an_entry(site, page):
-    site.api.say("long", *(f"Line {n}." for n in range(400)))
-    site.open(page, f"{site.path(conversation='long')}?seq=77")
+    site.api.say("addressed", *(f"Line {n}." for n in range(400)))
+    site.open(page, f"{site.path(conversation='addressed')}?seq=77")
     is_shown(page, 77)
     expect(message(page, 77)).to_contain_text("Line 77.")
 
@@ -333,6 +339,7 @@ def test_a_message_is_pinned_and_unpinned(site, page):
     assert 8 not in site.api.get(site.about)["pinned"]
 
 
+@pytest.mark.looks
 def test_tool_calls_and_results_are_folded(site, page):
     site.open(page, f"{site.path()}?seq=1")
     call = page.locator('.chat [data-seq="1"] details')
@@ -357,6 +364,7 @@ def test_a_huge_message_is_shown_to_its_last_word(site, page, complaints):
     expect(message(page, 0)).to_contain_text("word29999 THE-END")
 
 
+@pytest.mark.looks
 def test_a_wide_table_is_scrolled_and_its_words_stay_whole(site, page, shot, accessible):
     row = f"| {' | '.join(['somewhat longer'] * 7)} |\n"
     site.api.say("table", "A table?", f"{row}{'|---' * 7}|\n{row}{row}")
@@ -383,6 +391,7 @@ def test_what_is_typed_has_room_and_one_message_is_one(site, page):
     expect(page.locator(".conversations li").first).to_contain_text("1 message ·")
 
 
+@pytest.mark.looks
 def test_a_message_without_words_says_so(site, page):
     site.api.say("silent", "", "  ", "Hello?")
     site.open(page, site.path(conversation="silent"))
@@ -418,6 +427,7 @@ def test_its_project_and_its_panel_call_it_by_its_title_too(site, page):
     expect(page.locator(".panel-top b")).to_have_text("Holidays")
 
 
+@pytest.mark.looks
 def test_keys_lead_to_the_views_and_never_while_typing(site, page):
     site.open(page, site.path())
     composer(page).press("d")
@@ -456,6 +466,7 @@ def test_the_colours_are_changed_and_remembered(site, page):
     assert page.evaluate(ground) == light
 
 
+@pytest.mark.looks
 def test_on_a_narrow_screen_lists_chat_and_memory_take_turns(site, page):
     page.set_viewport_size({"width": 390, "height": 844})
     site.open(page)
@@ -472,6 +483,7 @@ def test_on_a_narrow_screen_lists_chat_and_memory_take_turns(site, page):
     expect(composer(page)).to_be_visible()
 
 
+@pytest.mark.looks
 def test_on_a_narrow_screen_choosing_what_is_open_leads_back_to_it(site, page, accessible):
     page.set_viewport_size({"width": 390, "height": 844})
     site.open(page, site.path())
@@ -542,6 +554,7 @@ RUNS = """paragraph => {
 }"""
 
 
+@pytest.mark.looks
 def test_each_paragraph_and_all_code_run_in_their_own_direction(site, page, shot):
     code = "```\nprint(x).\n```"
     site.api.say(

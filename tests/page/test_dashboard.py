@@ -15,6 +15,12 @@ from page_kit import apart
 @pytest.fixture
 def busy(site):
     """Two projects, some turns, and a conversation of no project."""
+    if len(site.api.get("/conversations")["data"]) == 1:
+        fill(site)
+    return site
+
+
+def fill(site):
     api = site.api
     api.put("/projects/garden", {"status": "paused", "schedule": "Mondays", "task": "Beans."})
     api.say("beans", *(f"{n}: beans need poles, and the poles need string." for n in range(40)))
@@ -23,7 +29,6 @@ def busy(site):
     for number in range(8):
         site.model.say(f"Answer {number}: it waits in Innsbruck.")
         api.post(f"{site.about}/turns", {"message": f"Where is parcel {number}?", "budget": 600})
-    return site
 
 
 def project(page, name):
@@ -40,6 +45,7 @@ def rows(page):
 
 
 @pytest.mark.requirement("B9")
+@pytest.mark.looks
 def test_every_project_is_shown_with_what_it_is_about(busy, page):
     busy.open(page)
     for board in busy.api.get("/projects")["data"]:
@@ -146,6 +152,7 @@ def test_a_conversation_is_given_to_a_project(busy, page):
 
 
 @pytest.mark.requirement("B8")
+@pytest.mark.looks
 def test_what_was_sent_is_held_against_the_whole_history(busy, page):
     costs = busy.api.get("/costs")
     turns = busy.api.all(f"{busy.about}/turns")
@@ -174,6 +181,7 @@ def test_what_was_sent_is_held_against_the_whole_history(busy, page):
     expect(cost.locator("figcaption")).to_contain_text("until ")
 
 
+@pytest.mark.looks
 def test_what_an_answer_would_cost_says_what_it_reckons_with(busy, page):
     busy.open(page)
     expect(page.locator(".ways")).to_contain_text(f"{FIXED_TOKENS:,} tokens of instructions")
@@ -181,6 +189,7 @@ def test_what_an_answer_would_cost_says_what_it_reckons_with(busy, page):
     assert stats["whole"]["tokens"] == stats["tokens"] + stats["conversations"] * FIXED_TOKENS
 
 
+@pytest.mark.looks
 def test_a_price_is_typed_anew(busy, page):
     busy.open(page)
     price = page.get_by_label("$ per million tokens")
@@ -255,6 +264,7 @@ def test_health_tells_what_is_owed_stuck_and_failed_with_links(site, page):
     assert "/c/broken/digests?version=1" in page.url
 
 
+@pytest.mark.looks
 def test_everything_is_verified_on_demand(busy, page):
     busy.open(page)
     page.get_by_role("button", name="Prove that nothing was lost").click()
@@ -334,6 +344,7 @@ def test_everything_is_exported_and_an_empty_server_takes_it_in(busy, page, tmp_
 # -- pictures ---------------------------------------------------------------------------------
 
 
+@pytest.mark.looks
 def test_the_dashboard_looks_well(busy, page, shot, accessible):
     busy.open(page)
     page.get_by_text("What is known in").click()

@@ -56,6 +56,7 @@ def test_the_chain_is_a_timeline_and_a_version_is_told_in_full(amended, page, sh
     shot(page, "digests-receipt", unfold_panel)
 
 
+@pytest.mark.looks
 def test_each_sentence_leads_to_what_it_was_made_of(site, page, shot):
     panel = site.panel(page, "digests")
     panel.get_by_text("Where each sentence comes from").click()
@@ -75,6 +76,7 @@ def test_each_sentence_leads_to_what_it_was_made_of(site, page, shot):
     is_shown(page, 6)
 
 
+@pytest.mark.looks
 def test_sentences_without_a_source_are_told_apart(site, page):
     site.open(page, site.path())
     entries = [
@@ -195,6 +197,7 @@ def test_what_has_been_in_the_making_for_too_long_is_told(site, page, monkeypatc
     shot(page, "digests-stuck", unfold_panel)
 
 
+@pytest.mark.looks
 def test_the_glacier_leads_to_its_digests(site, page):
     site.open(page, f"{site.path('digests')}?version=1")
     expect(page.get_by_role("article", name="Digest 1")).to_be_visible()

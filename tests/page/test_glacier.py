@@ -31,6 +31,7 @@ def told(page):
 
 
 @pytest.mark.parametrize("tokens", [500, 1_000, 4_000])
+@pytest.mark.looks
 def test_the_bars_numbers_are_the_accounting_and_add_up(site, page, tokens):
     site.open(page, site.path())
     window(page, tokens)
@@ -47,6 +48,7 @@ def test_the_bars_numbers_are_the_accounting_and_add_up(site, page, tokens):
         assert part.bounding_box()["width"] == pytest.approx(expected, abs=len(parts) * 2)
 
 
+@pytest.mark.looks
 def test_a_larger_window_shows_more_word_for_word(site, page):
     site.api.say("talk", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
     site.open(page, site.path(conversation="talk"))
@@ -59,6 +61,7 @@ def test_a_larger_window_shows_more_word_for_word(site, page):
     assert page.locator(".glacier .verbatim").last.bounding_box()["width"] > narrow
 
 
+@pytest.mark.looks
 def test_a_question_lights_up_what_is_recalled_for_it(site, page):
     site.open(page, site.path())
     expect(page.locator(".glacier .hit")).to_have_count(0)
@@ -77,6 +80,7 @@ def test_a_question_lights_up_what_is_recalled_for_it(site, page):
     is_shown(page, 0)
 
 
+@pytest.mark.looks
 def test_layers_tell_what_they_are_and_open(site, page):
     site.open(page, site.path())
     (digest,) = site.api.get(f"{site.about}/digests/in-force")["data"]
@@ -122,19 +126,19 @@ def test_every_section_says_why_it_is_there(site, page):
 
 
 def test_what_is_neither_shown_nor_digested_is_marked_until_it_is_digested(site, page):
-    site.api.say("talk", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
-    site.open(page, site.path(conversation="talk"))
+    site.api.say("bare", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
+    site.open(page, site.path(conversation="bare"))
     window(page, 500)
     bare = page.locator(".glacier .bare")
     bare.hover()
-    context = site.api.post("/conversations/talk/context", {"budget": 500, "fold": False})
+    context = site.api.post("/conversations/bare/context", {"budget": 500, "fold": False})
     expect(page.locator(".told")).to_contain_text(
         f"entries 0\N{EN DASH}{context['seqs'][0] - 1}: not in"
     )
     page.get_by_role("button", name="Digest now").click()
     expect(page.locator(".glacier .ice").first).to_be_visible()
     expect(bare).to_have_count(0)
-    assert site.api.get("/conversations/talk")["digests"] > 0
+    assert site.api.get("/conversations/bare")["digests"] > 0
 
 
 def test_looking_changes_nothing(site, page):

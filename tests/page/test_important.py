@@ -23,6 +23,7 @@ def told(site):
 
 
 @pytest.mark.promise("evidence")
+@pytest.mark.looks
 def test_every_item_has_its_words_and_its_place(site, page, shot):
     panel = site.panel(page, "important")
     for item in site.api.get(f"{site.about}/important")["data"]:

@@ -5,15 +5,17 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import unfold_panel
+from page_kit import settle, unfold_panel
 
+pytestmark = pytest.mark.looks
 NARROW = {"width": 390, "height": 844}
 TABS = ["turns", "digests", "important", "topics", "manage"]
 
 
-@pytest.fixture
-def lived_in(site):
+@pytest.fixture(scope="module")
+def lived_in(shared_site):
     """The sample with something in every panel."""
+    site = shared_site
     for question in ("Which order never arrived?", "When should it reach Ana?"):
         site.model.say("Order 1138; on Friday.")
         site.api.post(f"{site.about}/turns", {"message": question, "budget": 1_000})
@@ -23,14 +25,21 @@ def lived_in(site):
     return site
 
 
+@pytest.fixture(scope="module")
+def empty(shared_site):
+    """The name of a conversation that has just begun."""
+    shared_site.api.say("empty", "Hello.")
+    return "empty"
+
+
 @pytest.mark.parametrize("tab", TABS)
 def test_a_panel_is_accessible(lived_in, page, accessible, tab):
     panel = lived_in.panel(page, tab)
     expect(panel).not_to_contain_text("Loading")
     for summary in panel.locator("summary").all():
         summary.click()
-    page.wait_for_load_state("networkidle")
-    accessible(page)
+    settle(page)
+    accessible(page, ".panel")
 
 
 @pytest.mark.parametrize("tab", ["", *TABS])
@@ -42,8 +51,8 @@ def test_a_panel_is_accessible_on_a_narrow_screen(lived_in, page, accessible, ta
     expect(panel).not_to_contain_text("Loading")
     for summary in panel.locator("summary").all():
         summary.click()
-    page.wait_for_load_state("networkidle")
-    accessible(page)
+    settle(page)
+    accessible(page, ".panel")
 
 
 LEVELS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
@@ -56,8 +65,8 @@ LEVELS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
     ["#/", "#/search", "#/search?q=zzzz", "#/search?c=nowhere", "#/c/new", "#/c/new/digests"]
     + [f"#/c/empty/{tab}" for tab in ("", *TABS)],
 )
+@pytest.mark.usefixtures("empty")
 def test_headings_leave_out_no_level(site, page, path):
-    site.api.say("empty", "Hello.")
     site.open(page, path)
     expect(page.locator("#main")).not_to_contain_text("Loading")
     levels = page.evaluate(LEVELS)
@@ -66,9 +75,8 @@ def test_headings_leave_out_no_level(site, page, path):
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_a_new_conversation_is_explained(site, page, tab):
-    site.api.say("empty", "Hello.")
-    site.open(page, site.path(tab, "empty"))
+def test_a_new_conversation_is_explained(site, page, empty, tab):
+    site.open(page, site.path(tab, empty))
     panel = page.get_by_role("tabpanel")
     if tab in ("manage", "topics"):
         expect(panel).to_contain_text("Hello." if tab == "topics" else "Nothing is pinned")
@@ -98,7 +106,7 @@ def test_panels_are_reached_by_keys(site, page):
         page.keyboard.press("ArrowRight")
         expect(page.get_by_role("tab", name=tab)).to_be_focused()
         expect(page.get_by_role("tab", name=tab)).to_have_attribute("aria-selected", "true")
-    page.wait_for_load_state("networkidle")
+    settle(page)
 
 
 def test_a_name_that_is_pointed_at_does_not_look_chosen(site, page):

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.looks
+
 
 @pytest.fixture
 def call(site, page):

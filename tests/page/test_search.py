@@ -20,7 +20,13 @@ def said(text, days, role="user"):
 @pytest.fixture
 def talks(site, monkeypatch):
     monkeypatch.setattr("firnline.server.rest.searching.utc_now", lambda: NOW)
-    api = site.api
+    if len(site.api.get("/conversations")["data"]) == 1:
+        fill(site.api)
+    return site
+
+
+def fill(api):
+    """Two conversations beside the sample, one of them of a project."""
     api.put("/projects/garden", {"status": "active"})
     api.post(
         "/conversations/garden talk/messages",
@@ -37,7 +43,6 @@ def talks(site, monkeypatch):
         "/conversations/kitchen/messages",
         {"messages": [said("We cooked the beans for an hour.", 10), said("Salt?", 10)]},
     )
-    return site
 
 
 def words(page):
@@ -67,6 +72,7 @@ TYPE_ON = """addEventListener('hashchange', () => {
 }, { once: true })"""
 
 
+@pytest.mark.looks
 def test_letters_typed_while_the_hits_come_are_kept(talks, page):
     talks.open(page, "#/search")
     page.evaluate(TYPE_ON)  # as the page takes up the first word
@@ -101,6 +107,7 @@ def test_hits_come_while_one_types_with_their_words_marked(talks, page):
     assert hits(page).count() == len(api)
 
 
+@pytest.mark.looks
 def test_filters_hold_together_and_are_in_the_address(talks, page):
     talks.open(page, "#/search?q=beans")
     assert len(found(page)) == 4
@@ -126,6 +133,7 @@ def test_filters_hold_together_and_are_in_the_address(talks, page):
     expect(page.get_by_label("Project")).to_have_value("garden")
 
 
+@pytest.mark.looks
 def test_one_conversation_is_searched_and_listed_by_date(talks, page):
     talks.open(page, "#/search?q=beans")
     page.get_by_role("combobox", name="Conversation").fill("kitchen")
@@ -137,6 +145,7 @@ def test_one_conversation_is_searched_and_listed_by_date(talks, page):
     expect(page.get_by_text("No such conversation")).to_be_visible()
 
 
+@pytest.mark.looks
 def test_what_was_said_at_a_time_is_filtered_too(talks, page):
     garden = "#/search?c=garden talk"
     for filters, seqs in [
@@ -164,12 +173,14 @@ def test_more_was_said_then_than_is_shown(talks, page):
     assert found(page) == {("long", str(20 * n)) for n in range(30)}
 
 
+@pytest.mark.looks
 def test_a_time_that_is_none_is_told(talks, page, complaints):
     complaints.expected.append("400")
     talks.open(page, "#/search?q=beans&when=whenever")
     expect(page.get_by_role("alert")).to_contain_text("whenever")
 
 
+@pytest.mark.looks
 def test_scores_are_explained_part_by_part(talks, page):
     talks.open(page, "#/search?q=beans+poles")
     hit = talks.api.post("/search", {"query": "beans poles", "limit": 30})["data"][0]
@@ -186,6 +197,7 @@ def test_scores_are_explained_part_by_part(talks, page):
     )
 
 
+@pytest.mark.looks
 def test_keys_go_through_the_hits_and_open_them_and_back_returns(talks, page):
     talks.open(page, "#/search")
     words(page).fill("beans")
@@ -208,16 +220,18 @@ def test_keys_go_through_the_hits_and_open_them_and_back_returns(talks, page):
     assert len(found(page)) == 4
 
 
+@pytest.mark.looks
 def test_a_hit_far_up_in_a_long_conversation_opens_in_place(talks, page):
     lines = [f"Line {n} of many." for n in range(900)]
     lines[300] = "The password of the shed is rosemary."
-    talks.api.say("long", *lines)
+    talks.api.say("far", *lines)
     talks.open(page, "#/search?q=password+of+the+shed")
     hits(page).first.locator("a.open").click()
     is_shown(page, 300)
     expect(page.locator('.chat [data-seq="300"]')).to_contain_text("rosemary")
 
 
+@pytest.mark.looks
 def test_words_of_all_languages_are_marked(talks, page):
     text = "Das Straßenfest in 東京 war großartig, مرحبا!"
     talks.api.say("languages", text)
@@ -227,6 +241,7 @@ def test_words_of_all_languages_are_marked(talks, page):
     assert marks == ["Straßenfest", "東京", "مرحبا"]
 
 
+@pytest.mark.looks
 def test_the_search_looks_well(talks, page, shot, accessible):
     talks.open(page, "#/search?q=Which+order+never+arrived%3F")
     hits(page).first.locator("summary").click()

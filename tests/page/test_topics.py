@@ -20,6 +20,7 @@ def row(panel, title):
 
 
 @pytest.mark.requirement("C6")
+@pytest.mark.looks
 def test_every_topic_is_told_in_numbers(site, page, shot):
     panel = site.panel(page, "topics")
     known = topics(site)
@@ -38,6 +39,7 @@ def test_every_topic_is_told_in_numbers(site, page, shot):
 
 
 @pytest.mark.requirement("C3")
+@pytest.mark.looks
 def test_a_curve_halves_in_each_half_life(site, page):
     panel = site.panel(page, "topics")
     code = """async ([topic, days]) => {
@@ -67,6 +69,7 @@ def test_a_curve_halves_in_each_half_life(site, page):
     assert drawn[1] / drawn[0] == pytest.approx(0.5, abs=0.01)
 
 
+@pytest.mark.looks
 def test_another_topics_curve_is_chosen(site, page):
     panel = site.panel(page, "topics")
     *_, last = topics(site)
@@ -128,6 +131,7 @@ def test_topics_are_merged_after_a_question(site, page):
     assert topic["topic_id"] not in merged
 
 
+@pytest.mark.looks
 def test_a_text_is_matched(site, page):
     panel = site.panel(page, "topics")
     panel.get_by_label("Where would this belong?").fill("Order 1138 never arrived, I need the rope")
@@ -169,6 +173,7 @@ SUBJECTS = [
 
 
 @pytest.mark.requirement("C4")
+@pytest.mark.looks
 def test_topics_that_faded_are_listed_apart(site, page, shot):
     long_ago = utc_now() - timedelta(days=60)
     messages = []

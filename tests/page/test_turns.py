@@ -14,8 +14,7 @@ from page_kit import apart, is_shown, unfold_panel
 QUESTIONS = ["Which order never arrived?", "When should it reach Ana?", "Who lives in Tokyo?"]
 
 
-@pytest.fixture
-def asked(site):
+def ask(site):
     """Three turns; the prompts are too large for the window, so that something gives way."""
     for question in QUESTIONS:
         site.model.say(f"About “{question}”: order 1138 left Innsbruck.")
@@ -24,11 +23,23 @@ def asked(site):
     return site
 
 
-def test_every_turn_is_listed_and_its_prompt_is_shown_word_for_word(asked, page, shot):
-    panel = asked.panel(page, "turns")
+@pytest.fixture
+def asked(site):
+    return ask(site)
+
+
+@pytest.fixture(scope="module")
+def asked_once(shared_site):
+    """For tests that only look."""
+    return ask(shared_site)
+
+
+@pytest.mark.looks
+def test_every_turn_is_listed_and_its_prompt_is_shown_word_for_word(asked_once, page, shot):
+    panel = asked_once.panel(page, "turns")
     listed = panel.get_by_role("navigation", name="Turns").get_by_role("button")
     assert [text.split("\n")[0] for text in listed.all_inner_texts()] == QUESTIONS[::-1]
-    turn = asked.api.get(f"{asked.about}/turns/48")
+    turn = asked_once.api.get(f"{asked_once.about}/turns/48")
     article = panel.get_by_role("article")
     expect(article).to_contain_text("proved: the hash matches")
     expect(article).to_contain_text(turn["sha256"])
@@ -49,10 +60,11 @@ def test_every_turn_is_listed_and_its_prompt_is_shown_word_for_word(asked, page,
     shot(page, "turns-messages", unfold_panel)
 
 
-def test_what_is_repeated_and_what_is_new_is_told(asked, page, shot):
-    panel = asked.panel(page, "turns")
-    now = asked.api.get(f"{asked.about}/turns/48")["prompt"]
-    then = asked.api.get(f"{asked.about}/turns/46")["prompt"]
+@pytest.mark.looks
+def test_what_is_repeated_and_what_is_new_is_told(asked_once, page, shot):
+    panel = asked_once.panel(page, "turns")
+    now = asked_once.api.get(f"{asked_once.about}/turns/48")["prompt"]
+    then = asked_once.api.get(f"{asked_once.about}/turns/46")["prompt"]
     pairs = zip(now, then, strict=False)
     prefix = next(n for n, (a, b) in enumerate(pairs) if a["message"] != b["message"])
     assert prefix > 0
@@ -68,9 +80,10 @@ def test_what_is_repeated_and_what_is_new_is_told(asked, page, shot):
     shot(page, "turns", unfold_panel)
 
 
-def test_recalled_entries_come_with_what_their_scores_are_made_of(asked, page, shot):
-    panel = asked.panel(page, "turns")
-    best = asked.api.get(f"{asked.about}/turns/48")["hits"][0]
+@pytest.mark.looks
+def test_recalled_entries_come_with_what_their_scores_are_made_of(asked_once, page, shot):
+    panel = asked_once.panel(page, "turns")
+    best = asked_once.api.get(f"{asked_once.about}/turns/48")["hits"][0]
     card = panel.locator(".hit-parts").first
     expect(card).to_contain_text(f"#{best['seq']}")
     expect(card).to_contain_text(f"{best['score']:.2f}")
@@ -85,8 +98,9 @@ def test_recalled_entries_come_with_what_their_scores_are_made_of(asked, page, s
     is_shown(page, best["seq"])
 
 
-def test_an_older_turn_has_an_address_of_its_own(asked, page):
-    panel = asked.panel(page, "turns")
+@pytest.mark.looks
+def test_an_older_turn_has_an_address_of_its_own(asked_once, page):
+    panel = asked_once.panel(page, "turns")
     panel.get_by_role("button", name=re.compile(QUESTIONS[0].replace("?", r"\?"))).click()
     expect(panel.get_by_role("article", name="The prompt of answer 44")).to_be_visible()
     assert page.url.endswith("turns?turn=44")
@@ -121,6 +135,7 @@ def test_what_is_said_in_the_chat_shows_up_at_once(site, page):
     expect(panel.get_by_role("navigation", name="Turns")).to_contain_text("Where is it?")
 
 
+@pytest.mark.looks
 def test_there_are_more_turns_than_one_page_shows(site, page):
     for number in range(32):
         site.api.post("/conversations/many/turns", {"message": f"Question {number}?"})
