@@ -4,8 +4,8 @@ import asyncio
 import os
 import signal
 import socket
-import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Coroutine
@@ -22,6 +22,7 @@ from firnline.server import serving
 from firnline.server.app import create_app
 from firnline.server.parts import Parts
 from firnline.server.settings import load
+from nursery import nursery
 
 T = TypeVar("T")
 
@@ -54,6 +55,18 @@ class _Server(uvicorn.Server):
     async def main_loop(self) -> None:
         await self.on_tick(0)
         await self.told.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Browsers connect in advance: who was accepted in this very moment is let in first.
+
+        Asyncio makes a connection in three steps of its loop. If the server is closed between them,
+        the socket belongs to nobody, and some later test is told that it is unclosed.
+        """
+        for listener in sockets or []:
+            asyncio.get_running_loop().remove_reader(listener)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        await super().shutdown(sockets)
 
 
 def _serve(
@@ -108,34 +121,47 @@ class Process:
 
     def __init__(self, store: str, port: int, *more: str, **variables: str) -> None:
         self.url = f"http://127.0.0.1:{port}"
-        command = [sys.executable, "-m", "firnline", "serve", "--store", store]
+        self._said = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until the process has ended
+        arguments = ["serve", "--store", store, "--port", str(port), "--log-level", "error", *more]
         environment = {**os.environ, "FIRNLINE_EMBEDDER": "none", **variables}
-        self._running = subprocess.Popen(
-            [*command, "--port", str(port), "--log-level", "error", *more],
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-        )
-        self._wait()
+        self._code: int | None = None
+        self._number = nursery().start(arguments, environment, self._said.name)
+        self._wait(port)
 
-    def _wait(self) -> None:
+    def _wait(self, port: int) -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if self._running.poll() is not None:
-                raise AssertionError(self._running.stderr.read().decode())
+            if self._ended():
+                raise AssertionError(self._said.read().decode())
             with suppress(httpx2.TransportError):
-                if httpx2.get(f"{self.url}/readyz", timeout=60).status_code == 200:
+                if _listens(port) and httpx2.get(f"{self.url}/readyz", timeout=60).is_success:
                     return
             time.sleep(0.03)
         raise AssertionError("the server is not ready")
 
-    def kill(self) -> None:
-        self._running.kill()
-        self._running.wait()
-        self._running.stderr.close()
+    def _ended(self) -> bool:
+        if self._code is None:
+            self._code = nursery().ended(self._number)
+        return self._code is not None
 
-    def terminate(self) -> int:
-        self._running.send_signal(signal.SIGTERM)
-        code = self._running.wait(60)
-        self._running.stderr.close()
-        return code
+    def kill(self) -> None:
+        self._end(signal.SIGKILL)
+
+    def terminate(self) -> int | None:
+        return self._end(signal.SIGTERM)
+
+    def _end(self, how: signal.Signals) -> int | None:
+        deadline = time.monotonic() + 60
+        if not self._ended():
+            os.kill(self._number, how)
+        while not self._ended():
+            assert time.monotonic() < deadline, "it does not end"
+            time.sleep(0.01)
+        self._said.close()
+        return self._code
+
+
+def _listens(port: int) -> bool:
+    """Whether somebody does; that is cheaper to ask than for a page."""
+    with socket.socket() as knocking:
+        return knocking.connect_ex(("127.0.0.1", port)) == 0

@@ -21,6 +21,7 @@ from firnline.server.telegram.settings import BotSettings
 from firnline.server.telegram.webhook import router
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
+from firnline.tokens import counter
 
 SECRET = "a-secret-for-webhooks_1"
 TOKEN = "42:a-token-for-the-double"
@@ -156,6 +157,7 @@ async def main(given):
 
 
 if __name__ == "__main__":
+    counter().text("The vocabulary is read once for all of them, too.")
     for line in sys.stdin:
         # A fork of what is imported already: a new process would take seconds for that.
         child = os.fork()

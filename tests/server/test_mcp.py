@@ -30,7 +30,9 @@ from firnline.recall.result import readable
 from firnline.sync import Memory as PlainMemory
 from firnline.tokens import counter
 
+TORTURE = "FIRNLINE_TORTURE" in os.environ
 MODES = ["auto", "legacy"]
+EXAMPLES = 50 if TORTURE else 10
 SNAPSHOT = Path(__file__).parent / "mcp_tools.json"
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 COUNT = counter()
@@ -44,11 +46,15 @@ def served(memory, **options):
     return build(only, clock=lambda: NOW, **options)
 
 
-@pytest.fixture(params=MODES)
-async def agent(memory, request):
-    """A client of this memory's server, by both generations of the protocol."""
+@pytest.fixture(params=MODES if TORTURE else None)
+async def agent(memory, url, request):
+    """A client of this memory's server, by both generations of the protocol.
+
+    Each of them has two of the stores, and all in `make torture`: neither knows of the other.
+    """
     ready, done = asyncio.Event(), asyncio.Event()
-    client = Client(served(memory), mode=request.param)
+    usual = "auto" if url.startswith(("sqlite", "mongodb")) else "legacy"
+    client = Client(served(memory), mode=getattr(request, "param", usual))
 
     async def stay():  # what enters it has to leave it, and a fixture's halves are two tasks
         async with client:
@@ -679,7 +685,7 @@ def calls(draw):
 
 @pytest.mark.parametrize("mode", MODES)
 @given(st.lists(calls(), min_size=20, max_size=20))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_no_argument_is_an_internal_error(mode, calls):
     async with Memory.open("memory:") as memory:
         await memory.append("c", [Message.user("hello"), Message.assistant("hi")])
@@ -697,7 +703,7 @@ async def test_no_argument_is_an_internal_error(mode, calls):
 @pytest.mark.parametrize("mode", MODES)
 # No lone surrogates: the SDK's client cannot write them into a header, so they reach nobody.
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40), min_size=10, max_size=10))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_no_address_or_name_is_an_internal_error(mode, names):
     async with Memory.open("memory:") as memory:
         await memory.append("c", Message.user("hello"))

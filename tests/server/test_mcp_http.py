@@ -349,7 +349,7 @@ async def test_many_tenants_at_once_see_nothing_of_each_other(served, store_url,
                 assert done.structured_content["first_seq"] == 2 * turn
                 wrong = await client.call_tool("read", {"conversation": "same", "limit": -1})
                 assert wrong.is_error
-                seen[number] += await _everything(client, "same")
+            seen[number] += await _everything(client, "same")
             for tool in ("search", "by_date", "conversations"):
                 asked = {"search": {"query": "canary parcel"}, "by_date": {"date": "today"}}
                 done = await client.call_tool(tool, asked.get(tool, {}))

@@ -430,12 +430,12 @@ def test_many_conversations_do_not_mix(url):
             for name in ("ann", "bob")
         }
         for tenant, api in tenants.items():
-            for number in range(8):
+            for number in range(4):
                 mark = f"{tenant}-{number}"
                 api.say(f"c{number}", *(f"{mark} says {turn} {LONG}" for turn in range(30)))
                 api.post(f"/conversations/c{number}/context", {"budget": 1_500})
         for tenant, api in tenants.items():
-            for number in range(8):
+            for number in range(4):
                 seen = json.dumps(
                     [
                         api.all(f"/conversations/c{number}/messages"),
@@ -447,10 +447,10 @@ def test_many_conversations_do_not_mix(url):
                         api.get(f"/conversations/c{number}/search", query="says"),
                     ]
                 )
-                others = {f"{t}-{n}" for t in tenants for n in range(8)} - {f"{tenant}-{number}"}
+                others = {f"{t}-{n}" for t in tenants for n in range(4)} - {f"{tenant}-{number}"}
                 assert f"{tenant}-{number}" in seen
                 assert not [other for other in others if other in seen]
-            assert len(api.all("/conversations")) == 8
+            assert len(api.all("/conversations")) == 4
 
 
 def test_an_address_with_nothing_at_it_says_where_all_are(api):

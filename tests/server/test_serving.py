@@ -3,8 +3,11 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+from urllib.parse import urlsplit
 
 import httpx2
 import pytest
@@ -12,6 +15,7 @@ import pytest
 from firnline.server.sample import CONVERSATION
 from firnline.server.serving import lines_for
 from firnline.server.settings import load
+from rig import running
 
 
 @pytest.fixture
@@ -92,6 +96,16 @@ def test_what_is_wrong_is_named_at_the_start(tmp_path, setting, value, code, sai
     assert (done.returncode, done.stdout) == (code, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_who_comes_in_the_moment_of_the_end_leaves_no_socket_behind():
+    """At the tests' own server; the warning would fail whichever test comes next."""
+    with running() as server:
+        server.loop.call_soon_threadsafe(time.sleep, 0.05)  # then it hears both at once
+        there = ("127.0.0.1", urlsplit(server.url).port)
+        visitor = socket.create_connection(there, timeout=20)
+    with visitor:
+        assert visitor.recv(1) == b"", "nobody is there any more"
 
 
 def test_without_a_sample_the_page_begins_at_its_start():
