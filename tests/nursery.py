@@ -4,12 +4,15 @@ A new process reckons for two seconds before it serves; a fork begins where thos
 is killed like any other. ``python nursery.py`` does what each line of JSON tells it to.
 """
 
+from __future__ import annotations
+
 import atexit
 import importlib
 import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from functools import cache
 
@@ -24,18 +27,12 @@ class Nursery:
         )
         atexit.register(self._close)
 
-    def start(self, arguments: list[str], environment: dict[str, str], said: str) -> int:
-        """The number of a process of ``firnline``, whose complaints go to the file `said`."""
-        return self._ask(arguments=arguments, environment=environment, said=said)
+    def start(self, arguments: list[str], environment: dict[str, str], said: str) -> Forked:
+        """A process of ``firnline``, whose complaints go to the file `said`."""
+        return Forked(self, self.ask(arguments=arguments, environment=environment, said=said))
 
-    def ended(self, number: int) -> int | None:
-        """The exit code of a process, negative if a signal ended it; None while it runs.
-
-        Once it has been told, the number is nobody's.
-        """
-        return self._ask(ended=number)
-
-    def _ask(self, **told: object) -> int | None:
+    def ask(self, **told: object) -> int | None:
+        """What the process answers; see `_listen`."""
         self._running.stdin.write(json.dumps(told) + "\n")
         self._running.stdin.flush()
         return json.loads(self._running.stdout.readline())
@@ -43,6 +40,30 @@ class Nursery:
     def _close(self) -> None:
         with self._running:
             self._running.stdin.close()
+
+
+class Forked:
+    """A process, with the names that `subprocess.Popen` has for it."""
+
+    def __init__(self, nursery: Nursery, pid: int) -> None:
+        self._nursery, self.pid, self.returncode = nursery, pid, None
+
+    def poll(self) -> int | None:
+        """The exit code, negative if a signal ended it; None while it runs."""
+        if self.returncode is None:  # once it has been told, the number is nobody's
+            self.returncode = self._nursery.ask(ended=self.pid)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def wait(self, seconds: float) -> int:
+        deadline = time.monotonic() + seconds
+        while (code := self.poll()) is None:
+            assert time.monotonic() < deadline, "it does not end"
+            time.sleep(0.01)
+        return code
 
 
 @cache

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
@@ -11,6 +12,7 @@ import time
 from collections.abc import Coroutine
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import httpx2
@@ -124,41 +126,43 @@ class Process:
         self._said = tempfile.NamedTemporaryFile()  # noqa: SIM115 - until the process has ended
         arguments = ["serve", "--store", store, "--port", str(port), "--log-level", "error", *more]
         environment = {**os.environ, "FIRNLINE_EMBEDDER": "none", **variables}
-        self._code: int | None = None
-        self._number = nursery().start(arguments, environment, self._said.name)
+        self._running = self._start(arguments, environment)
         self._wait(port)
+
+    def _start(self, arguments: list[str], environment: dict[str, str]) -> Any:
+        command = [sys.executable, "-m", "firnline", *arguments]
+        nothing = subprocess.DEVNULL
+        return subprocess.Popen(command, env=environment, stdout=nothing, stderr=self._said)
 
     def _wait(self, port: int) -> None:
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
-            if self._ended():
-                raise AssertionError(self._said.read().decode())
+            if self._running.poll() is not None:
+                raise AssertionError(Path(self._said.name).read_text())
             with suppress(httpx2.TransportError):
                 if _listens(port) and httpx2.get(f"{self.url}/readyz", timeout=60).is_success:
                     return
             time.sleep(0.03)
         raise AssertionError("the server is not ready")
 
-    def _ended(self) -> bool:
-        if self._code is None:
-            self._code = nursery().ended(self._number)
-        return self._code is not None
-
     def kill(self) -> None:
         self._end(signal.SIGKILL)
 
-    def terminate(self) -> int | None:
+    def terminate(self) -> int:
         return self._end(signal.SIGTERM)
 
-    def _end(self, how: signal.Signals) -> int | None:
-        deadline = time.monotonic() + 60
-        if not self._ended():
-            os.kill(self._number, how)
-        while not self._ended():
-            assert time.monotonic() < deadline, "it does not end"
-            time.sleep(0.01)
+    def _end(self, how: signal.Signals) -> int:
+        self._running.send_signal(how)
+        code = self._running.wait(60)
         self._said.close()
-        return self._code
+        return code
+
+
+class Forked(Process):
+    """The same, from a process that has imported all of it: for tests that need many."""
+
+    def _start(self, arguments: list[str], environment: dict[str, str]) -> Any:
+        return nursery().start(arguments, environment, self._said.name)
 
 
 def _listens(port: int) -> bool:

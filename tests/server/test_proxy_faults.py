@@ -17,7 +17,7 @@ from firnline.server import streams
 from firnline.server.drafts import INTERRUPTED
 from firnline.testing import ModelServer
 from firnline.testing.replies import FAULTS
-from rig import Process, free_port, running
+from rig import Forked, free_port, running
 
 MODEL = "gpt-4o-mini"
 ANSWER = " ".join(f"word{n}" for n in range(40))
@@ -125,7 +125,7 @@ def test_a_server_killed_in_the_middle_of_answers_stores_what_was_seen(model, tm
     chance = random.Random(7)
     seen = {}
     for number in range(KILLS):
-        server = Process(store, port, "--upstream", model.url)
+        server = Forked(store, port, "--upstream", model.url)
         names = [f"chat-{number}-{n}" for n in range(3)]
         clients = [
             threading.Thread(target=_watch, args=(server.url, name, seen), daemon=True)
@@ -138,7 +138,7 @@ def test_a_server_killed_in_the_middle_of_answers_stores_what_was_seen(model, tm
         server.kill()
         for client in clients:
             client.join(30)
-    Process(store, port, "--upstream", model.url).terminate()
+    Forked(store, port, "--upstream", model.url).terminate()
     assert len(seen) == 3 * KILLS
     for name, text in seen.items():
         messages, drafts = log(store, name)
@@ -165,7 +165,7 @@ def test_a_question_repeated_after_a_crash_is_stored_once(model, tmp_path):
     store, port = f"sqlite:///{tmp_path}/k.db", free_port()
     model.pause = 0.002
     model.fail("trickle", repeat=True)
-    server = Process(store, port, "--upstream", model.url)
+    server = Forked(store, port, "--upstream", model.url)
     seen = {}
     client = threading.Thread(target=_watch, args=(server.url, "once", seen), daemon=True)
     client.start()
@@ -173,7 +173,7 @@ def test_a_question_repeated_after_a_crash_is_stored_once(model, tmp_path):
     server.kill()
     client.join(30)
     model.heal()
-    server = Process(store, port, "--upstream", model.url)
+    server = Forked(store, port, "--upstream", model.url)
     got = read_some(f"{server.url}/c/once/v1/chat/completions", question("tell me"), 1_000)
     server.terminate()
     assert got == ANSWER
@@ -188,7 +188,7 @@ def test_sigterm_lets_answers_come_to_their_end(model, tmp_path):
     store, port = f"sqlite:///{tmp_path}/t.db", free_port()
     model.pause = 0.0005
     model.fail("trickle", repeat=True)
-    server = Process(store, port, "--upstream", model.url)
+    server = Forked(store, port, "--upstream", model.url)
     seen = {}
     names = [f"chat-{n}" for n in range(8)]
     clients = [

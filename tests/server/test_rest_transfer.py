@@ -119,7 +119,8 @@ def test_a_file_that_is_not_whole_is_not_taken(talks):
     talks.delete("/conversations/a")
     for name, spoil in SPOILT.items():
         job = imported(talks, spoil(data))
-        assert (job["state"], job["error"]["status"]) == ("failed", 400), name
+        assert job["state"] == "failed", name
+        assert job["error"]["status"] == 400, name
         assert re.match("the file, line |tenant: ", job["error"]["detail"]), name
         assert tempfile.gettempdir() not in json.dumps(job), name
         kept = [head["conversation"] for head in talks.all("/conversations")]
