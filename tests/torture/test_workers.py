@@ -50,8 +50,8 @@ async def test_killed_and_paused_workers_never_overlap_and_leave_nothing_undone(
         happened = Counter()
         async with Script("digesters.py") as digesters:
             order = {"path": str(shared), "seconds": SECONDS, "count": WORKERS}
-            for _ in range(STORMS_MAX):  # one, unless the machine has much else to do
-                digesters.tell({**order, "seed": rng.randrange(2**32)})
+            for calm in range(1, STORMS_MAX + 1):  # one, unless the machine has much else to do
+                digesters.tell({**order, "seed": rng.randrange(2**32), "calm": calm})
                 storm = asyncio.create_task(digesters.hear())
                 for name in itertools.cycle(CHATS):
                     await talk(memory, ledger, rng, name)

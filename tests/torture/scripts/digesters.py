@@ -31,10 +31,15 @@ def main():
 
 
 class Storm:
-    """Keeps `count` workers at work for a while, whatever happens to them."""
+    """Keeps `count` workers at work for a while, whatever happens to them.
 
-    def __init__(self, path, seed, seconds, count):
+    It strikes `calm` times as seldom: where the machine has much else to do, nobody would come to
+    the end of a digest otherwise.
+    """
+
+    def __init__(self, path, seed, seconds, count, calm):
         self._path, self._seconds, self._count = path, seconds, count
+        self._calm = calm
         self._random = random.Random(seed)
         self._workers = []
         self._paused = {}
@@ -44,7 +49,7 @@ class Storm:
         end = time.monotonic() + self._seconds
         while time.monotonic() < end:
             self._replace()
-            time.sleep(self._random.uniform(*STEP_SECONDS))
+            time.sleep(self._random.uniform(*STEP_SECONDS) * self._calm)
             self._wake(time.monotonic())
             self._strike(self._random.choice(self._workers))
         for pid in [*self._workers]:
