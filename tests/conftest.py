@@ -173,10 +173,10 @@ def pytest_xdist_auto_num_workers():
 def pytest_collection_modifyitems(config, items):
     """The long tests come first, so that no process is left alone with one at the end.
 
-    What proves no requirement and no promise is tried with the stores that need no server; in
-    `make torture` with all.
+    What proves no requirement and no promise is tried with the stores that need no server, and what
+    is asked of a server with those that somebody would run it on; in `make torture` with all.
     """
-    left_out = set() if "FIRNLINE_TORTURE" in os.environ else set(filter(_is_spared, items))
+    left_out = set() if "FIRNLINE_TORTURE" in os.environ else _spared(items)
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
     rest = [item for item in items if item not in left_out]
@@ -202,9 +202,24 @@ def _is_long(item: pytest.Item) -> bool:
     return marked or not {"torture", "conformance"}.isdisjoint(item.path.parts)
 
 
-def _is_spared(item: pytest.Item) -> bool:
-    proves = any(item.iter_markers("requirement")) or any(item.iter_markers("promise"))
-    return "acceptance" in item.path.parts and not proves and _backend(item) in SERVERS
+def _spared(items: list[pytest.Item]) -> set[pytest.Item]:
+    on_a_disk = {_name(item) for item in items if _backend(item) == "sqlite"}
+
+    def multiplies(item: pytest.Item) -> bool:
+        backend, parts = _backend(item), item.path.parts
+        if backend == "memory":
+            return "server" in parts and _name(item) in on_a_disk
+        return "acceptance" in parts and backend in SERVERS
+
+    return {item for item in items if multiplies(item) and not _proves(item)}
+
+
+def _proves(item: pytest.Item) -> bool:
+    return any(item.iter_markers("requirement")) or any(item.iter_markers("promise"))
+
+
+def _name(item: pytest.Item) -> tuple[Path, str]:
+    return item.path, getattr(item, "originalname", item.name)
 
 
 # -- one line per requirement -----------------------------------------------------------------
