@@ -75,8 +75,8 @@ WRITES_WAITING_MAX: Final = 10_000
 """Writes queued in one process before callers are told to slow down."""
 BATCH_WRITES_MAX: Final = 512
 """Writes that share one commit."""
-CROWD_SECONDS: Final = 0.001
-"""How long a commit waits for as many writes as shared the one before it."""
+CROWD_SECONDS: Final = 0.0003
+"""How long nobody has come when a commit stops waiting for those who shared the one before it."""
 COMMIT_QUICK_SECONDS: Final = 0.0005
 """How long a commit may take, on a disk that is trusted to hold up nobody else."""
 COMMITS_PROVING: Final = 16

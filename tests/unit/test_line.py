@@ -48,3 +48,28 @@ def _put(line, first):
         line.put(number)
         if number % 7 == 0:
             time.sleep(0)
+
+
+def test_a_crowd_is_waited_for():
+    line = Line()
+    gathered = threading.Thread(target=line.gather, args=(3, 30))
+    gathered.start()
+    for number in range(2):
+        line.put(number)
+    gathered.join(0.05)
+    assert gathered.is_alive(), "two are not enough"
+    line.put(2)
+    gathered.join(20)
+    assert not gathered.is_alive()
+    assert [line.get(0) for _ in range(3)] == [0, 1, 2]
+
+
+def test_a_crowd_that_does_not_come_is_not_waited_for_and_later_ones_are_heard():
+    line = Line()
+    line.put(0)
+    line.gather(5, 0.001)
+    assert line.get(0) == 0
+    later = threading.Timer(0.01, line.put, [1])
+    later.start()
+    assert line.get(30) == 1, "one is enough again"
+    later.join()

@@ -22,6 +22,7 @@ class Line(Generic[T]):
         self._waiting = deque[T]()
         self._bell = threading.Lock()  # free: it was rung since somebody last waited for it
         self._bell.acquire()
+        self._enough = 1  # how many must wait before it is rung
 
     def __len__(self) -> int:
         """How many wait."""
@@ -30,7 +31,7 @@ class Line(Generic[T]):
     def put(self, item: T) -> None:
         """Come in last."""
         self._waiting.append(item)
-        if self._bell.locked():
+        if len(self._waiting) >= self._enough and self._bell.locked():
             with suppress(RuntimeError):  # another was quicker to ring
                 self._bell.release()
 
@@ -41,3 +42,16 @@ class Line(Generic[T]):
             if not self._bell.acquire(timeout=-1 if timeout is None else timeout):
                 raise queue.Empty
         return self._waiting.popleft()
+
+    def gather(self, enough: int, pause: float) -> None:
+        """Sleep until so many wait, or until nobody has come for a `pause`.
+
+        Being woken for each of them would cost more than what each of them wants.
+        """
+        self._enough, before = enough, -1
+        try:
+            while before < len(self._waiting) < enough:
+                before = len(self._waiting)
+                self._bell.acquire(timeout=pause)
+        finally:
+            self._enough = 1

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -158,13 +158,13 @@ class SqliteStore:
                 writer.close()
             _open_here[self._place.path] -= 1
 
-    async def _write(self, work: Work[T], *, alone: bool = False, small: bool = False) -> T:
+    def _write(self, work: Work[T], *, alone: bool = False, small: bool = False) -> Awaitable[T]:
         self._check_process()
         if self._place.read_only:
             raise StoreReadOnly(f"{self._place.path} is opened for reading only")
         if self._writer is None:
             raise StoreNotOpen
-        return await self._writer.run(work, alone=alone, small=small)
+        return self._writer.run(work, alone=alone, small=small)
 
     async def _change(self, work: Work[T]) -> T:
         """Like `_write`, for work that reads what appends before it in the transaction wrote."""

@@ -130,10 +130,11 @@ class Transactions:
         connection = self._connection
         before = self._hooks.mark(connection)
         outcomes: list[Outcome] = []
+        named = errors(self._place.path)
         for work in works:
             mark = self._hooks.mark(connection)
             try:
-                with errors(self._place.path):
+                with named:
                     outcome = Outcome(work(connection))
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
                 outcome = Outcome(error=error)

@@ -208,11 +208,9 @@ class Writer:
 
     def _wait_for_others(self, batch: list[_Job]) -> None:
         """Give those who shared the last commit, and were just answered, a moment to come back."""
-        patience = time.monotonic() + limits.CROWD_SECONDS
-        while len(batch) < self._crowd // 2 and not self._ahead:
-            left = patience - time.monotonic()
-            if left <= 0 or not self._take(batch, left):
-                return
+        missing = self._crowd - len(batch)
+        if missing > 0 and not self._ahead:
+            self._jobs.gather(missing, limits.CROWD_SECONDS)
 
     def _gather(self, batch: list[_Job]) -> None:
         """Take all that are waiting and can share a commit."""
