@@ -6,10 +6,12 @@ READY := $(VENV)/.ready
 SERVES := $(VENV)/.serves
 ARGS ?=
 
-# The pip of an older Python takes more than twice the time. What is locked is complete: nothing is
-# left to be resolved.
-QUICK_PIP := pip>=26
-QUIETLY := install -qq --disable-pip-version-check
+# uv installs in seconds what takes pip a minute. Whoever reaches packages by pip's settings alone,
+# which uv does not read, waits that minute. What is locked is complete: nothing is left to resolve.
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+LOCKED := --no-deps --require-hashes
+install = $(BIN)/uv pip install --quiet --python $(1) $(2) 2>/dev/null \
+	|| $(PIP) --python $(1) install -qq $(2)
 
 .DEFAULT_GOAL := help
 .PHONY: help run demo test tested-with test-model lint format bench torture lock clean
@@ -44,10 +46,9 @@ build/typescript/.ready: clients/typescript/package-lock.json | $(SERVES)
 	@mkdir -p $(@D) && touch $@
 
 # Google's ADK holds back packages that others need newer, so its adapter is tested beside them.
-build/adapters/adk/.ready: requirements-adk.lock
-	@$(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip $(QUIETLY) "$(QUICK_PIP)"
-	@$(@D)/bin/python -m pip $(QUIETLY) --no-deps --require-hashes -r $<
+build/adapters/adk/.ready: requirements-adk.lock | $(SERVES)
+	@$(PYTHON) -m venv --without-pip $(@D)
+	@$(call install,$(@D)/bin/python,$(LOCKED) -r $<)
 	@touch $@
 
 # Qwen2.5-Coder 1.5B: its weights come in 22 packages of plain data; the test checks their SHA-256.
@@ -77,7 +78,6 @@ torture: $(READY) ## The long version of the crash, fault and property tests
 		tests/server $(ARGS)
 
 lock: $(READY) ## Pin every package anew
-	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
 		--extra multilingual --extra server --extra mcp --extra otel --extra postgres --extra mongo \
@@ -93,19 +93,17 @@ clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 
 # Two steps: what the server needs is there in a fraction of the time that all the rest takes.
-PIP := $(BIN)/python -m pip $(QUIETLY)
-
 $(SERVES): pyproject.toml requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Firnline needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) "$(QUICK_PIP)"
-	@$(PIP) --no-deps --require-hashes -r requirements-run.lock
-	@$(PIP) --no-deps --no-build-isolation -e .
+	@$(PIP) install -qq --upgrade "pip>=26" "uv>=0.9" || $(PIP) install -qq --upgrade "pip>=26"
+	@$(call install,$(BIN)/python,$(LOCKED) -r requirements-run.lock)
+	@$(call install,$(BIN)/python,--no-deps --no-build-isolation -e .)
 	@touch $@
 
 $(READY): requirements.lock | $(SERVES)
 	@echo "Setting up what tests and tools need (once) ..."
-	@$(PIP) --no-deps --require-hashes -r requirements.lock
+	@$(call install,$(BIN)/python,$(LOCKED) -r requirements.lock)
 	@touch $@
