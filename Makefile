@@ -25,8 +25,8 @@ run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port
 demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.demo
 
-# In two processes per core; ARGS="-n 0" keeps to one, for -s or a debugger. They start hundreds of
-# others, each of which would compile everything anew where Python is told to keep no bytecode.
+# In one process more than there are cores; ARGS="-n 0" keeps to one, for -s or a debugger. They start
+# hundreds of others, which would compile everything anew where Python is told to keep no bytecode.
 test: export PYTHONDONTWRITEBYTECODE :=
 test: ## Run all tests
 	@$(MAKE) --no-print-directory --jobs=2 tested-with
@@ -99,11 +99,11 @@ $(SERVES): pyproject.toml requirements-run.lock
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) install -qq --upgrade "pip>=26" "uv>=0.9" || $(PIP) install -qq --upgrade "pip>=26"
-	@$(call install,$(BIN)/python,$(LOCKED) -r requirements-run.lock)
+	@$(call install,$(BIN)/python,$(LOCKED) --compile -r requirements-run.lock)
 	@$(call install,$(BIN)/python,--no-deps --no-build-isolation -e .)
 	@touch $@
 
 $(READY): requirements.lock | $(SERVES)
 	@echo "Setting up what tests and tools need (once) ..."
-	@$(call install,$(BIN)/python,$(LOCKED) -r requirements.lock)
+	@$(call install,$(BIN)/python,$(LOCKED) --compile -r requirements.lock)
 	@touch $@

@@ -15,8 +15,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
+import choosing
 import mongo_kit
 import postgres_kit
+from choosing import BACKENDS, backend
 from firnline import Memory, recaller
 
 # How long an example takes is the machine's affair: speed is measured in benchmarks.
@@ -50,9 +52,6 @@ def _has_room(place: Path) -> bool:
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and _has_room(MEMORY):
     os.environ["TMPDIR"] = os.fspath(MEMORY)
     tempfile.tempdir = None
-
-SERVERS = ("postgres", "mongo")
-BACKENDS = ("sqlite", "memory", "postgres", "mongo")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -116,9 +115,10 @@ def _mongo_server() -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    """All processes of a run share the server of the one that starts them."""
+    """All processes of a run share the servers of the one that starts them, and what it takes."""
     node.workerinput["postgres"] = _postgres_server()
     node.workerinput["mongo"] = _mongo_server()
+    node.workerinput["whole"] = _is_whole(node.config)
 
 
 def pytest_unconfigure():
@@ -166,71 +166,28 @@ def mongo(mongo_databases):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """Two processes for each core: tests of servers and of crashes wait more than they reckon."""
-    return min(2 * (os.cpu_count() or 1), 8)
+    """One more than there are cores: tests of pages, servers and crashes wait now and then."""
+    return min((os.cpu_count() or 1) + 1, 8)
 
 
 def pytest_collection_modifyitems(config, items):
-    """The long tests come first, so that no process is left alone with one at the end.
-
-    What proves no requirement and no promise is tried with the stores that need no server, and what
-    is asked of a server with those that somebody would run it on; in `make torture` with all.
-    """
-    left_out = set() if "FIRNLINE_TORTURE" in os.environ else _spared(items)
+    """See `choosing`."""
+    left_out = choosing.spared(items) if _is_whole(config) else set()
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
     rest = [item for item in items if item not in left_out]
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = _shared_out(rest, workers)
+    items[:] = choosing.shared_out(rest, workers)
 
 
-def _shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """In as many parts of one size as there are processes, each with its share of the long ones."""
-    long, short = [], []
-    for item in items:
-        (long if _is_long(item) else short).append(item)
-    cuts = [len(short) * part // workers for part in range(workers + 1)]
-    return [
-        item
-        for part in range(workers)
-        for item in (*long[part::workers], *short[cuts[part] : cuts[part + 1]])
-    ]
-
-
-def _is_long(item: pytest.Item) -> bool:
-    marked = next(item.iter_markers("long"), None) is not None
-    return marked or not {"torture", "conformance"}.isdisjoint(item.path.parts)
-
-
-def _spared(items: list[pytest.Item]) -> set[pytest.Item]:
-    on_a_disk = {_name(item) for item in items if _backend(item) == "sqlite"}
-
-    def multiplies(item: pytest.Item) -> bool:
-        backend, parts = _backend(item), item.path.parts
-        if backend == "memory":
-            return "server" in parts and _name(item) in on_a_disk
-        return "acceptance" in parts and backend in SERVERS
-
-    return {item for item in items if multiplies(item) and not _proves(item)}
-
-
-def _proves(item: pytest.Item) -> bool:
-    return any(item.iter_markers("requirement")) or any(item.iter_markers("promise"))
-
-
-def _name(item: pytest.Item) -> tuple[Path, str]:
-    return item.path, getattr(item, "originalname", item.name)
+def _is_whole(config) -> bool:
+    """Whether nobody has asked for some tests in particular, or for all there is to them."""
+    asked = config.args_source != pytest.Config.ArgsSource.TESTPATHS
+    whole = getattr(config, "workerinput", {}).get("whole", not asked)
+    return whole and "FIRNLINE_TORTURE" not in os.environ
 
 
 # -- one line per requirement -----------------------------------------------------------------
-
-
-def _backend(item: pytest.Item) -> str:
-    """Where a test ran: the backend its parameter or its class names, if any."""
-    callspec = getattr(item, "callspec", None)
-    params = callspec.params if callspec else {}
-    given = params.get("url") or params.get("shared")
-    return given or getattr(getattr(item, "cls", None), "backend", "")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -238,7 +195,7 @@ def pytest_runtest_makereport(item, call):
     report = yield
     # On the report, because that is all that comes back from the process that ran the test.
     for mark in item.iter_markers("requirement"):
-        report.user_properties.append(("requirement", (mark.args[0], _backend(item))))
+        report.user_properties.append(("requirement", (mark.args[0], backend(item))))
     return report
 
 
@@ -260,6 +217,6 @@ def pytest_terminal_summary(terminalreporter):
     if results:
         terminalreporter.section("requirements")
     for name, runs in sorted(results.items()):
-        where = " ".join(name for name in BACKENDS if name in {backend for backend, _ in runs})
+        where = " ".join(name for name in BACKENDS if name in {met for met, _ in runs})
         word = "passed" if all(passed for _, passed in runs) else "failed"
         terminalreporter.write_line(f"{name} {word} {where}".rstrip())

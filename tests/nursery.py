@@ -1,4 +1,4 @@
-"""The real commands as processes of their own, forked from one that has imported all they need.
+"""Commands and programs as processes of their own, forked from one that has all they import.
 
 A new process reckons for two seconds before it serves; a fork begins where those have passed. It
 is killed like any other. ``python nursery.py`` does what each line of JSON tells it to.
@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from functools import cache
 
@@ -30,6 +31,12 @@ class Nursery:
     def start(self, arguments: list[str], environment: dict[str, str], said: str) -> Forked:
         """A process of ``firnline``, whose complaints go to the file `said`."""
         return Forked(self, self.ask(arguments=arguments, environment=environment, said=said))
+
+    def run(self, code: str, folder: str, said: str) -> Forked:
+        """A process that does in `folder` what ``python -W error -c code`` would do."""
+        environment = dict(os.environ)
+        told = self.ask(code=code, folder=folder, environment=environment, said=said)
+        return Forked(self, told)
 
     def ask(self, **told: object) -> int | None:
         """What the process answers; see `_listen`."""
@@ -97,6 +104,13 @@ def _become(environment: dict[str, str], said: str) -> None:
         os.dup2(file, number)
 
 
+def _run(code: str, folder: str, **_: object) -> int:
+    os.chdir(folder)
+    warnings.simplefilter("error")
+    exec(code, {"__name__": "__main__"})
+    return 0
+
+
 def _listen() -> int:
     main = _grown()
     for line in sys.stdin:
@@ -104,7 +118,7 @@ def _listen() -> int:
         answer = _ended(told["ended"]) if "ended" in told else os.fork()
         if answer == 0 and "ended" not in told:
             _become(told["environment"], told["said"])
-            return main(told["arguments"])
+            return _run(**told) if "code" in told else main(told["arguments"])
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
     return 0

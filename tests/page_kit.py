@@ -83,8 +83,7 @@ class Site:
     def open(self, page: Page, path: str = "#/") -> None:
         """Go there, and wait until everything has been loaded."""
         page.goto(f"{self.url}/{path}")
-        page.wait_for_load_state("networkidle")
-        settle(page)  # a slow page rests between two requests, too
+        settle(page)
 
     def panel(self, page: Page, tab: str) -> Locator:
         """A conversation's panel, opened."""

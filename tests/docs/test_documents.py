@@ -14,6 +14,7 @@ import firnline
 from firnline.cli import main
 from firnline.cli.program import _parser
 from firnline.promises import PROMISES
+from nursery import nursery
 from rig import running
 
 ROOT = Path(__file__).parents[2]
@@ -48,15 +49,10 @@ def server():
 def test_python_in_the_documents_runs(code, tmp_path, request):
     if SERVER in code:
         code = code.replace(SERVER, request.getfixturevalue("server"))
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    folder, said = tmp_path / "folder", tmp_path / "said"
+    folder.mkdir()
+    said.touch()
+    assert nursery().run(code, str(folder), str(said)).wait(120) == 0, said.read_text()
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")

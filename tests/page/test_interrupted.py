@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from firnline.testing import ModelServer
 from page_kit import Site
 from rest_kit import Api
-from rig import Process, free_port
+from rig import Forked, free_port
 
 SLOW = "It left Innsbruck this morning and should be with Ana on Friday. " * 6
 
@@ -35,7 +35,7 @@ class Mortal:
     """A server of its own, on one port, which dies and comes back."""
 
     def __init__(self, store, model):
-        self._start = lambda: Process(store, port, "--model", "gpt-4o-mini", **settings)
+        self._start = lambda: Forked(store, port, "--model", "gpt-4o-mini", **settings)
         port = free_port()
         settings = {"FIRNLINE_MODEL_URL": model.url, "FIRNLINE_MODEL_KEY": "sk-x"}
         self._process = self._start()

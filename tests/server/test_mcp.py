@@ -50,10 +50,10 @@ def served(memory, **options):
 async def agent(memory, url, request):
     """A client of this memory's server, by both generations of the protocol.
 
-    Each of them has two of the stores, and all in `make torture`: neither knows of the other.
+    One of them has SQLite, the other what else there is, and both in `make torture` have all.
     """
     ready, done = asyncio.Event(), asyncio.Event()
-    usual = "auto" if url.startswith(("sqlite", "mongodb")) else "legacy"
+    usual = "auto" if url.startswith("sqlite") else "legacy"
     client = Client(served(memory), mode=getattr(request, "param", usual))
 
     async def stay():  # what enters it has to leave it, and a fixture's halves are two tasks

@@ -2,9 +2,8 @@
 
 import asyncio
 import contextlib
+import os
 import signal
-import subprocess
-import sys
 
 import httpx2
 import pytest
@@ -13,6 +12,7 @@ from torture_kit import TORTURE, Clock, Ledger, assert_healthy, settle_all, stor
 import rig
 from firnline.memory import Memory
 from firnline.strategies import rolling
+from nursery import nursery
 
 SERVERS, WORKERS, CLIENTS = 3, 4, 4
 CHATS = [f"chat-{i}" for i in range(4)]
@@ -32,20 +32,17 @@ class Fleet:
 
     def __init__(self, url, said):
         self.servers = [
-            rig.Process(url, rig.free_port(), FIRNLINE_WORKER="false") for _ in range(SERVERS)
+            rig.Forked(url, rig.free_port(), FIRNLINE_WORKER="false") for _ in range(SERVERS)
         ]
-        command = [sys.executable, "-m", "firnline", "worker", "--store", url]
-        self.workers = [
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
-            for _ in range(WORKERS)
-        ]
+        command = ["worker", "--store", url]
+        self.workers = [nursery().start(command, dict(os.environ), said) for _ in range(WORKERS)]
 
     def stop(self):
         for server in self.servers:
             server.kill()
         for worker in self.workers:
-            worker.kill()
-            worker.wait()
+            worker.send_signal(signal.SIGKILL)
+            worker.wait(60)
 
 
 class Client:
@@ -103,7 +100,7 @@ async def blows(fleet, clients, rng):
         await until_more(clients)
         await asyncio.to_thread(rng.choice(fleet.servers).kill)
         await until_more(clients)
-        killed.kill()
+        killed.send_signal(signal.SIGKILL)
         await asyncio.sleep(PAUSE_SECONDS)
     finally:
         paused.send_signal(signal.SIGCONT)
@@ -140,8 +137,8 @@ async def test_servers_and_workers_share_a_database(url, rng, tmp_path):
         for chat in CHATS:
             await memory.set_strategy(chat, rolling(window=8, after_seq=3, words=60))
         said = tmp_path / "said.txt"
-        with said.open("wb") as file:
-            fleet = await asyncio.to_thread(Fleet, url, file)
+        said.touch()
+        fleet = await asyncio.to_thread(Fleet, url, str(said))
         try:
             clients = [Client(i, fleet, ledger, rng) for i in range(CLIENTS)]
             async with asyncio.TaskGroup() as group:

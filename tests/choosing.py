@@ -1,0 +1,107 @@
+"""Which tests a whole run takes, and in which order its processes take them.
+
+Stores are proved alike by the conformance suites, which each of them takes in full. So what is
+built on them is tried with SQLite and with one other store, in turns; and whatever requirement or
+promise a test proves is proved with every store by one test or another. `make torture`, and whoever
+names files or folders, tries everything with all of them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import pytest
+
+BACKENDS = ("sqlite", "memory", "postgres", "mongo")
+FIRST = "sqlite"
+BUILT_ON_STORES = {"acceptance", "server", "torture"}
+
+Group = dict[str, pytest.Item]
+"""One test, by the backend that it meets."""
+
+
+def backend(item: pytest.Item) -> str:
+    """Where a test runs: the backend its parameter or its class names, if any."""
+    given = next((value for name, value in _params(item) if name in {"url", "shared"}), None)
+    return given or getattr(getattr(item, "cls", None), "backend", "")
+
+
+def spared(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+    """What a whole run may leave to `make torture`."""
+    groups = [group for group in _groups(items) if FIRST in group]
+    taken = set(_taken(groups))
+    return {item for group in groups for item in group.values() if item not in taken}
+
+
+def _groups(items: Iterable[pytest.Item]) -> list[Group]:
+    """The tests that meet several stores, always in the same order."""
+    found: dict[tuple[object, ...], Group] = {}
+    for item in sorted(items, key=lambda item: item.nodeid):
+        if backend(item) in BACKENDS and not BUILT_ON_STORES.isdisjoint(item.path.parts):
+            found.setdefault(_test(item), {})[backend(item)] = item
+    return list(found.values())
+
+
+def _taken(groups: list[Group]) -> Iterator[pytest.Item]:
+    """Each test with SQLite and with another store; all that is proved with every store."""
+    proved: set[tuple[str, str]] = set()
+    met: Counter[str] = Counter()
+
+    def gain(group: Group, name: str) -> int:
+        return len({(proof, name) for proof in _proofs(group)} - proved)
+
+    def take(group: Group, name: str) -> pytest.Item:
+        met[name] += 1
+        proved.update((proof, name) for proof in _proofs(group))
+        return group[name]
+
+    for group in groups:
+        yield take(group, FIRST)
+        if others := [name for name in group if name != FIRST]:
+            yield take(group, max(others, key=lambda name: (gain(group, name), -met[name])))
+    for group in groups:
+        for name in group:
+            if gain(group, name):
+                yield take(group, name)
+
+
+def _proofs(group: Group) -> set[str]:
+    """The requirements and promises that a test is marked with."""
+    item = group[FIRST]
+    return {
+        str(mark.args[0]) for name in ("requirement", "promise") for mark in item.iter_markers(name)
+    }
+
+
+def _test(item: pytest.Item) -> tuple[object, ...]:
+    """What is the same for all stores: where a test is, its name and its other parameters."""
+    others = [(name, repr(value)) for name, value in _params(item) if name not in {"url", "shared"}]
+    return item.path, getattr(item, "originalname", item.name), tuple(others)
+
+
+def _params(item: pytest.Item) -> list[tuple[str, object]]:
+    callspec = getattr(item, "callspec", None)
+    return list(callspec.params.items()) if callspec else []
+
+
+# -- the order --------------------------------------------------------------------------------
+
+
+def shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
+    """In as many parts of one size as there are processes, each with its share of the long ones.
+
+    Those come first, so that no process is left alone with one at the end.
+    """
+    long, short = [], []
+    for item in items:
+        (long if _is_long(item) else short).append(item)
+    cuts = [len(short) * part // workers for part in range(workers + 1)]
+    return [
+        item
+        for part in range(workers)
+        for item in (*long[part::workers], *short[cuts[part] : cuts[part + 1]])
+    ]
+
+
+def _is_long(item: pytest.Item) -> bool:
+    marked = next(item.iter_markers("long"), None) is not None
+    return marked or not {"torture", "conformance"}.isdisjoint(item.path.parts)
