@@ -116,6 +116,13 @@ async def test_those_who_come_together_share_a_commit_in_their_order(writer, pla
     assert len(commits) < 10
 
 
+@pytest.mark.usefixtures("quick")
+async def test_whoever_shared_a_commit_goes_straight_to_where_the_next_is_shared(writer):
+    await asyncio.gather(*(writer.run(writing(i), small=True) for i in range(50)))
+    threads = [await writer.run(writing(i), small=True) for i in range(2)]
+    assert here(threads) == [False, True]
+
+
 async def test_a_disk_is_trusted_after_a_proof_and_put_to_it_again(writer, monkeypatch):
     monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
     monkeypatch.setattr(limits, "COMMITS_PROVING", 3)
@@ -195,6 +202,8 @@ async def test_the_quiet_moment_comes_after_writes_at_once_too(writer, hooks, mo
         async with asyncio.timeout(30):
             while hooks.quiet == number:  # the thread then waits for work, not for a moment
                 await asyncio.sleep(0.005)
+        with writer._in_use:  # until it is over
+            pass
         assert here([await writer.run(writing(number), small=True)]) == [True]
 
 

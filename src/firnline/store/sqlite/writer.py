@@ -84,7 +84,8 @@ class Writer:
             raise StoreUnavailable("too many writes are waiting; slow down and try again")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         try:
-            if self._coming or self._pace.is_quick():  # nobody overtakes those who are coming
+            # Who shared the last commit will share the next. Nobody overtakes those who are coming.
+            if self._coming or (self._crowd == 1 and self._pace.is_quick()):
                 self._coming.add(future)
                 await asyncio.sleep(0)  # all that are ready now come in, and share a commit
                 done = self._run_at_once(work) if small and self._is_quiet() else None
