@@ -1,15 +1,15 @@
 """Style is a test: layers, lengths, imports, names. Raise a limit only with a reason."""
 
 import ast
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "firnline"
 FILES = sorted(PACKAGE.rglob("*.py"))
 
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
@@ -132,10 +132,10 @@ def _imported_by(module: str) -> set[str]:
     return _imports(_tree(module)) - {module}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_module_imports_its_own_layer_or_a_lower_one(module):
-    for imported in _imported_by(module):
-        assert _layer(imported) <= _layer(module), f"{module} imports {imported}"
+def test_a_module_imports_its_own_layer_or_a_lower_one():
+    for module in MODULES:
+        for imported in _imported_by(module):
+            assert _layer(imported) <= _layer(module), f"{module} imports {imported}"
 
 
 def test_there_are_no_import_cycles():
@@ -152,51 +152,58 @@ def test_there_are_no_import_cycles():
         visit(module, ())
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_functions_and_modules_are_short(path):
-    name = str(path.relative_to(PACKAGE))
-    limit, _ = LONGER.get(name, (MODULE_LINES_MAX, ""))
-    assert len(path.read_text().splitlines()) <= limit
-    for node in ast.walk(_tree(_name(path))):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            lines = (node.end_lineno or 0) - node.lineno + 1
-            assert lines <= FUNCTION_LINES_MAX, f"{node.name}: {lines} lines"
+def _nodes(*kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+    """Everything of these kinds in the package, with the module that it is in."""
+    for module in MODULES:
+        for node in ast.walk(_tree(module)):
+            if isinstance(node, kinds):
+                yield module, node
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_is_imported_inside_a_function(module):
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
-            allowed, _ = EXTRAS.get(module, ("", ""))
-            assert all(getattr(n, "module", "") in allowed.split() for n in inner), (
-                f"{node.name} in {module}"
-            )
+def test_modules_are_short():
+    for path in FILES:
+        name = str(path.relative_to(PACKAGE))
+        limit, _ = LONGER.get(name, (MODULE_LINES_MAX, ""))
+        assert len(path.read_text().splitlines()) <= limit, name
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_names_say_what_a_module_is_about(module):
-    assert not BANNED_NAMES & set(module.split("."))
-    assert not any(part.endswith(("_v2", "_v3", "_new", "_old")) for part in module.split("."))
+def test_functions_are_short():
+    for module, node in _nodes(*FUNCTIONS):
+        lines = (node.end_lineno or 0) - node.lineno + 1
+        assert lines <= FUNCTION_LINES_MAX, f"{node.name} in {module}: {lines} lines"
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_nothing_unsafe_or_foreign_is_imported(module):
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.Import):
-            assert not BANNED_IMPORTS & {alias.name.split(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert str(node.module).split(".")[0] not in BANNED_IMPORTS
+def test_nothing_is_imported_inside_a_function():
+    for module, node in _nodes(*FUNCTIONS):
+        inner = [n for n in ast.walk(node) if isinstance(n, ast.Import | ast.ImportFrom)]
+        allowed, _ = EXTRAS.get(module, ("", ""))
+        assert all(getattr(n, "module", "") in allowed.split() for n in inner), (
+            f"{node.name} in {module}"
+        )
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.startswith("store")])
-def test_stores_and_edges_never_swallow_errors(module):
+def test_names_say_what_a_module_is_about():
+    for module in MODULES:
+        parts = module.split(".")
+        assert not BANNED_NAMES & set(parts), module
+        assert not any(part.endswith(("_v2", "_v3", "_new", "_old")) for part in parts), module
+
+
+def test_nothing_unsafe_or_foreign_is_imported():
+    for module, node in _nodes(ast.Import):
+        assert not BANNED_IMPORTS & {alias.name.split(".")[0] for alias in node.names}, module
+    for module, node in _nodes(ast.ImportFrom):
+        assert str(node.module).split(".")[0] not in BANNED_IMPORTS, module
+
+
+def test_stores_never_swallow_errors():
     """An `except Exception` that goes on is how data is lost without a word."""
-    for node in ast.walk(_tree(module)):
-        if isinstance(node, ast.ExceptHandler):
+    for module, node in _nodes(ast.ExceptHandler):
+        if module.startswith("store"):
             names = ast.unparse(node.type) if node.type else "everything"
-            assert names not in ("Exception", "everything"), f"line {node.lineno}"
-            assert not all(isinstance(line, ast.Pass) for line in node.body), f"line {node.lineno}"
+            where = f"{module}, line {node.lineno}"
+            assert names not in ("Exception", "everything"), where
+            assert not all(isinstance(line, ast.Pass) for line in node.body), where
 
 
 def test_the_architecture_page_names_every_module():
