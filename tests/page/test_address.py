@@ -129,7 +129,26 @@ def test_an_empty_conversation_that_others_begin_is_shown(site, page):
     expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
 
 
-def test_an_entry_that_is_not_there_is_told(site, page):
+EVER_SAID = """() => {
+  window.everSaid = [];
+  const look = () => window.everSaid.push(document.querySelector('.said')?.innerText ?? '');
+  new MutationObserver(look).observe(document.body, { subtree: true, childList: true, characterData: true });
+}"""  # noqa: E501
+
+
+@pytest.mark.looks
+def test_an_entry_of_a_conversation_that_others_just_began_is_shown(site, page):
+    site.open(page, "#/search")
+    site.api.say("just begun", "One.", "Two.")
+    page.evaluate(EVER_SAID)
+    site.open(page, f"{site.path(conversation='just begun')}?seq=1")
+    is_shown(page, 1)
+    expect(page.locator(".conversations")).to_contain_text("just begun")
+    assert not any("no entry" in told for told in page.evaluate("window.everSaid"))
+
+
+def test_an_entry_that_is_not_there_is_told(site, page, complaints):
+    complaints.expected.append("404")  # who is asked whether there is such a conversation says so
     site.api.say("short", "One.", "Two.")
     for asked in ("2", "99999", "-1", "abc"):
         site.open(page, "#/")

@@ -88,7 +88,9 @@ const Ahead = () => html`<div class="ahead"><h3>Say something, and see here what
   <dl>${AHEAD.map(([title, text]) => html`<div key=${title}><dt>${title}</dt><dd>${text}</dd></div>`)}</dl></div>`;
 
 export function Conversation({ name, tab, params, list }) {
-  const known = isKnown(name, list);
+  const asked = params.get('seq');
+  const listed = isKnown(name, list);
+  const known = listed === false ? asked !== null : listed; // whoever names an entry says that it exists: ask, for the list may be old
   const last = useRef();
   const about = useLoaded(async (signal) => {
     if (known === undefined) return new Promise(() => {}); // until the list is there
@@ -101,8 +103,7 @@ export function Conversation({ name, tab, params, list }) {
     return last.current;
   }, [name, known]);
   const lives = useLives(about.value);
-  useEffect(() => { if (known === false) list.again(); }, []); // others may have begun it since
-  const asked = params.get('seq');
+  useEffect(() => { if (listed === false) list.again(); }, []); // others may have begun it since
   const [seen, setSeen] = useState(asked === null ? null : { seq: Number(asked), at: tick() }); // the entry that is pointed at
   const [wide, setWide] = useState(false); // on narrow screens: the panel instead of the chat
   const changed = useCallback(() => { about.again(); list.again(); }, []);
