@@ -182,7 +182,8 @@ def pytest_collection_modifyitems(config, items):
 
 def _is_whole(config) -> bool:
     """Whether nobody has asked for some tests in particular, or for all there is to them."""
-    asked = config.args_source != pytest.Config.ArgsSource.TESTPATHS
+    named = config.args_source != pytest.Config.ArgsSource.TESTPATHS
+    asked = named or config.option.keyword or config.option.markexpr
     whole = getattr(config, "workerinput", {}).get("whole", not asked)
     return whole and "FIRNLINE_TORTURE" not in os.environ
 
