@@ -666,10 +666,11 @@ async def test_new_vectors_are_found_at_once_and_none_twice(url, monkeypatch):
             await memory.embed("c")
             found = await seqs(memory, "dog", limit=100)
             assert sorted(found) == sorted(seq for n in range(number) for seq in (5 * n, 5 * n + 4))
-        nearest = memory._recaller._near
-        (codes,) = nearest._known.values()
-        assert len(codes.seqs) == len(await rows(memory))
-        assert codes.next_seq == 35
+        known = list(memory._recaller._near._known.values())
+        assert len(known) == 1 or url.startswith("postgresql"), "pgvector may do without"
+        for codes in known:
+            assert len(codes.seqs) == len(await rows(memory))
+            assert codes.next_seq == 35
 
 
 async def test_vectors_that_come_while_others_are_read_are_not_taken_twice(store):
