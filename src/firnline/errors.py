@@ -34,10 +34,11 @@ A class's docstring is its default message. ``context`` holds the facts for logs
 
 from __future__ import annotations
 
-import re
 from typing import Any, ClassVar, Final
 
-_CODE: Final = re.compile(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
+from firnline.regex import regex
+
+_CODE: Final = regex(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
 
 
 class FirnlineError(Exception):

@@ -21,6 +21,7 @@ from firnline.formats.finetune import message_line
 from firnline.formats.found import brief
 from firnline.log import Digest, Entry, Head, Key
 from firnline.protocols import Progress, Store
+from firnline.regex import regex
 from firnline.transfer import Manifest
 from firnline.transfer import export as export_own
 from firnline.view import in_force
@@ -29,7 +30,7 @@ from firnline.walking import erased, heads
 ExportFormat: TypeAlias = Literal["jsonl", "openai", "markdown", "html"]
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
 _ENDINGS: Final = {"markdown": ".md", "html": ".html"}
-_PLAIN: Final = re.compile(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
+_PLAIN: Final = regex(r"[a-z0-9_-][a-z0-9_.-]{0,99}")
 
 
 async def export(

@@ -7,12 +7,12 @@ becomes U+2400. Everything else is kept byte for byte: no trimming, no Unicode n
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
 from firnline import limits
 from firnline.errors import InputError
+from firnline.regex import regex
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
@@ -139,8 +139,8 @@ def clean_name(name: str, what: str) -> str:
 
 # -- what providers take ----------------------------------------------------------------------
 
-_NOT_IN_NAMES: Final = re.compile(r"[\s<|\\/>]+")
-_NOT_IN_CALLS: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
+_NOT_IN_CALLS: Final = regex(r"[^a-zA-Z0-9_-]")
 _SENT_CHARS: Final = 64
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import re
 import threading
 from binascii import a2b_base64
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,6 +23,7 @@ import tiktoken
 from firnline import limits
 from firnline.errors import FirnlineError, InputError
 from firnline.message import Message, Part, encode_json
+from firnline.regex import regex
 from firnline.text import clean_json, sent_function, sent_name
 from firnline.wire import MessageLike, load_openai
 
@@ -284,7 +284,7 @@ _VOCABULARIES: Final[Mapping[str, _Vocabulary]] = {
     ),
 }
 
-_SEAM: Final = re.compile(r"(?<=[A-Za-z]) (?=[A-Za-z])")
+_SEAM: Final = regex(r"(?<=[A-Za-z]) (?=[A-Za-z])")
 """A place no token spans: both encodings take a blank only at the start of a piece."""
 
 

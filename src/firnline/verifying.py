@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from typing import Final
 
 from firnline import limits
@@ -11,8 +10,9 @@ from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log import Head, Key
 from firnline.proof import Audit, Problem, Verification
 from firnline.protocols import Progress, Store
+from firnline.regex import regex
 
-_HASH: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_HASH: Final = regex(r"sha256:[0-9a-f]{64}")
 
 
 async def verify(

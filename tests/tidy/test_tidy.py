@@ -46,7 +46,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
 }
 
 LAYERS = [
-    {"errors", "limits", "text", "message", "log", "promises"},
+    {"errors", "limits", "regex", "text", "message", "log", "promises"},
     {"proof", "protocols", "tokens", "wire", "budget", "plan", "paths", "files"},
     {
         "store",

@@ -39,7 +39,7 @@ def test_a_word_said_often_counts_for_more_but_not_for_all():
     assert 0.8 < cosine(once, often) < 1.0
 
 
-@pytest.mark.parametrize("text", ["", " \n", "!?", "the and of", "\ud800"])
+@pytest.mark.parametrize("text", ["", " \n", "!?", "the and of", "für das", "\ud800"])
 def test_what_has_no_content_has_no_direction(text):
     assert list(VECTOR(text)) == [0.0] * DIMENSION
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import json
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -13,11 +12,12 @@ from firnline.bench.cases import Asking, Case, Evidence, Question
 from firnline.bench.spot import Spot
 from firnline.bench.talks import later
 from firnline.message import Message
+from firnline.regex import regex
 from firnline.text import clean_name
 
 ABSTENTION: Final = "abstention: made to have no answer"
 
-_WEEKDAY: Final = re.compile(r"\s*\([^)]*\)\s*")
+_WEEKDAY: Final = regex(r"\s*\([^)]*\)\s*")
 _DEPTH_MAX: Final = 8  # plans of batches of turns of messages, and some to spare
 
 

@@ -17,6 +17,7 @@ import apsw
 
 from firnline.message import Message
 from firnline.protocols import Embedder
+from firnline.regex import regex
 from firnline.tokens import counter
 
 LIKE_WHOLE: Final = "SQL LIKE, whole question"
@@ -28,7 +29,7 @@ FUSED: Final = "bm25 + vectors (RRF)"
 
 _RRF: Final = 60  # the constant of the paper that reciprocal-rank fusion comes from
 _EMBED_PAGE: Final = 64
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = regex(r"\w+")
 _FUNCTION_WORDS: Final = """
 a about an and any are as at be been by can could did do does during for from had has have he her
 his how i in is it its kind many me much my of on or s she should so some that the their them they

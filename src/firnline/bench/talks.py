@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
@@ -10,6 +9,7 @@ from typing import Final, NamedTuple, TypeAlias
 from firnline.bench.cases import ADVERSARIAL, Asking, Case
 from firnline.bench.spot import Spot
 from firnline.message import Message
+from firnline.regex import regex
 from firnline.text import clean_name
 
 TurnId: TypeAlias = "tuple[int, int] | str"
@@ -23,8 +23,8 @@ _LOCOMO: Final = {
     "5": "adversarial",
 }
 _REALTALK: Final = {"1": "multi-hop", "2": "temporal", "3": "commonsense"}
-_SESSION: Final = re.compile(r"session_([0-9]{1,6})")
-_ID: Final = re.compile(
+_SESSION: Final = regex(r"session_([0-9]{1,6})")
+_ID: Final = regex(
     r"D[\s:]*([0-9]{1,6})\s*:\s*([0-9]{1,6})"  # D1:3, D 1:3, D:1:3, D1:03
     r"(?:\s*[-\u2013]\s*(?:D[\s:]*([0-9]{1,6})\s*:\s*)?([0-9]{1,6}))?"  # to D1:5, or to 5
 )

@@ -14,6 +14,7 @@ from firnline.digest.claims import unsupported
 from firnline.digest.extractive import source_words
 from firnline.digest.prose import Count, count_words, cut_to, folded, sentences
 from firnline.protocols import Brief
+from firnline.regex import regex
 
 __all__ = ["Problem", "ProblemCode", "complaint", "cut_to", "problems"]
 
@@ -21,7 +22,7 @@ ProblemCode: TypeAlias = Literal[
     "empty", "too_long", "too_short", "not_shorter", "refusal", "unsupported", "echo", "broken"
 ]
 
-_REFUSAL: Final = re.compile(
+_REFUSAL: Final = regex(
     r"\W*(?:i(?:['’]m| am) (?:very |so |really )?sorry|sorry,? (?:but|i)\b|unfortunately,? i\b|"
     r"i (?:cannot|can['’]t|can not|won['’]t|am unable|am not able|must decline|apologi[sz]e)|"
     r"i['’]m (?:unable|not able)|as an ai\b|as a (?:large )?language model|"

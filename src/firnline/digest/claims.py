@@ -17,18 +17,19 @@ from typing import Final, Literal, TypeAlias
 from firnline.digest import numbers, prose
 from firnline.digest.lexicon import COMMON
 from firnline.digest.names import PIECE, everyday, names, plain
+from firnline.regex import regex
 
 ClaimKind: TypeAlias = Literal["name", "number", "date", "url"]
 
-_URL: Final = re.compile(
+_URL: Final = regex(
     r"(?:https?|ftp)://[^\s<>\"`{}|\\^。，、；：！？（）「」『』《》]{1,2000}|\bwww\.[\w-]{1,63}\.[^\s<>\"`。，、；]{1,2000}",
     re.IGNORECASE,
 )
-_EMAIL: Final = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
-_URL_PARTS: Final = re.compile(r"(?:([a-z]+)://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
-_CAMEL: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_FAR: Final = re.compile(rf"(?!(?<=\d)[千万萬亿億])[{prose.CJK}]")
-_ABOUT: Final = re.compile(
+_EMAIL: Final = regex(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+")
+_URL_PARTS: Final = regex(r"(?:([a-z]+)://)?([^/?#]*)(.*)", re.IGNORECASE | re.DOTALL)
+_CAMEL: Final = regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_FAR: Final = regex(rf"(?!(?<=\d)[千万萬亿億])[{prose.CJK}]")
+_ABOUT: Final = regex(
     r"\b(?:about|around|roughly|nearly|almost|over|approximately|approx\.?|some|circa|ca\.?|under|"
     r"more than|less than|up to|at least)\s+[$€£¥]?\Z|[~≈]\s?\Z",
     re.IGNORECASE,

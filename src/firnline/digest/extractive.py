@@ -36,18 +36,19 @@ from firnline.digest.prose import (
 from firnline.log import Entry
 from firnline.message import Message
 from firnline.protocols import Brief
+from firnline.regex import regex
 
 __all__ = ["sentences", "source_words", "speaker", "summarize"]
 
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
 """How a summary's lines name who speaks, if it is no user with a name; the rest is system text."""
 
-_LABELLED: Final = re.compile(r"([@+~]?[^\W_][^:\n]{0,39}): (.*)", re.DOTALL)
+_LABELLED: Final = regex(r"([@+~]?[^\W_][^:\n]{0,39}): (.*)", re.DOTALL)
 _LABEL_CHARS_MAX: Final = 40
 _LABEL_WORDS_MAX: Final = 4
-_CODE: Final = re.compile(r"```[^\n]*\n?(.*?)(?:```|\Z)", re.DOTALL)
-_TERM: Final = re.compile(rf"[{CJK}]{{2}}|[^\W_{CJK}]+")
-_HARD: Final = re.compile(r"[A-ZÀ-ÞА-Я0-9][\w.,:/-]*")
+_CODE: Final = regex(r"```[^\n]*\n?(.*?)(?:```|\Z)", re.DOTALL)
+_TERM: Final = regex(rf"[{CJK}]{{2}}|[^\W_{CJK}]+")
+_HARD: Final = regex(r"[A-ZÀ-ÞА-Я0-9][\w.,:/-]*")
 _POINTED: Final = (".", "!", "?", "…", ":", ";", ",", "。", "！", "？", "”", '"', ")", "|")
 _CODE_WORDS: Final = 12
 _TOOL_WORDS: Final = 30

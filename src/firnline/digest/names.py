@@ -21,12 +21,13 @@ from firnline.digest.lexicon import (
     PLACE_NAMES,
 )
 from firnline.digest.numbers import Found
+from firnline.regex import regex
 
-PIECE: Final = re.compile(r"[^\W_]+")
+PIECE: Final = regex(r"[^\W_]+")
 """A run of letters and digits."""
-_TOKEN: Final = re.compile(r"(?<![\w])[^\W\d_](?:\w|['’&-](?=\w)|\.(?=[a-z]))*")
-_INITIAL_BEFORE: Final = re.compile(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s*[\"'“‘(\[*_]*\Z")
-_LABELLED: Final = re.compile(r"\w: \Z")
+_TOKEN: Final = regex(r"(?<![\w])[^\W\d_](?:\w|['’&-](?=\w)|\.(?=[a-z]))*")
+_INITIAL_BEFORE: Final = regex(r"(?:^|[:;“”\"'(\[{•*>#|/=]|\s[-–—])\s*[\"'“‘(\[*_]*\Z")
+_LABELLED: Final = regex(r"\w: \Z")
 _ALONE: Final = ("", ".", ",", ";", "\n", ")")
 _SHOUT: Final = 0.6
 _GERMAN_SHARE: Final = 0.12

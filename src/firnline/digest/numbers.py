@@ -19,6 +19,7 @@ from firnline.digest.lexicon import (
     TENS,
     WEEKDAYS,
 )
+from firnline.regex import regex
 
 _DIGITS_MAX: Final = 30
 _MONTH_MAX: Final = 12
@@ -35,7 +36,7 @@ _IN_YEAR: Final = r"(?P<year>(?:1[5-9]|20)\d\d)(?!\d)"
 _YEAR: Final = rf"(?:,?\s+{_OF}{_IN_YEAR})?"
 _NO_MORE: Final = r"(?![\d:%]|[.,]\d)"
 _DATES: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         r"(?<![\d-])(?P<year>(?:1[5-9]|20)\d\d)[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})(?!\d)",
         r"(?:(?P<year>(?:1[5-9]|20)\d\d)年)?(?P<month>\d{1,2})月(?:(?P<day>\d{1,2})[日号])?",
@@ -44,35 +45,35 @@ _DATES: Final = tuple(
     )
 )
 _NAMED_DATES: Final = tuple(
-    re.compile(pattern, re.IGNORECASE)
+    regex(pattern, re.IGNORECASE)
     for pattern in (
         rf"(?<![\w.,])(?P<day>\d{{1,2}})(?:st|nd|rd|th|er|\.|º)?\s+{_OF}{_NAME}{_YEAR}",
         rf"(?<!\w){_NAME}\s+(?:the\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?{_NO_MORE}{_YEAR}",
         rf"(?<!\w){_NAME},?\s+{_OF}{_IN_YEAR}",
     )
 )
-_WORD: Final = re.compile(r"[^\W\d_]+")
-_BEFORE_MONTH: Final = re.compile(
+_WORD: Final = regex(r"[^\W\d_]+")
+_BEFORE_MONTH: Final = regex(
     r"\b(?:in|by|until|till|since|of|from|to|last|next|early|mid|late|this|en|im)[\s-]+\Z",
     re.IGNORECASE,
 )
-_TIME: Final = re.compile(
+_TIME: Final = regex(
     r"(?<![\d:.])(?P<hour>[0-2]?\d):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?!\d)(?:\s?(?:[ap]m\b|[ap]\.m\.))?"
     r"|(?<![\w.])(?P<hour12>1[0-2]|[1-9])\s?(?:[ap]m\b|[ap]\.m\.)",
     re.IGNORECASE,
 )
-_NUMBER: Final = re.compile(
+_NUMBER: Final = regex(
     r"(?<![\w.])[$€£¥₹]?\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d)(?:[.,]\d+)?"
     r"|(?<!\w)[$€£¥₹]?\d+(?:[.,'’]\d+)*"
 )
-_SCALE: Final = re.compile(
+_SCALE: Final = regex(
     r"\s?(?P<scale>hundred|thousand|million|billion|bn|mn|k|m|[千万萬亿億])(?![^\W\d_]*[a-z])",
     re.IGNORECASE,
 )
 _FAR_SCALES: Final = {"千": 1_000, "万": 10_000, "萬": 10_000, "亿": 10**8, "億": 10**8}
-_THOUSANDS: Final = re.compile(r"\d{1,3}([.,'’])\d{3}(?:\1\d{3})*(?:[.,]\d+)?")
-_SPACED: Final = re.compile(r"[ \u00a0\u202f]")
-_LIST_NUMBER: Final = re.compile(r"(?:^|\n)[ \t]*\Z")
+_THOUSANDS: Final = regex(r"\d{1,3}([.,'’])\d{3}(?:\1\d{3})*(?:[.,]\d+)?")
+_SPACED: Final = regex(r"[ \u00a0\u202f]")
+_LIST_NUMBER: Final = regex(r"(?:^|\n)[ \t]*\Z")
 
 
 class Found(NamedTuple):

@@ -13,6 +13,7 @@ from typing import Final
 
 from firnline.digest.lexicon import ASKING, MONTHS, NO_NAMES, WEEKDAYS
 from firnline.digest.prose import CJK
+from firnline.regex import regex
 
 # -- whose words ------------------------------------------------------------------------------
 
@@ -22,52 +23,52 @@ _SAYS: Final = (
     r"|shouts|shouted|calls|called|translate|rewrite|proofread|repeat|sagt|sagte|meint|meinte"
     r"|behauptet|behauptete|dice|dijo|dit|disait|говорит|сказал|сказала|думает"
 )
-_REPORTED: Final = re.compile(
+_REPORTED: Final = regex(
     r"(?<!\bI )(?<!\bI've )(?<!\bI just )(?<!\bI already )(?<!\bI must )(?<!\bwe )"
     rf"\b(?:{_SAYS})\b|\b(?:write|draft|compose|reply|answer)\b[^:]*:"
     r"|\b(?:thought|believed)\b|说|以为",
     re.IGNORECASE,
 )
-_SAID_BY: Final = re.compile(
+_SAID_BY: Final = regex(
     r"[,\"”»]\s*(?:[\w ]{1,30} (?:says|said|wrote|claims)|(?:says|said|wrote) [\w ]{1,30})[.!]?$",
     re.IGNORECASE,
 )
-_SUPPOSED: Final = re.compile(
+_SUPPOSED: Final = regex(
     r"\b(?:if|unless|whether|suppos\w+|imagin\w+|pretend\w*|assum\w+|in case|wish|maybe|perhaps"
     r"|doubt|wenn|falls|ob|angenommen|vielleicht|si|supongamos|imagina|imaginons|если|допустим"
     r"|представь)\b|如果|假如|要是|假设|也许",
     re.IGNORECASE,
 )
-_DENIED: Final = re.compile(
+_DENIED: Final = regex(
     r"\b(?:not|never|cannot|no longer|hardly|nor|neither|nobody|nichts?|nie|niemals|kein\w*|nunca"
     r"|jamais|не|никогда)\b|n['’]t\b|\bno\s*$|不是|从不|[没未]\Z|没有",
     re.IGNORECASE,
 )
-_CLAUSES: Final = re.compile(
+_CLAUSES: Final = regex(
     r"[,;:.!?()–—]|\s-\s|\b(?:and|but|although|though|und|aber|pero|mais|но)\b", re.IGNORECASE
 )
-_PAUSES: Final = re.compile(r"[,;:.!?()–—]|\s-\s|\bplease\b", re.IGNORECASE)
-_ASKS: Final = re.compile(
+_PAUSES: Final = regex(r"[,;:.!?()–—]|\s-\s|\bplease\b", re.IGNORECASE)
+_ASKS: Final = regex(
     r"\W*(?:is|are|am|was|were|do|does|did|what|who|whose|why|how|which|whether|wie|warum|wer|cómo"
     r"|comment|как)\b",
     re.IGNORECASE,
 )
-_IMAGINED: Final = re.compile(
+_IMAGINED: Final = regex(
     r"\W*(?:what if|imagine|suppose|pretend|let['’]s (?:say|assume|pretend)|assum(?:e|ing)"
     r"|I dream(?:ed|t)|if (?:I|we|he|she|it|they) (?:had|were|could)"
     r"|stell dir vor|angenommen|imagina|imaginons)\b",
     re.IGNORECASE,
 )
-_REQUEST: Final = re.compile(
+_REQUEST: Final = regex(
     r"\W*(?:(?:hi|hey|hello|ok|okay|so|and|please|also)\b\W*){0,3}(?:(?:can|could|would|will|should"
     r"|shall|may|is|are|was|were|does|did)\s+(?:I|you|we|he|she|it|they|there|the|this|that|my|your|our|his"
     r"|her|their|any\w*|some\w*)|(?:do|have)\s+(?:I|you|we|they))\b",
     re.IGNORECASE,
 )
-_QUOTED: Final = re.compile(
+_QUOTED: Final = regex(
     r"\"[^\"\n]*\"|[“„][^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|(?<!\w)['‘][^\n]+?['’](?!\w)"
 )
-_BIDDING: Final = re.compile(
+_BIDDING: Final = regex(
     r"\s*(?:be|keep|use|write|answer|reply|speak|make|give|show|stop)\b.*\b(?:and|but)\b",
     re.IGNORECASE,
 )
@@ -131,15 +132,15 @@ _SURNAMES: Final = (
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何高林罗郑梁谢宋唐许韩冯邓曹彭曾肖田董袁潘于蒋蔡余杜叶程苏魏吕丁任"
     "沈姚卢姜崔钟谭陆汪范金石廖贾夏韦方白邹孟熊秦邱江尹薛闫段雷侯龙史陶黎贺顾毛郝龚邵万钱严武戴莫孔向汤安"
 )
-_CALLED: Final = re.compile(
+_CALLED: Final = regex(
     rf"\bmy name(?:['’]s| is) (?P<name>{_NAME})"
     rf"|\b(?P<call>call me) (?P<name2>{_NAME})"
     r"|\b(?:ich heiße|me llamo|je m['’]appelle|меня зовут) (?P<name3>[^\W\d_][\w-]*)"
     rf"|我叫(?P<name4>[{_SURNAMES}][{CJK}]{{1,2}}|[小阿][{CJK}]|[{CJK}]{{2,6}}·[{CJK}]{{2,8}})(?![\w·])",
     re.IGNORECASE,
 )
-_NO_NAMES_FAR: Final = re.compile(r"[了来去的过吗着]|(?:医生|老师|师傅|经理|先生|女士|外卖)$")
-_NO_NAME_BEFORE: Final = re.compile(
+_NO_NAMES_FAR: Final = regex(r"[了来去的过吗着]|(?:医生|老师|师傅|经理|先生|女士|外卖)$")
+_NO_NAME_BEFORE: Final = regex(
     r"\s+(?:is|was|in (?:the|this|that|my|a)|on)\b|[^.,;!?\n]*\b(?:willkommen|gut|nicht)\b",
     re.IGNORECASE,
 )

@@ -15,6 +15,7 @@ from typing import Final
 
 from firnline.digest import personal, prose
 from firnline.digest.lexicon import AROUND, BINDING, NO_THING, POINTING
+from firnline.regex import regex
 from firnline.text import Json
 
 _PHRASE_WORDS_MAX: Final = 8
@@ -23,12 +24,10 @@ _SPLIT_WORDS_MAX: Final = 4
 
 def any_of(*patterns: str) -> re.Pattern[str]:
     """One pattern that matches what any of these does, whatever the case."""
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+    return regex("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
-LIST_SPLIT: Final = re.compile(
-    r"\s*(?:,\s*(?:and|und|y|et|и)\s+|[,;→>|、]|\s(?:and|und|y|et|и)\s)\s*"
-)
+LIST_SPLIT: Final = regex(r"\s*(?:,\s*(?:and|und|y|et|и)\s+|[,;→>|、]|\s(?:and|und|y|et|и)\s)\s*")
 """What stands between the things of a list."""
 
 _END: Final = (
@@ -57,10 +56,10 @@ _PREFERS: Final = any_of(
     r"\bя предпочитаю (?P<far8>[^.,;!?\n]{1,80})",
     r"我(?:更)?(?:喜欢|偏好)(?P<far9>[^。，！？\n]{1,40}?)(?=而不是|[。，！？\n]|$)",
 )
-_FAR_ARTICLE: Final = re.compile(
+_FAR_ARTICLE: Final = regex(
     r"(?:der|die|das|den|ein|eine|einen|el|la|los|las|un|una|le|les|une|du)\s+|l['’]", re.IGNORECASE
 )
-_FAR_DENIED: Final = re.compile(r"(?:kein\w*|nicht|no|ne|pas|не)\b|n['’]|不", re.IGNORECASE)
+_FAR_DENIED: Final = regex(r"(?:kein\w*|nicht|no|ne|pas|не)\b|n['’]|不", re.IGNORECASE)
 _DIETS: Final = (
     r"(?P<diet>vegetarian|vegan|pescatarian|lactose intolerant|gluten[- ]free|celiac|halal|kosher)"
 )
@@ -124,7 +123,7 @@ _OTHERWISE: Final = any_of(
     r"anything|none|then|vegan|vegetarian|pescatarian|lactose intolerant|asthmatic|diabetic)\b"
 )
 """Words that say that a list is over and something else begins."""
-_LANGUAGE: Final = re.compile(
+_LANGUAGE: Final = regex(
     r"\b(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ww]rite|[Ss]peak)(?: to)?(?: me)? in"
     r" (?P<language>[A-Z][a-z]+(?: [A-Z][a-z]+)?)\b"
 )
@@ -132,10 +131,10 @@ _DIET: Final = any_of(
     rf"\bI(?:['’]m| am) (?:a |an )?{_DIETS}"
     r"(?=[.,;!?)]|\s*$|\s(?:and|but|so|because|since|now|too|for|who|by|these|this|as)\b)"
 )
-_FILLER: Final = re.compile(
+_FILLER: Final = regex(
     r"^(?:a |an |the |my |some |any |your |using |having |to )+|\s+$", re.IGNORECASE
 )
-_NO_THING_FAR: Final = re.compile(r"[的你您他她它这那什谁吗上]")
+_NO_THING_FAR: Final = regex(r"[的你您他她它这那什谁吗上]")
 
 
 def matched(match: re.Match[str] | None, name: str) -> str:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from firnline import limits
 from firnline.digest.lexicon import ABBREVIATIONS, COMMON, MONTHS, STARTS
+from firnline.regex import regex
 
 Count: TypeAlias = Callable[[str], int]
 """Counts the tokens of a text."""
@@ -21,22 +22,22 @@ CJK: Final = (
 )
 """The characters of scripts that are written without blanks, for a character class."""
 
-_CJK: Final = re.compile(f"[{CJK}]")
-_SAID: Final = re.compile(r"\S*\w\S*")
-_END: Final = re.compile(
+_CJK: Final = regex(f"[{CJK}]")
+_SAID: Final = regex(r"\S*\w\S*")
+_END: Final = regex(
     r"(?P<far>[。！？｡]+[」』”’）)]*)|(?P<line>\n+)|"
     r"(?<![.!?…])(?P<near>[.!?…।؟۔]{1,20}[\"'”’»)\]*_]{0,6})(?=\s)"
 )
-_LAST_WORD: Final = re.compile(r"[^\s(\[\"'“„«]*\Z")
-_SPACED: Final = re.compile(
+_LAST_WORD: Final = regex(r"[^\s(\[\"'“„«]*\Z")
+_SPACED: Final = regex(
     r"\b(?:z\. ?B|d\. ?h|u\. ?[aÄ]|o\. ?[aÄ]|i\. ?d\. ?R|i\. ?A|z\. ?T|[0-9] ?(?:Mio|Mrd))\Z"
 )
 """Abbreviations of several words, but for the last point, and those that need their number."""
-_LETTER: Final = re.compile(r"[^\W\d_]\.")
-_SHORT_NUMBER: Final = re.compile(r"(?<![\w.,:-])[0-9]{1,2}\Z")
-_REST_OF_DATE: Final = re.compile(r"[0-9]{1,2}\.\s?[0-9]{2,4}\b")
-_DAY_AND_MONTH: Final = re.compile(r"(?<![\w.,])[0-9]{1,2}\.\s?[0-9]{1,2}\Z")
-_ARTICLE: Final = re.compile(
+_LETTER: Final = regex(r"[^\W\d_]\.")
+_SHORT_NUMBER: Final = regex(r"(?<![\w.,:-])[0-9]{1,2}\Z")
+_REST_OF_DATE: Final = regex(r"[0-9]{1,2}\.\s?[0-9]{2,4}\b")
+_DAY_AND_MONTH: Final = regex(r"(?<![\w.,])[0-9]{1,2}\.\s?[0-9]{1,2}\Z")
+_ARTICLE: Final = regex(
     r"(?<![^\W_])(?:(?<!\bi )am|im|ins|beim|vom|zum|zur|bis|ab|de[rnms]|die|das|jede[rnms]?"
     r"|(?:k?ein|mein|dein|sein|ihr|unser|diese)(?:e[rnms]?|[rnms])?)\s+[0-9]{1,2}\Z",
     re.IGNORECASE,
@@ -44,16 +45,16 @@ _ARTICLE: Final = re.compile(
 """A German word that makes the number behind it an ordinal; "I am 30" is English."""
 _MONTH_NAMES: Final = MONTHS.keys() - {"may", "march", "mars", "mar", "set"}
 """Not those that are English words: "There were 3. May I?" has two sentences."""
-_NEAR_END: Final = re.compile(r"[.!?…؟۔।][\"'”’»)\]]{0,3}\s|[。！？｡]|\n")
-_BLANK: Final = re.compile(r"\s")
-_DIGITS: Final = re.compile(r"\d")
+_NEAR_END: Final = regex(r"[.!?…؟۔।][\"'”’»)\]]{0,3}\s|[。！？｡]|\n")
+_BLANK: Final = regex(r"\s")
+_DIGITS: Final = regex(r"\d")
 _NEAR_SHARE: Final = 4  # of a piece that is cut, what may be given up for a clean edge
-_CODE_START: Final = re.compile(
+_CODE_START: Final = regex(
     r"File \"|at [\w.$<>]+ ?\(|\$ |\||@@|---|\+\+\+|Traceback \(|def \w+\(|class \w+[:(]"
     r"|from [\w.]+ import |(?:const|let|var) \w+ ?=|[{}]|\[[{\"\]]"
 )
-_INDENTED: Final = re.compile(r"\n[ \t]{2,}\S")
-_BULLET: Final = re.compile(r"\s*(?:[-*•+>]|#{1,6}|\d{1,3}[.)])\s")
+_INDENTED: Final = regex(r"\n[ \t]{2,}\S")
+_BULLET: Final = regex(r"\s*(?:[-*•+>]|#{1,6}|\d{1,3}[.)])\s")
 
 
 def count_words(text: str) -> int:

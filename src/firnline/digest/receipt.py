@@ -6,7 +6,6 @@ number out of its text but not out of the memory.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from firnline.digest.lexicon import COMMON
 from firnline.digest.names import plain
 from firnline.log import Entry
 from firnline.message import Message, encode_json
+from firnline.regex import regex
 from firnline.text import Json
 
 KINDS: Final = ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions")
@@ -27,8 +27,8 @@ _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates
 """What is carried along when it is lost, the most valuable first."""
 _SAME_SHARE: Final = 0.7
 _NOWHERE: Final = -1
-_FAR: Final = re.compile(f"[{prose.CJK}]")
-_PAIR: Final = re.compile(f"(?=([{prose.CJK}]{{2}}))")
+_FAR: Final = regex(f"[{prose.CJK}]")
+_PAIR: Final = regex(f"(?=([{prose.CJK}]{{2}}))")
 
 
 class _Thing(NamedTuple):

@@ -19,11 +19,12 @@ from firnline.digest import marks, personal, prose
 from firnline.digest.claims import Claim, claims
 from firnline.digest.preferences import LIST_SPLIT, any_of, matched, preferences
 from firnline.log import Entry
+from firnline.regex import regex
 from firnline.text import Json
 
 _WORDS_MAX: Final = 60
 _FACT_WORDS_MIN: Final = 3
-CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+CODE: Final = regex(r"```.*?(?:```|\Z)", re.DOTALL)
 """Code between fences: quoted, not said."""
 
 
@@ -49,7 +50,7 @@ _DECISION: Final = any_of(
     r"\b(?:мы решили|решено|договорились|будем использовать)\b",
     r"(?:我们决定|决定(?:了|使用|采用)|就用|达成一致)",
 )
-_CONCLUDES: Final = re.compile(r",?\s(?:so|then|therefore)\s|[;:]|\s[-–—]\s", re.IGNORECASE)
+_CONCLUDES: Final = regex(r",?\s(?:so|then|therefore)\s|[;:]|\s[-–—]\s", re.IGNORECASE)
 _CUED: Final = any_of(
     r"\bimportant(?:ly)?\s*(?::|is that|to (?:note|remember|know))",
     r"\b(?:key|main|central) (?:finding|result|insight|point|takeaway)s?\b",
@@ -57,7 +58,7 @@ _CUED: Final = any_of(
     r"\bdeadline\b|\b(?:is|are) due\b|\bdue (?:by|on|date)\b|\bexpires?\b",
     r"\b(?:wichtig|importante|important|важно)\s*:|(?:重要|注意)[:：]",
 )
-_STATES: Final = re.compile(
+_STATES: Final = regex(
     r"\b(?:is|are|was|were|has|have|had|costs?|lives?|works?|owns?|runs?|starts?|ends?|leaves?|"
     r"arrives?|moved|joined|weighs?|takes?|needs?|uses?|contains?|earns?|pays?|paid|bought|sold|"
     r"born|equals?|measures?|called|named|ist|hat|kostet|wohne|es|tiene|cuesta|vivo|est|coûte|"

@@ -18,6 +18,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from firnline.errors import ModelRefused
+from firnline.regex import regex
 
 VOCABULARY_SHA256: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WORD_CHARS_MAX: Final = 100
@@ -29,8 +30,8 @@ UNKNOWN: Final = 100
 START: Final = 101
 END: Final = 102
 
-_WORD: Final = re.compile(r"[^ \t\n\r\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
-_ASCII_RUNS: Final = re.compile(r"[a-z0-9]+|[^a-z0-9]")
+_WORD: Final = regex(r"[^ \t\n\r\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_ASCII_RUNS: Final = regex(r"[a-z0-9]+|[^a-z0-9]")
 
 
 class Piece(NamedTuple):

@@ -26,8 +26,7 @@ WORD_CHARS_MAX: Final = 64
 WORDS_REMEMBERED: Final = 16_384
 """Words whose stems and places are kept ready."""
 
-_EMPTY: Final = frozenset(
-    index_terms("""
+_WORDS: Final = """
 a about after all also am an and any are as at be because been before being but by can could did
 do does doing for from had has have having he her here him his how i if in into is it its just me
 more most my no not now of off on one only or other our out over own same she should so some such
@@ -35,14 +34,14 @@ than that the their them then there these they this those through to too up us v
 what when where which while who why will with would you your d ll m re s t ve
 
 aber als am an auch auf aus bei das dass dem den der des die du ein eine einem einen einer er es
-für hat ich ihr im in ist ja mit nicht noch nur oder sich sie sind so und uns vom von war was wie
+fur hat ich ihr im in ist ja mit nicht noch nur oder sich sie sind so und uns vom von war was wie
 wir zu zum zur
 
 au avec ce con como dans de del el elle en es est et il je la las le les lo los no nous ou par pas
 por pour que qui se si su sur sus un una une vous y
-""")
-)
-"""Words that say nothing about what a text is about."""
+"""
+_EMPTY: Final = frozenset(_WORDS.split())
+"""Words that say nothing about what a text is about; as `index_terms` spells them."""
 
 
 class WordEmbedder:

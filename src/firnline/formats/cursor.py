@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from firnline import limits
 from firnline.errors import InputError
 from firnline.formats.found import Notes, Source, Stream
+from firnline.regex import regex
 
 _DECODER: Final = json.JSONDecoder()
-_BLANKS: Final = re.compile(r"[ \t\n\r\x1e]*")  # U+001E may precede each value of a sequence
+_BLANKS: Final = regex(r"[ \t\n\r\x1e]*")  # U+001E may precede each value of a sequence
 _NEAR_END: Final = 16
 """How near to the end of what was read an error may come from what was not read yet."""
 

@@ -5,7 +5,6 @@ It has no conversations: what was asked on one day (in UTC) becomes one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from html.parser import HTMLParser
 from itertools import groupby
@@ -28,15 +27,16 @@ from firnline.formats.found import (
     objects,
     texts,
 )
+from firnline.regex import regex
 
 FORMAT: Final = "gemini"
-_ASKED: Final = re.compile(r"(?:Prompted|Asked|Said)\s+")
-_DID: Final = re.compile(r"(?:Used|Gave feedback|Created|Selected|Opened|Viewed|Cancelled)\b")
-_BLOCKS: Final = re.compile(r"p|div|br|li|ul|ol|pre|blockquote|h[1-6]")
+_ASKED: Final = regex(r"(?:Prompted|Asked|Said)\s+")
+_DID: Final = regex(r"(?:Used|Gave feedback|Created|Selected|Opened|Viewed|Cancelled)\b")
+_BLOCKS: Final = regex(r"p|div|br|li|ul|ol|pre|blockquote|h[1-6]")
 _ROWS: Final = ("tr", "table")
 _CELLS: Final = ("td", "th")
-_BLANKS: Final = re.compile(r"\s+")
-_BREAKS: Final = re.compile(r"[ \t]*\n\s*\n?")
+_BLANKS: Final = regex(r"\s+")
+_BREAKS: Final = regex(r"[ \t]*\n\s*\n?")
 
 
 def read(source: Source, notes: Notes) -> Iterator[Found]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
 from firnline.log import Digest, Entry, Head
 from firnline.message import Message, Part, format_time
+from firnline.regex import regex
 
-_TICKS: Final = re.compile("`+")
-_SPECIAL: Final = re.compile(r"([\\`*_\[\]<>#|])")
+_TICKS: Final = regex("`+")
+_SPECIAL: Final = regex(r"([\\`*_\[\]<>#|])")
 
 
 def opening(head: Head, digests: Sequence[Digest]) -> str:

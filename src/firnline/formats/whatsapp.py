@@ -17,24 +17,25 @@ from typing import Final, NamedTuple
 from firnline import limits
 from firnline.formats.found import Found, Line, Notes, Said, Source, brief, made, marked
 from firnline.formats.whatsapp_dates import Start, Style, start_of, style_of
+from firnline.regex import regex
 
 FORMAT: Final = "whatsapp"
 _NAME_CHARS_MAX: Final = 60
-_CHAT: Final = re.compile(
+_CHAT: Final = regex(
     r"(?:WhatsApp[- ]Chat(?: with| - | mit)?|Chat de WhatsApp con|Conversa do WhatsApp com"
     r"|Discussion WhatsApp avec)?\s*(.*?)(?i:\.txt|\.zip)?"
 )
-_TELLING: Final = re.compile(
+_TELLING: Final = regex(
     r"WhatsApp[- ]Chat(?: with | - | mit )|Chat de WhatsApp con |Conversa do WhatsApp com "
     r"|Discussion WhatsApp avec |.*(?i:\.zip)$"
 )
 """What holds one chat and is named after it: a folder that was a zip, or the zip."""
 _SAME: Final = "_chat"
-_ANY: Final = re.compile(r"(?:_?chat[ _-]*\(?\d*\)?)?|input", re.IGNORECASE)
+_ANY: Final = regex(r"(?:_?chat[ _-]*\(?\d*\)?)?|input", re.IGNORECASE)
 """What a file is called whatever the chat: by WhatsApp on iOS, by browsers, by us for a pipe."""
-_OMITTED: Final = re.compile(r"<[^<>]{3,40}>|\S+ (?:omitted|weggelassen|omitido|omitida|omis)")
-_QUOTE: Final = re.compile(r' (?:"[^"]*|“[^”]*|„[^“”]*|«[^»]*)\Z')
-_QUOTED: Final = re.compile('["”“»]')
+_OMITTED: Final = regex(r"<[^<>]{3,40}>|\S+ (?:omitted|weggelassen|omitido|omitida|omis)")
+_QUOTE: Final = regex(r' (?:"[^"]*|“[^”]*|„[^“”]*|«[^»]*)\Z')
+_QUOTED: Final = regex('["”“»]')
 """The end of what only seems a name, a quotation that goes on after the colon; and its end."""
 
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Final, NamedTuple, TypeAlias, TypeGuard
 
+from firnline.regex import regex
+
 _DATE: Final = (
     r"(?P<a>\d{1,4})(?P<to_b>[./\-。年] ?)(?P<b>\d{1,2})(?P<to_c>[./\-。月] ?)(?P<c>\d{1,4})[.日]?"
 )
@@ -21,10 +23,10 @@ _TIME: Final = (
     rf"(?:[:.](?P<second>\d{{2}}))?(?: ?(?P<after>{_MARK}))?"
 )
 _BETWEEN: Final = r"(?P<to_time>,? (?:klo |um |kl\. |à |a las |alle |às )?)"
-_START: Final = re.compile(
+_START: Final = regex(
     rf"(?P<open>\[)?{_DATE}{_BETWEEN}{_TIME}(?(open)\] ?|\s?[-\u2013] )(?P<text>.*)", re.DOTALL
 )
-_INVISIBLE: Final = re.compile("[\u200e\u200f\u202a-\u202c\u2066-\u2069\ufeff]")
+_INVISIBLE: Final = regex("[\u200e\u200f\u202a-\u202c\u2066-\u2069\ufeff]")
 _SHORT: Final = 2
 _YEAR_MIN: Final = 1_000
 _CENTURY: Final = 100

@@ -13,10 +13,11 @@ from mcp import stdio_server
 
 from firnline.mcp.server import build
 from firnline.memory import Memory
+from firnline.regex import regex
 
 _CHUNK: Final = 1 << 20
 _HALF: Final = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
-_HALVES: Final = re.compile(
+_HALVES: Final = regex(
     rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\(?!u[dD][89a-fA-F]).)|"
     + _HALF,
     re.DOTALL,

@@ -10,12 +10,13 @@ from typing import Any, Final, NamedTuple
 from firnline.errors import InputError, ModelError
 from firnline.message import Message
 from firnline.protocols import Completion
+from firnline.regex import regex
 
 MESSAGE_CHARS_MAX: Final = 500
 """Characters of an endpoint's own error message that ours repeats."""
 
 CONTEXT_LENGTH: Final = "context_length_exceeded"
-_TOO_LONG: Final = re.compile(
+_TOO_LONG: Final = regex(
     r"context[ _-]?(length|window|size)|maximum (context|prompt)|exceed_context|prompt is too long"
     r"|too many (input )?tokens|reduce the length",
     re.IGNORECASE,

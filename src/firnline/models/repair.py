@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 from firnline import limits
+from firnline.regex import regex
 
 TEXT_CHARS_MAX: Final = 2_000_000
 """Longer answers are not looked at."""
@@ -23,13 +24,11 @@ _REPAIR_WORK_CHARS_MAX: Final = 1_000_000
 _STARTS_MIN: Final = 4
 """Places that are tried however long the text is."""
 
-_THOUGHTS: Final = re.compile(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
-_BLANK: Final = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_WORD: Final = re.compile(r"[A-Za-z_$][\w$-]*")
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
-_CODES: Final = re.compile(
-    r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4}"
-)
+_THOUGHTS: Final = regex(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
+_BLANK: Final = regex(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_WORD: Final = regex(r"[A-Za-z_$][\w$-]*")
+_NUMBER: Final = regex(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_CODES: Final = regex(r"[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|[0-9a-fA-F]{4}")
 _QUOTES: Final = {'"': '"', "'": "'", "\u201c": "\u201d", "\u2018": "\u2019", "`": "`"}
 _LITERALS: Final = {
     "true": True, "True": True, "TRUE": True,

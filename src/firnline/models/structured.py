@@ -16,6 +16,7 @@ from firnline.errors import InputError, ModelError, ModelRefused
 from firnline.message import Message, encode_json
 from firnline.models.repair import REPAIR_CHARS_MAX, Lenient, json_values
 from firnline.protocols import Completion
+from firnline.regex import regex
 from firnline.text import Json, clean_json
 
 Rung: TypeAlias = Literal["json_schema", "json_object", "text"]
@@ -26,7 +27,7 @@ Request: TypeAlias = list[dict[str, Any]]
 Send: TypeAlias = Callable[[Request, dict[str, Any] | None], Awaitable[Completion]]
 """Asks the model once, with messages and the ``response_format`` of the rung, if it has one."""
 
-_BARE_LIST: Final = re.compile(r"\s*(?:```\w*\s)?\s*(\[.*\])\s*(?:```)?\s*\Z", re.DOTALL)
+_BARE_LIST: Final = regex(r"\s*(?:```\w*\s)?\s*(\[.*\])\s*(?:```)?\s*\Z", re.DOTALL)
 
 RAW_CHARS_MAX: Final = 16_384
 """Characters of an answer that was not JSON which the error keeps."""

@@ -15,11 +15,12 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from firnline.errors import InputError
-from firnline.recall.concepts import CONCEPTS
+from firnline.recall.concepts import concepts
 from firnline.recall.dates import figured, interval
 from firnline.recall.datewords import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES, english, fold
 from firnline.recall.reading import prefix
 from firnline.recall.when import month_days
+from firnline.regex import regex
 from firnline.store.stems import stem
 from firnline.store.terms import index_terms, query_terms
 from firnline.tokens import reference_encoder
@@ -47,11 +48,11 @@ _OWN: Final = {
     **dict.fromkeys(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours"), "user"),
     **dict.fromkeys(("you", "your", "yours", "yourself"), "assistant"),
 }
-_WHEN: Final = re.compile(
+_WHEN: Final = regex(
     r"\bwhen\b|\bhow long\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bwann\b|\bcuando\b"
     r"|\bquand\b|когда|什么时候|何时|いつ|언제"
 )
-_MANY: Final = re.compile(
+_MANY: Final = regex(
     r"\bhow (?:many|much|often|old)\b|\bwie ?(?:viele?|oft|alt)\b|\bcuant[oa]s?\b|\bcombien\b"
     r"|сколько|多少|几|いくつ|何人|몇"
 )
@@ -120,9 +121,8 @@ def _terms(asked: list[tuple[str, ...]]) -> tuple[Term, ...]:
     for term in asked:
         stemmed = stem(term[0]) if len(term) == 1 else "".join(term)
         if stemmed not in terms:
-            concepts = CONCEPTS.get(stemmed, frozenset())
             weight = _weight("".join(term))
-            terms[stemmed] = Term(stemmed, weight, prefix(stemmed), concepts)
+            terms[stemmed] = Term(stemmed, weight, prefix(stemmed), concepts(stemmed))
     return tuple(terms.values())
 
 
@@ -144,7 +144,7 @@ def _any(words: Iterable[str]) -> str:
 _NAME: Final = _any(MONTHS)
 _DAY: Final = r"(?P<{}>[0-9]{{1,2}})(?:st|nd|rd|th|\.)?"
 _YEAR: Final = r"(?P<{}>(?:19|20)[0-9]{{2}})"
-_DATE: Final = re.compile(
+_DATE: Final = regex(
     rf"\b(?P<iso>[0-9]{{4}}-[0-9]{{1,2}}(?:-[0-9]{{1,2}})?"
     rf"|(?:19|20)[0-9]{{2}}(?P<s>[/.])[0-9]{{1,2}}(?P=s)[0-9]{{1,2}})\b"
     rf"|(?<![0-9./-])(?P<figures>[0-9]{{1,2}}(?P<sign>[-/.])[0-9]{{1,2}}(?P=sign)"
@@ -158,7 +158,7 @@ _DATE: Final = re.compile(
 _OTHER: Final = _any(FOREIGN_NUMBERS)
 _SPAN: Final = "(?:day|week|month|year)"
 _WEEKDAY: Final = f"(?:{_any(WEEKDAY_NAMES)})"
-_RELATIVE: Final = re.compile(
+_RELATIVE: Final = regex(
     # Other scripts may stand right before a phrase: they are written without blanks.
     r"(?<![a-z0-9_\u0400-\u04ff])(?:(?:the )?(?:day before yesterday|yesterday|today|tonight"
     rf"|last night|(?:last|past|previous|this) (?:week(?:end)?|month|year|{_WEEKDAY})"

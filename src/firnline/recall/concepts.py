@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from firnline.store.stems import stem
@@ -105,8 +106,15 @@ advice suggest suggestion recommend recommendation tip
 nationality country origin roots hometown
 color colour red blue green yellow
 """
+_NONE: Final[frozenset[str]] = frozenset()
 
 
+def concepts(stemmed: str) -> frozenset[str]:
+    """The concepts that a stem belongs to. No stem has a hash in it, so the two never mix."""
+    return _concepts().get(stemmed, _NONE)
+
+
+@cache
 def _concepts() -> Mapping[str, frozenset[str]]:
     """The concepts of a stem; a concept's name is its line's number behind a hash."""
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -114,7 +122,3 @@ def _concepts() -> Mapping[str, frozenset[str]]:
         for word in line.split():
             found[stem(word)].add(f"#{number}")
     return {word: frozenset(names) for word, names in found.items()}
-
-
-CONCEPTS: Final = _concepts()
-"""The concepts that a stem belongs to. No stem has a hash in it, so the two never mix."""

@@ -44,6 +44,7 @@ from firnline.recall.when import (
     whole,
     yearly,
 )
+from firnline.regex import regex
 
 TEXT_CHARS_MAX: Final = 200
 """Characters of a text that can be a date."""
@@ -136,7 +137,7 @@ def _iso(found: _Found, _: Frame) -> When:
 
 def figured(text: str) -> list[date]:
     """The days that 3/4/2025 can be, in either order; in 3.4.2025 the day comes first."""
-    found = _FIGURES.fullmatch(text)
+    found = _FIGURED.fullmatch(text)
     if found is None:
         return []
     a, b, year = (int(part) for part in found.group("a", "b", "y"))
@@ -249,9 +250,10 @@ _TO: Final = r"(?: ?(?:-|to|and|until) ?(?P<to>[0-9]{1,2})(?:st|nd|rd|th|\.)?)?"
 _N: Final = rf"(?P<n>[0-9]{{1,6}}|{_words(NUMBERS)})"
 _UNIT: Final = rf"(?P<unit>{UNITS})s?"
 _OPT_Y: Final = rf"(?:,? (?:of )?{_Y})?"
-_FIGURES: Final = re.compile(rf"(?P<a>[0-9]{{1,2}})(?P<sign>[-/.])(?P<b>[0-9]{{1,2}})(?P=sign){_Y}")
+_FIGURES: Final = rf"(?P<a>[0-9]{{1,2}})(?P<sign>[-/.])(?P<b>[0-9]{{1,2}})(?P=sign){_Y}"
+_FIGURED: Final = regex(_FIGURES)
 _RULES: Final = tuple(
-    (re.compile(pattern), rule)
+    (regex(pattern), rule)
     for pattern, rule in (
         (rf"(?P<day>{'|'.join(_NAMEDDAYS)})", _named_day),
         (r"(?:right )?now", _now),
@@ -286,24 +288,24 @@ class _NotUnderstood(Exception):
 
 
 _PARTS: Final = {"morning": (0, 12), "afternoon": (12, 18), "evening": (18, 24), "night": (18, 30)}
-_IN_THE: Final = re.compile(
+_IN_THE: Final = regex(
     r"(?:(?:on|in|at|during|over|within|for|from|am|im|le|la|el|en|au|в|во|на|за) )?"
     r"(?:(?:de[mnr]|die|das) )?(the )?"
 )
-_PART: Final = re.compile(rf"(?P<base>.+?)(?: in the| at)? (?P<part>{'|'.join(_PARTS)})")
-_CLOCK: Final = re.compile(
+_PART: Final = regex(rf"(?P<base>.+?)(?: in the| at)? (?P<part>{'|'.join(_PARTS)})")
+_CLOCK: Final = regex(
     r"(?P<base>.+?)(?: ?,? at| ?,)? (?P<h>[0-9]{1,2})"
     r"(?::(?P<m>[0-9]{2})(?::(?P<s>[0-9]{2})(?:[.,][0-9]{1,9})?)?)?"
     r"(?: ?(?P<half>[ap])\.?m| ?(?P<full>uhr))?"
     r"(?: ?(?P<offset>z|utc|gmt|[+-][0-9]{2}(?::?[0-9]{2})?))?"
 )
-_RANGE: Final = re.compile(
+_RANGE: Final = regex(
     r"between (?P<a>.+?) and (?P<b>.+)"
     r"|(?:(?:from|since) )?(?P<c>.+?) (?:to|until|till|through|-) (?P<d>.+)"
 )
-_OPEN: Final = re.compile(r"(?P<sign>since|after|until|till|through|before) (?P<a>.+)")
+_OPEN: Final = regex(r"(?P<sign>since|after|until|till|through|before) (?P<a>.+)")
 _TIDY: Final = tuple(
-    (re.compile(pattern), to)
+    (regex(pattern), to)
     for pattern, to in (
         (r"\bup to\b", "until"),
         (r"\btonight\b", "today night"),

@@ -13,6 +13,7 @@ import unicodedata
 from typing import Final
 
 from firnline.digest import lexicon
+from firnline.regex import regex
 
 _SIGNS: Final = str.maketrans(
     {**dict.fromkeys("‐‒−", "-"), **dict.fromkeys("–—〜", " - "), "’": "'", "、": ",", "。": "."}
@@ -149,20 +150,23 @@ _WORDS: Final = {
 }
 _GERMAN: Final = lexicon.GERMAN - {"des"} | {"war", "was", "wie", "wo"}
 """Words beside which "hier" is no French yesterday; "des" is French, too."""
-_CJK: Final = re.compile("[\u3040-\u30ff\u4e00-\u9fff]")
+
+
+def _is_cjk(word: str) -> bool:
+    return any("\u3040" <= c <= "\u30ff" or "\u4e00" <= c <= "\u9fff" for c in word)
 
 
 def _pattern(words: list[str]) -> str:
     return "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True))
 
 
-_FOREIGN: Final = re.compile(
-    rf"(?P<word>(?<![^\W_])(?:{_pattern([w for w in _WORDS if not _CJK.search(w)])})(?![^\W_])"
-    rf"|(?:{_pattern([w for w in _WORDS if _CJK.search(w)])}))"
+_FOREIGN: Final = regex(
+    rf"(?P<word>(?<![^\W_])(?:{_pattern([w for w in _WORDS if not _is_cjk(w)])})(?![^\W_])"
+    rf"|(?:{_pattern([w for w in _WORDS if _is_cjk(w)])}))"
 )
 _DIGIT: Final = "[一二两兩三四五六七八九]"
 _COUNT: Final = f"(?:{_DIGIT}?十{_DIGIT}?|{_DIGIT})"
-_FIGURE: Final = re.compile(
+_FIGURE: Final = regex(
     rf"(?<![一二两兩三四五六七八九十百千周週期拜]){_COUNT}"
     r"(?=月(?!曜)|(?:天|日|周|週間?|[个個]?星期|[个個ヶかカ]月|年|[个個]?小[时時]|時間)前)"
     rf"|(?<=月){_COUNT}(?=[日号號])"
@@ -173,7 +177,7 @@ _OF_WEEK: Final = "[一二三四五六日]"
 _DAY_DE: Final = "(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend"
 _PART_DE: Final = "morgen|vormittag|nachmittag|abend|nacht"
 _SHAPES: Final = tuple(  # what is said in another order or with other signs
-    (re.compile(pattern), to)
+    (regex(pattern), to)
     for pattern, to in (
         (rf"\b({_DAY_DE})({_PART_DE})\b", r"\1 \2"),
         (rf"\b({_DAY_DE}|(?:vor)?gestern|heute) (?:am|in der) (?={_PART_DE})", r"\1 "),
@@ -195,7 +199,7 @@ _SHAPES: Final = tuple(  # what is said in another order or with other signs
     )
 )
 _LATER: Final = tuple(
-    (re.compile(pattern), to)
+    (regex(pattern), to)
     for pattern, to in (
         (r"\b(?:(?:le|la|el) )?(\w+) (?:dernier|derniere|pasado|pasada)\b", r"last \1"),
         (r"\b([0-9]{4}) year\b", r"\1"),  # "2025 года"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from firnline import limits
 from firnline.message import Message
+from firnline.regex import regex
 
-_END: Final = re.compile(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
+_END: Final = regex(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
 _LAST: Final = limits.PASSAGES_MAX // 3
 
 

@@ -20,7 +20,6 @@ that scores of different conversations can be compared.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
@@ -33,6 +32,7 @@ from firnline.message import Message
 from firnline.recall import weights
 from firnline.recall.asking import Asked, Days, Term, in_year
 from firnline.recall.reading import Passage, Reading, read
+from firnline.regex import regex
 from firnline.store.stems import stem
 from firnline.store.terms import index_terms, searchable
 
@@ -51,7 +51,7 @@ _SESSION_HOLE: Final = 12
 _SESSION_WORDS: Final = 1_200
 _LATER_DAYS: Final = 7.0  # how fast a day is forgotten; the days before it twice as fast
 _OWN_ROLE: Final = 0.4  # "I" names the user, but less surely than a name does
-_PREFIX: Final = re.compile(r"\s*([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30}){0,2}): ")
+_PREFIX: Final = regex(r"\s*([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30}){0,2}): ")
 
 Item = TypeVar("Item")
 _Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it is met

@@ -6,7 +6,6 @@ remembered by text. Nothing here knows the question.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping
 from functools import lru_cache
@@ -14,8 +13,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from firnline.digest import lexicon
-from firnline.recall.concepts import CONCEPTS
+from firnline.recall.concepts import concepts
 from firnline.recall.datewords import MONTHS, WEEKDAYS
+from firnline.regex import regex
 from firnline.store.stems import stem
 from firnline.store.terms import index_terms
 
@@ -27,8 +27,8 @@ PASSAGE_WORDS: Final = 80
 _PREFIX_CHARS: Final = 5
 _BEHIND: Final = " \t\r\n\"'*_)"
 """What may stand behind the last sign of a sentence."""
-_DIGIT: Final = re.compile(r"\d")
-_YEAR: Final = re.compile("(?:19|20)[0-9]{2}")
+_DIGIT: Final = regex(r"\d")
+_YEAR: Final = regex("(?:19|20)[0-9]{2}")
 _TIMES: Final = """
 yesterday today tonight tomorrow last next ago since week weeks weekend month months year years
 day days recently morning night evening soon just 昨 今 明 去 周 月 年 日
@@ -71,7 +71,7 @@ def prefix(stemmed: str) -> str:
 @lru_cache(maxsize=65_536)
 def _akin(stemmed: str) -> frozenset[str]:
     """Under what else a stem can be found."""
-    return CONCEPTS.get(stemmed, _NOTHING) | {prefix(stemmed)}
+    return concepts(stemmed) | {prefix(stemmed)}
 
 
 @lru_cache(maxsize=4_096)

@@ -21,6 +21,7 @@ from pathlib import PurePath
 from typing import Any, Final, TextIO
 
 from firnline.errors import FirnlineError, outline
+from firnline.regex import regex
 
 _TEXT_CHARS_MAX: Final = 8_000
 _FRAMES_MAX: Final = 30
@@ -72,7 +73,7 @@ _NAMES: Final = (
 _BETWEEN: Final = r"""["']?\s*[:=,]\s*(?:b?["'])?"""
 _VALUE: Final = r"""(?:(?:bearer|basic|digest|token|bot)\s+)?[^\s"',;&)}\]]+"""
 _PATTERNS: Final = tuple(
-    (re.compile(pattern, re.IGNORECASE), blank)
+    (regex(pattern, re.IGNORECASE), blank)
     for pattern, blank in (
         # A header, a field or a parameter of that name, as it is or as Python or JSON write it.
         (rf"\b({_NAMES})({_BETWEEN}){_VALUE}", rf"\1\2{_BLANK}"),

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import re
 import secrets
 import time
 from collections.abc import Callable, Mapping
@@ -23,6 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from firnline.errors import InputError
 from firnline.protocols import Event, Observer
+from firnline.regex import regex
 from firnline.server import tracing
 from firnline.server.logs import Asked, asked, redacted
 from firnline.server.metrics import Metrics
@@ -34,7 +34,7 @@ HEADER: Final = "x-request-id"
 UNMATCHED: Final = "unmatched"
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 DISABLED: Final = "OTEL_SDK_DISABLED"
-_SANE_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SANE_ID: Final = regex(r"[A-Za-z0-9._-]{1,64}")
 _QUIET: Final = frozenset({"/livez", "/readyz", "/metrics"})
 _FAILED: Final = 500
 _GONE: Final = 499  # nginx's: the client did not wait for an answer

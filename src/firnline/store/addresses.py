@@ -11,10 +11,11 @@ import re
 from typing import Final
 
 from firnline.errors import BadURL
+from firnline.regex import regex
 
 _HOW: Final = "write it as percent-encoded: urllib.parse.quote(password, safe='')"
-_CREDENTIALS: Final = re.compile(r"^([a-z+]*:/*)?([^:@/]*):.*@", re.DOTALL | re.IGNORECASE)
-_SECRETS: Final = re.compile(
+_CREDENTIALS: Final = regex(r"^([a-z+]*:/*)?([^:@/]*):.*@", re.DOTALL | re.IGNORECASE)
+_SECRETS: Final = regex(
     r"(?<=[?&])(password|sslpassword|authMechanismProperties|tlsCertificateKeyFilePassword)=[^&#]*",
     re.IGNORECASE,
 )

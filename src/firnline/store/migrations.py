@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from importlib.resources.abc import Traversable
 from typing import Final
 
 from firnline.errors import StoreError, StoreTooNew
+from firnline.regex import regex
 
-_FILE: Final = re.compile(r"(\d{4})_\w+\.sql")
+_FILE: Final = regex(r"(\d{4})_\w+\.sql")
 
 
 def load(folder: Traversable) -> Mapping[int, str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import threading
 from functools import lru_cache
 from typing import Final
 
 import apsw
 
+from firnline.regex import regex
+
 _CHARS_MAX: Final = 40
 _PORTER: Final = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
 _ONE_AT_A_TIME: Final = threading.Lock()  # a connection is for one thread at a time
-_ENGLISH: Final = re.compile("[a-z]+")
+_ENGLISH: Final = regex("[a-z]+")
 
 
 @lru_cache(maxsize=65_536)

@@ -6,7 +6,6 @@ character by character, and asked for as pairs of neighbours, so that two charac
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -16,6 +15,7 @@ from typing import Final, TypeAlias
 
 from firnline import limits
 from firnline.message import Message, decode
+from firnline.regex import regex
 
 # Kana, Han, Hangul, Thai, Lao, Khmer, Burmese: no blanks between words, or endings glued on; and
 # pictures.
@@ -23,9 +23,9 @@ _RUN: Final = (
     "\u2600-\u27bf\U0001f000-\U0001faff\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_TERM: Final = re.compile(f"[{_RUN}]+|(?:(?![{_RUN}])\\w)+")
-_WORD: Final = re.compile(r"\w+")
-_RUN_START: Final = re.compile(f"[{_RUN}]")
+_TERM: Final = regex(f"[{_RUN}]+|(?:(?![{_RUN}])\\w)+")
+_WORD: Final = regex(r"\w+")
+_RUN_START: Final = regex(f"[{_RUN}]")
 
 
 def fold(text: str) -> str:

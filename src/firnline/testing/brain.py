@@ -8,20 +8,19 @@ from typing import Any, Final
 
 from firnline.message import encode_json
 from firnline.models.repair import json_values
+from firnline.regex import regex
 
-_SUMMARY: Final = re.compile(
-    r"summar|digest|zusammenfass|resum|résum|резюм|摘要|总结", re.IGNORECASE
-)
-_JSON: Final = re.compile(r"json schema", re.IGNORECASE)
-_RANGE: Final = re.compile(r"(\d+)\s*(?:-|\u2013|to|and|bis|до)\s*(\d+)\s*(?:words?|Wörter|слов)")
-_WORDS: Final = re.compile(r"(\d+)\s*(?:words?|Wörter|слов)")
-_TOKENS: Final = re.compile(r"(\d+) tokens")
-_TURN: Final = re.compile(
+_SUMMARY: Final = regex(r"summar|digest|zusammenfass|resum|résum|резюм|摘要|总结", re.IGNORECASE)
+_JSON: Final = regex(r"json schema", re.IGNORECASE)
+_RANGE: Final = regex(r"(\d+)\s*(?:-|\u2013|to|and|bis|до)\s*(\d+)\s*(?:words?|Wörter|слов)")
+_WORDS: Final = regex(r"(\d+)\s*(?:words?|Wörter|слов)")
+_TOKENS: Final = regex(r"(\d+) tokens")
+_TURN: Final = regex(
     r"^\s*(?:[#\[(]*\d+[\])]*[:.]?\s*)?(?:\*\*)?(?:user|assistant|tool|human|ai)(?:\*\*)?\s*:\s*(.+)$",
     re.IGNORECASE | re.MULTILINE,
 )
-_SENTENCE: Final = re.compile(r"[^.!?\u3002\uff01\uff1f\n]+[.!?\u3002\uff01\uff1f]*")
-_FACTS: Final = re.compile(r"\d|https?:|(?<=\s)[A-Z]\w+")
+_SENTENCE: Final = regex(r"[^.!?\u3002\uff01\uff1f\n]+[.!?\u3002\uff01\uff1f]*")
+_FACTS: Final = regex(r"\d|https?:|(?<=\s)[A-Z]\w+")
 
 WORDS_DEFAULT: Final = 80
 ITEMS_MAX: Final = 5

@@ -6,12 +6,12 @@ it does the same.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from firnline.log import Entry
 from firnline.plan import is_question
+from firnline.regex import regex
 from firnline.topics.followup import is_followup, refers
 from firnline.topics.words import PERSONS, fold, is_content, root, words
 
@@ -33,7 +33,7 @@ PROMPT: Final = (
     "the question alone, on one line."
 )
 
-_PHRASE_END: Final = re.compile(r"[.,;:!?()\[\]\"“”…\n]")
+_PHRASE_END: Final = regex(r"[.,;:!?()\[\]\"“”…\n]")
 _SENTENCE_END: Final = (".", "!", "?", ":", "\n", "")
 
 

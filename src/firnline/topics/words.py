@@ -6,12 +6,13 @@ pour, son) are left out where a message could be about them.
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
-_WORD: Final = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001 - both apostrophes
-_ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu)['’](?=\w)")  # noqa: RUF001
+from firnline.regex import regex
+
+_WORD: Final = regex(r"[^\W_]+(?:['’][^\W_]+)*")  # noqa: RUF001 - both apostrophes
+_ELISION: Final = regex(r"^(?:[cdjlmnst]|qu)['’](?=\w)")  # noqa: RUF001
 
 
 def _words(text: str) -> frozenset[str]:

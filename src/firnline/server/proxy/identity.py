@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
@@ -11,6 +10,7 @@ from urllib.parse import unquote
 from firnline.errors import InputError
 from firnline.message import Message, encode_json
 from firnline.paths import unescaped
+from firnline.regex import regex
 from firnline.text import Json, clean_name
 from firnline.wire import tool_input
 
@@ -28,9 +28,9 @@ _HEADERS: Final = (
     "thread-id",
     "conversation_id",
 )
-_VENDOR: Final = re.compile(r"x-.+-(session|conversation|chat|thread)-id")
+_VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
-_ANTHROPIC_USER: Final = re.compile(r".*_session_([A-Za-z0-9_-]{8,})")
+_ANTHROPIC_USER: Final = regex(r".*_session_([A-Za-z0-9_-]{8,})")
 _UNSPOKEN: Final = frozenset({"system", "developer"})
 _THOUGHTS: Final = frozenset({"reasoning"})
 _MARK: Final = "cache_control"

@@ -8,7 +8,6 @@ changed, and nothing is stored twice within a conversation.
 from __future__ import annotations
 
 import json
-import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from firnline.errors import ConflictError
 from firnline.log import Card, Entry, Head
 from firnline.memory import Memory
 from firnline.message import Message
+from firnline.regex import regex
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy.align import Agreed, agree, overlap
 from firnline.server.proxy.identity import Named, chained, fingerprint, is_spoken, longer
@@ -27,7 +27,7 @@ _LOOKUP: Final = 64
 _BEYOND: Final = 50
 _TAIL: Final = 500
 _TRIES: Final = 5
-_BRANCHED: Final = re.compile(r"--[0-9a-f]{8}$")
+_BRANCHED: Final = regex(r"--[0-9a-f]{8}$")
 _BRANCH: Final = ", branch"
 _WHOLE: Final = frozenset({"header x-openwebui-chat-id"})
 """Names given by clients that send their whole history, and ask for titles and the like under them.

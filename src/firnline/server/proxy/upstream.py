@@ -6,7 +6,6 @@ Only named headers go through, in both directions; addresses come from the setti
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import time
 from collections.abc import AsyncGenerator, Mapping
@@ -19,15 +18,16 @@ from firnline.errors import ModelError, ModelTimeout
 from firnline.models.answers import load_body
 from firnline.models.events import events
 from firnline.protocols import ChatModel, Completion
+from firnline.regex import regex
 
-_THERE: Final = re.compile(
+_THERE: Final = regex(
     r"(openai|anthropic|helicone|x-stainless|x-litellm|x-openwebui)-.*|http-referer|x-title"
     r"|user-agent|accept|content-type|idempotency-key"
 )
-_BACK: Final = re.compile(
+_BACK: Final = regex(
     r"(openai|anthropic|x-ratelimit|retry-after).*|x-request-id|request-id|x-should-retry"
 )
-_OURS: Final = re.compile(r"x-firnline-.*")
+_OURS: Final = regex(r"x-firnline-.*")
 _TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
 _OK: Final = 200
 

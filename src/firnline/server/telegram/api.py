@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from typing import Any, ClassVar, Final
 
 import httpx2
 from pydantic import SecretStr
 
 from firnline.errors import FirnlineError
+from firnline.regex import regex
 
-_TOKEN: Final = re.compile(r"(/bot\d+):[^/\s\"']+")
+_TOKEN: Final = regex(r"(/bot\d+):[^/\s\"']+")
 _SECONDS: Final = 30.0
 _FORBIDDEN: Final = 403
 _BAD_REQUEST: Final = 400

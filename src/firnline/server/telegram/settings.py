@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Final
 from urllib.parse import urlsplit
@@ -13,13 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from firnline import strategies
 from firnline.errors import InputError
 from firnline.plan import Strategy
+from firnline.regex import regex
 from firnline.text import clean_name
 
 TELEGRAM: Final = "https://api.telegram.org"
 LEAN: Final = "lean"
-_TOKEN: Final = re.compile(r"(\d{1,20}):[A-Za-z0-9_-]{1,200}")
-_SECRET: Final = re.compile(r"[A-Za-z0-9_-]{16,256}")
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_TOKEN: Final = regex(r"(\d{1,20}):[A-Za-z0-9_-]{1,200}")
+_SECRET: Final = regex(r"[A-Za-z0-9_-]{16,256}")
+_NAME: Final = regex(r"[A-Za-z0-9_-]{1,64}")
 
 SYSTEM: Final = """\
 You are a helpful assistant in a Telegram chat. Answer in plain text, briefly, in the language of \

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import islice
 from typing import Final
+
+from firnline.regex import regex
 
 UNITS_MAX: Final = 4_096
 """UTF-16 code units of one message; most emoji are two of them."""
@@ -14,7 +15,7 @@ PARTS_MAX: Final = 20
 """Messages that one answer becomes; the rest is told by number, and kept in the conversation."""
 
 _CUTS: Final = tuple(
-    re.compile(pattern)
+    regex(pattern)
     for pattern in (
         r"\n[^\S\n]*\n\s*",  # between paragraphs
         r"\n\s*",  # lines
@@ -22,7 +23,7 @@ _CUTS: Final = tuple(
         r"\s+",  # words
     )
 )
-_BLANKS: Final = re.compile(r"\s*")
+_BLANKS: Final = regex(r"\s*")
 _REST: Final = "[{:,} more characters are kept in the conversation.]"
 _LOOK_BACK: Final = 64  # characters in which a place between two graphemes is looked for
 _JOINER: Final = "\u200d"

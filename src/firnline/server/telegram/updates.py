@@ -6,7 +6,6 @@ Telegram's message that our message does not repeat is kept in its metadata unde
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from firnline.errors import InputError
 from firnline.message import Message
+from firnline.regex import regex
 from firnline.text import Json
 
 KINDS: Final = ("message", "edited_message")
@@ -27,8 +27,8 @@ QUOTE_CHARS_MAX: Final = 400
 """Characters of a message replied to that are repeated; all of it is in the metadata."""
 _BITS: Final = 64
 _NAME_CHARS_MAX: Final = 64  # with OpenAI
-_NOT_IN_NAMES: Final = re.compile(r"[\s<|\\/>]+")
-_COMMAND: Final = re.compile(r"/([A-Za-z0-9_]{1,32})(?:@(\w+))?(?:\s|$)")
+_NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
+_COMMAND: Final = regex(r"/([A-Za-z0-9_]{1,32})(?:@(\w+))?(?:\s|$)")
 _CALLS: Final = ("mention", "bot_command")  # entities that can name a bot
 _ABOUT: Final = frozenset(
     {

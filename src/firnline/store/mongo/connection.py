@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -34,6 +33,7 @@ from pymongo.write_concern import WriteConcern
 from firnline import limits
 from firnline.errors import BadURL, FirnlineError, StoreNotOpen, StoreTimeout, StoreUnavailable
 from firnline.message import microseconds
+from firnline.regex import regex
 from firnline.store.cancelling import unlost_cancellation
 from firnline.store.mongo.failures import FAILURES, is_lost, translated
 
@@ -59,7 +59,7 @@ _ONLY: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "readconcernlevel": (("majority", "linearizable"), "what is read is there for good"),
     "readpreference": (("primary",), "reads see what was just written"),
 }
-_NAME: Final = re.compile(r'[^/\\. "$*<>:|?\0]{1,63}')
+_NAME: Final = regex(r'[^/\\. "$*<>:|?\0]{1,63}')
 
 
 class _PlainInteger(TypeDecoder):
