@@ -525,7 +525,7 @@ def test_the_composer_grows_where_the_browser_does_not_see_to_it(site, page):
         assert "field-sizing: content" in style
         route.fulfill(body=style.replace("field-sizing: content", ""), content_type="text/css")
 
-    page.route("**/page/page.css", without)
+    page.route("**/page.css", without)
     page.add_init_script("CSS.supports = () => false")
     site.open(page, site.path())
     composer = page.get_by_label("Your message")

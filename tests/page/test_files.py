@@ -63,8 +63,9 @@ def _sha(text):
 
 def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
     for path in OURS:
-        url = f"{server}/page/{path.name}"
+        url = f"{server}{page._address(path.name)}"
         response = httpx2.get(url, timeout=60)
+        assert "immutable" in response.headers["cache-control"]
         assert response.content == path.read_bytes()
         kind = {".js": "text/javascript", ".css": "text/css"}[path.suffix]
         assert response.headers["content-type"].startswith(kind)
@@ -85,7 +86,22 @@ def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
     ],
 )
 def test_nothing_else_can_be_asked_for(server, path):
-    assert httpx2.get(f"{server}/page/{path}", timeout=60).status_code in (404, 401)
+    for place in ("/page/", page._address("")):
+        assert httpx2.get(f"{server}{place}{path}", timeout=60).status_code in (404, 401)
+
+
+def test_what_is_kept_for_good_has_another_address_once_it_changes(monkeypatch):
+    files, version = page._files(), page._version()
+    body, kind, _ = files["ui.js"]
+    monkeypatch.setattr(page, "_files", lambda: {**files, "ui.js": (body, kind, '"changed"')})
+    assert page._version.__wrapped__() != version
+
+
+def test_a_page_of_another_version_gets_what_there_is_and_asks_again(server):
+    response = httpx2.get(f"{server}/page/0123456789abcdef/app.js", timeout=60)
+    assert response.content == (STATIC / "app.js").read_bytes()
+    assert response.headers["cache-control"] == "no-cache"
+    assert httpx2.get(server, timeout=60).headers["cache-control"] == "no-cache"
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
@@ -107,7 +123,7 @@ def test_everything_that_is_imported_is_there():
         if path.suffix == ".js":
             for name in re.findall(r"from '([^']+)'", path.read_text()):
                 assert name in known or (STATIC / name).is_file(), f"{path.name}: {name}"
-    linked = re.findall(r'(?:href|src)="/(?:page/)?([^"]+)"', page._INDEX)
+    linked = re.findall(r'(?:href|src)="/(?:page/[0-9a-f]+/)?([^"]+)"', page._index())
     for name in linked:
         assert (STATIC / name).is_file(), name
     assert {path.name for path in OURS if path.suffix == ".css"} <= set(linked)
