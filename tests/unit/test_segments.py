@@ -1,6 +1,7 @@
 """Archived segments: what comes out is what went in, or an error."""
 
 import runpy
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -94,3 +95,12 @@ def test_the_dictionary_is_made_of_our_own_words_only():
     build = runpy.run_path(str(ROOT / "tools" / "dictionary" / "build.py"))["build"]
     shipped = ROOT / "src" / "firnline" / "store" / "chat.zdict"
     assert shipped.read_bytes() == build()
+
+
+def test_threads_pack_at_once_and_alike():
+    messages = [Message.user(f"Order {n} is late.").at(from_microseconds(n)) for n in range(40)]
+    records = records_of(messages)
+    segments._to_compress.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        packed = set(pool.map(lambda _: segments.pack(records), range(64)))
+    assert packed == {segments.pack(records)}

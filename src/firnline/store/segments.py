@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import math
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib import resources
@@ -60,7 +59,7 @@ def pack(records: Sequence[Record]) -> tuple[bytes, bytes]:
     header = bytearray([_FORMAT])
     _put(header, len(columns))
     _put(header, len(texts))
-    packed = bytes(header + columns) + _compressor().compress(texts)
+    packed = bytes(header + columns) + _compress(texts)
     return packed, _checksum(packed, texts)
 
 
@@ -243,37 +242,46 @@ class _Reader:
 # -- the codec --------------------------------------------------------------------------------
 
 
-@lru_cache(maxsize=1)
 def _dictionary() -> zstandard.ZstdCompressionDict:
     data = resources.files("firnline").joinpath("store/chat.zdict").read_bytes()
     return zstandard.ZstdCompressionDict(data, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 
 
-_LOCAL: Final = threading.local()  # a compressor is of one thread, and costs 20 ms to make
+@lru_cache(maxsize=1)
+def _to_decompress() -> zstandard.ZstdCompressionDict:
+    return _dictionary()
 
 
-def _compressor() -> zstandard.ZstdCompressor:
-    compressor: zstandard.ZstdCompressor | None = getattr(_LOCAL, "compressor", None)
-    if compressor is None:
-        compressor = _LOCAL.compressor = _new_compressor()
-    return compressor
+@lru_cache(maxsize=1)
+def _to_compress() -> zstandard.ZstdCompressionDict:
+    """Digested once for all compressors: that takes longer than all they do with it."""
+    dictionary = _dictionary()
+    dictionary.precompute_compress(compression_params=_parameters())
+    return dictionary
 
 
-def _new_compressor() -> zstandard.ZstdCompressor:
-    parameters = zstandard.ZstdCompressionParameters.from_level(
+def _parameters() -> zstandard.ZstdCompressionParameters:
+    return zstandard.ZstdCompressionParameters.from_level(
         LEVEL,
         format=zstandard.FORMAT_ZSTD1_MAGICLESS,
         write_checksum=False,
         write_content_size=False,
         write_dict_id=False,
     )
-    return zstandard.ZstdCompressor(dict_data=_dictionary(), compression_params=parameters)
+
+
+def _compress(texts: bytes) -> bytes:
+    # A compressor is of one thread, and cheap to make.
+    compressor = zstandard.ZstdCompressor(
+        dict_data=_to_compress(), compression_params=_parameters()
+    )
+    return compressor.compress(texts)
 
 
 def _decompress(packed: bytes, size: int) -> bytes:
     if size > _TEXT_BYTES_MAX:
         raise StoreCorrupt("an archived segment claims to be larger than any is")
     decompressor = zstandard.ZstdDecompressor(
-        dict_data=_dictionary(), format=zstandard.FORMAT_ZSTD1_MAGICLESS
+        dict_data=_to_decompress(), format=zstandard.FORMAT_ZSTD1_MAGICLESS
     )
     return decompressor.decompress(packed, max_output_size=max(size, 1))
