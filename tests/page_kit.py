@@ -18,7 +18,7 @@ from rig import Running
 
 NARROW_BELOW = 800
 # How many answers the page waits for. Going from one place in it to another loads no document, so
-# that the browser itself has nothing to say about when it has arrived.
+# that the browser itself has nothing to say about when it has arrived. And a module of the page.
 COUNTED = """(() => {
   let waits = 0;
   const counted = (does) => function (...given) {
@@ -31,6 +31,8 @@ COUNTED = """(() => {
   window.fetch = counted(window.fetch);
   Response.prototype.json = counted(Response.prototype.json);
   window.__waits = () => waits;
+  window.__module = (name) =>
+    import(new URL(`${name}.js`, document.querySelector('script[type=module]').src));
 })()"""
 LOADED = """() => {
   const app = document.querySelector('#app');

@@ -3,9 +3,13 @@
 A test takes `site` and `page`, opens something with ``site.open(page, "#/...")``, and keeps
 pictures of it with ``shot(page, "name")``. Whatever the page complains about fails the test.
 
-Both are new for each test. Loading the page takes ten times as long as going from one place in it
-to another, so tests marked `looks` share them: they change nothing of the sample conversation, and
-have conversations of their own if they need any. Only the list of conversations may be older.
+The site is new for each test, at the same address as the one before it; the page is one that knows
+nothing of earlier tests but the files that it was told to keep. A test that changes its page for
+good, such as by its clock or by scripts that come before all others, is marked `own_page`.
+
+Loading the page takes ten times as long as going from one place in it to another, so tests marked
+`looks` share site and page: they change nothing of the sample conversation, and have conversations
+of their own if they need any. Only the list of conversations may be older.
 """
 
 import os
@@ -15,7 +19,7 @@ from pathlib import Path
 
 import axe_playwright_python
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
 import chromium
 from firnline import Memory
@@ -23,7 +27,7 @@ from firnline.server.sample import add_sample
 from firnline.testing import ModelServer
 from page_kit import COUNTED, Complaints, Site, apart, settle
 from rest_kit import Api
-from rig import running
+from rig import free_port, running
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")
@@ -47,9 +51,9 @@ SERIOUS = """async ([within, options]) => {
 }"""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium, once for a module: its event loop must be gone before other tests have theirs."""
+    """Chromium, for these tests alone: its event loop must be gone before others have theirs."""
     path = chromium.find()
     assert path is not None, chromium.HELP
     expect.set_options(timeout=20_000)  # many tests share the machine
@@ -59,8 +63,11 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+# -- the site ---------------------------------------------------------------------------------
+
+
 @contextmanager
-def _served(folder: Path) -> Iterator[Site]:
+def _served(folder: Path, port: int) -> Iterator[Site]:
     store = f"sqlite:///{folder}/page.db"
 
     async def fill() -> None:
@@ -70,25 +77,37 @@ def _served(folder: Path) -> Iterator[Site]:
     apart(fill())
     with ModelServer(model="gpt-4o-mini") as model:
         settings = {"model": "gpt-4o-mini", "model_url": model.url, "model_key": "sk-x"}
-        with running(store=store, background=False, **settings) as server, Api(server.url) as api:
+        with (
+            running(store=store, port=port, background=False, **settings) as server,
+            Api(server.url) as api,
+        ):
             yield Site(server, api, model)
 
 
+@pytest.fixture(scope="package")
+def ports() -> tuple[int, int]:
+    """For a test's own site and for those who share one: what is kept is kept for an address."""
+    return free_port(), free_port()
+
+
 @pytest.fixture(scope="module")
-def shared_site(tmp_path_factory) -> Iterator[Site]:
+def shared_site(tmp_path_factory, ports) -> Iterator[Site]:
     """The site of those tests of a module that only look."""
-    with _served(tmp_path_factory.mktemp("shared")) as site:
+    with _served(tmp_path_factory.mktemp("shared"), ports[1]) as site:
         yield site
 
 
 @pytest.fixture
-def site(request, tmp_path) -> Iterator[Site]:
+def site(request, tmp_path, ports) -> Iterator[Site]:
     """A server with the sample conversation, whose digests were made without a model."""
     if "looks" in request.keywords:
         yield request.getfixturevalue("shared_site")
         return
-    with _served(tmp_path) as site:
+    with _served(tmp_path, ports[0]) as site:
         yield site
+
+
+# -- the page ---------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -98,28 +117,77 @@ def complaints() -> Complaints:
 
 
 @contextmanager
-def _shown(browser: Browser) -> Iterator[Page]:
+def _context(browser: Browser) -> Iterator[BrowserContext]:
     context = browser.new_context(
         viewport={"width": WIDE[0], "height": WIDE[1]}, locale="en-GB", timezone_id="UTC"
     )
     context.set_default_timeout(20_000)
     context.add_init_script(COUNTED)
-    yield context.new_page()
+    yield context
     context.close()
 
 
-@pytest.fixture(scope="module")
-def shared_page(browser, shared_site) -> Iterator[Page]:
-    """The page of those tests of a module that only look."""
-    with _shown(browser) as page:
+class Pages:
+    """One page for many tests: what it has kept is not loaded, nor even read, again."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self._context = context
+        self._page: Page | None = None
+
+    @contextmanager
+    def one(self, site: Site) -> Iterator[Page]:
+        """As good as new."""
+        page = self._page or self._context.new_page()
+        self._page = None
         yield page
+        for other in self._context.pages:
+            if other is not page:
+                other.close()
+        try:
+            _reset(page)
+            page.goto(f"{site.url}/favicon.svg")  # of what was loaded nothing goes on
+            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            self._page = page
+        except Error:
+            page.close()  # the next one gets another
+
+
+def _reset(page: Page) -> None:
+    page.unroute_all()
+    page.context.clear_permissions()
+    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
+    page.emulate_media(color_scheme="light")
+
+
+@pytest.fixture(scope="package")
+def pages(browser) -> Iterator[Pages]:
+    with _context(browser) as context:
+        yield Pages(context)
+
+
+@contextmanager
+def _own(browser: Browser) -> Iterator[Page]:
+    with _context(browser) as context:
+        yield context.new_page()
+
+
+@pytest.fixture(scope="package")
+def looking(browser) -> Iterator[BrowserContext]:
+    with _context(browser) as context:
+        yield context
+
+
+@pytest.fixture(scope="module")
+def shared_page(looking, shared_site) -> Iterator[Page]:
+    """The page of those tests of a module that only look."""
+    page = looking.new_page()
+    yield page
+    page.close()
 
 
 def _left(page: Page) -> None:
     """As a new page: no test sees what another one looked at."""
-    page.unroute_all()
-    page.set_viewport_size({"width": WIDE[0], "height": WIDE[1]})
-    page.emulate_media(color_scheme="light")
+    _reset(page)
     page.evaluate("localStorage.clear(); sessionStorage.clear(); location.hash = '#/search'")
     settle(page)
 
@@ -148,7 +216,7 @@ def _heard(page: Page, site: Site, complaints: Complaints) -> Iterator[Page]:
 
 
 @pytest.fixture
-def page(request, browser, site, complaints) -> Iterator[Page]:
+def page(request, browser, pages, site, complaints) -> Iterator[Page]:
     """A new page; console errors, exceptions and requests to anybody else fail the test."""
     if "looks" in request.keywords:
         page = request.getfixturevalue("shared_page")
@@ -156,7 +224,8 @@ def page(request, browser, site, complaints) -> Iterator[Page]:
             yield page
             _left(page)
     else:
-        with _shown(browser) as page, _heard(page, site, complaints):
+        taken = _own(browser) if "own_page" in request.keywords else pages.one(site)
+        with taken as page, _heard(page, site, complaints):
             yield page
     assert complaints.unexpected() == []
 

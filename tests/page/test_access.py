@@ -11,10 +11,10 @@ TABS = ["", "digests", "important", "topics", "manage"]
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, ports):
     """Every request needs a key, and there are three."""
     store = f"sqlite:///{tmp_path}/page.db"
-    with running(store=store, background=False, auth="required") as server:
+    with running(store=store, port=ports[0], background=False, auth="required") as server:
         every = ("read", "write", "admin")
         found = {n: apart(server.parts.keys.create("ann", scopes=every[:n]))[1] for n in (1, 2, 3)}
         with Api(server.url, found[3]) as api:

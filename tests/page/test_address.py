@@ -54,6 +54,7 @@ def test_skipping_to_the_content_stays_where_one_is(site, page):
     assert page.url.endswith(site.path("digests"))
 
 
+@pytest.mark.own_page
 def test_a_second_conversation_within_a_minute_is_another_one(site, page):
     site.open(page)
     page.clock.set_fixed_time(datetime(2026, 3, 2, 9, 30, 1, tzinfo=UTC))

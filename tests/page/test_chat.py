@@ -276,6 +276,7 @@ def test_a_jump_to_a_number_and_to_a_date(site, page, monkeypatch):
     is_shown(page, 590)
 
 
+@pytest.mark.own_page
 def test_every_day_has_its_heading(site, page):
     now = datetime.now(UTC)
     days = [400] + [1] * 19 + [0] * 25  # the last one begins where a block does
@@ -519,6 +520,7 @@ def test_the_chat_looks_well(site, page, shot, accessible):
     shot(page, "chat-new")
 
 
+@pytest.mark.own_page
 def test_the_composer_grows_where_the_browser_does_not_see_to_it(site, page):
     def without(route):
         style = route.fetch().text()
@@ -582,6 +584,7 @@ def test_each_paragraph_and_all_code_run_in_their_own_direction(site, page, shot
 # -- when it was ------------------------------------------------------------------------------
 
 
+@pytest.mark.own_page
 def test_what_was_just_now_is_not_just_now_for_ever(site, page):
     page.clock.install()
     site.api.say("fresh", "Hello.")
@@ -593,6 +596,7 @@ def test_what_was_just_now_is_not_just_now_for_ever(site, page):
     expect(message(page, 0)).to_contain_text(re.compile("(19|20) minutes ago"))
 
 
+@pytest.mark.own_page
 def test_how_long_ago_it_was_fits_the_day_above_it(site, page):
     now = datetime(2026, 3, 11, 8, tzinfo=UTC)
     said = [

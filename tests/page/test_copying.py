@@ -1,5 +1,6 @@
 """What was said can be taken elsewhere: a message as it was written, a block of code alone."""
 
+import pytest
 from playwright.sync_api import expect
 
 SAID = "Run **this**:\n\n```sh\nfirnline verify\n# <b>all of it</b>\n```\n\nThen look."
@@ -46,6 +47,7 @@ def test_an_answer_that_comes_in_pieces_has_one_button_for_each_block(site, page
     expect(page.get_by_role("button", name="Copy the code")).to_have_count(1)
 
 
+@pytest.mark.own_page
 def test_where_copying_is_not_allowed_the_text_is_marked(site, page):
     page.add_init_script("navigator.clipboard.writeText = () => Promise.reject(new Error('no'))")
     site.api.say("code", "The gate code is 7319.")

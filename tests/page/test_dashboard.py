@@ -379,6 +379,7 @@ def test_what_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):
     expect(page.locator(".tally").first).to_be_visible()
 
 
+@pytest.mark.own_page
 def test_health_comes_back_by_itself(site, page, complaints):
     complaints.expected.append("503")
     page.clock.install()
@@ -394,6 +395,7 @@ def test_health_comes_back_by_itself(site, page, complaints):
     expect(health.get_by_role("alert")).to_have_count(0)
 
 
+@pytest.mark.own_page
 def test_the_list_stays_in_sight_when_it_cannot_be_loaded(site, page, complaints):
     complaints.expected.append("503")
     page.clock.install()

@@ -86,7 +86,7 @@ def test_sentences_without_a_source_are_told_apart(site, page):
     ]
     text = "User: The rope costs 95 euros.\nAna (Wien): The weather is fine."
     text += "\n- 東京の友達もロープ。\nA dragon ate seventeen wizards."
-    code = "async ([t, e]) => (await import('/page/sources.js')).sources(t, e)"
+    code = "async ([t, e]) => (await __module('sources')).sources(t, e)"
     rows = page.evaluate(code, [text, entries])
     assert [row["sentence"] for row in rows] == [
         "The rope costs 95 euros.",

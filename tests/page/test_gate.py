@@ -9,10 +9,10 @@ from rig import running
 
 
 @pytest.fixture
-def site(tmp_path):
+def site(tmp_path, ports):
     """In place of the open one: every request needs a key."""
     store = f"sqlite:///{tmp_path}/page.db"
-    with running(store=store, background=False, auth="required") as server:
+    with running(store=store, port=ports[0], background=False, auth="required") as server:
         keys = server.parts.keys
         _, token = apart(keys.create("ann", scopes=("read", "write", "admin")))
         with Api(server.url, token) as api:

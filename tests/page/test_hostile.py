@@ -31,6 +31,8 @@ HARMLESS = """() => {
   return wrong.map((one) => one.slice(0, 300));
 }"""  # noqa: E501
 
+pytestmark = pytest.mark.own_page
+
 
 @pytest.fixture
 def page(page):

@@ -40,9 +40,9 @@ def store(tmp_path_factory):
 
 
 @pytest.fixture
-def site(store):
+def site(store, ports):
     """In place of the sample: the long conversation, and no model."""
-    with running(store=store, background=False) as server, Api(server.url) as api:
+    with running(store=store, port=ports[0], background=False) as server, Api(server.url) as api:
         yield Site(server, api, None, "long")
 
 
@@ -211,6 +211,7 @@ DRAG = """(part) => new Promise((done) => {
 })"""
 
 
+@pytest.mark.own_page
 def test_the_whole_length_can_be_dragged_through(site, page, blocks):
     page.clock.install()
     site.open(page, site.path())

@@ -245,6 +245,7 @@ def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, pa
     expect(side).not_to_contain_text(site.conversation)
 
 
+@pytest.mark.own_page
 def test_whoever_has_a_key_gets_the_export_too(site, page, tmp_path):
     _, token = apart(site.server.parts.keys.create("default", scopes=("read",)))
     page.add_init_script(f"sessionStorage.setItem('firnline.key', '{token}')")

@@ -15,7 +15,7 @@ def call(site, page):
     def called(module, function, *arguments):
         return page.evaluate(
             """async ([module, name, given]) => {
-              const found = await import(`/page/${module}.js`);
+              const found = await __module(module);
               return JSON.stringify(found[name](...given));
             }""",
             [module, function, list(arguments)],
@@ -51,7 +51,7 @@ def test_excerpts_mark_words_and_lose_none(site, page):
     site.open(page)
     told = page.evaluate(
         """async () => {
-          const { pattern, excerpt } = await import('/page/search.js');
+          const { pattern, excerpt } = await __module("search");
           const all = (q, text) => excerpt(text, pattern(q));
           const marked = (q, text) => all(q, text).filter(([, m]) => m).map(([t]) => t);
           const text = (q, t) => excerpt(t, pattern(q)).map(([piece]) => piece).join('');
@@ -105,7 +105,7 @@ def test_blocks_lie_without_gaps_however_many_there_are(site, page):
     site.open(page)
     told = page.evaluate(
         """async () => {
-          const { BLOCK, layout } = await import('/page/scroller.js');
+          const { BLOCK, layout } = await __module("scroller");
           const wrong = [];
           for (const count of [0, 1, 19, 20, 21, 1000, 100000, 5000000]) {
             const sizes = new Map([[0, 11], [3, 5000], [40, 1]]);

@@ -86,6 +86,7 @@ def test_letters_typed_while_the_hits_come_are_kept(talks, page):
     expect(words(page)).to_have_value("beans poles")
 
 
+@pytest.mark.own_page
 def test_hits_come_while_one_types_with_their_words_marked(talks, page):
     page.clock.install()
     talks.open(page, "#/search")

@@ -43,7 +43,7 @@ def test_every_topic_is_told_in_numbers(site, page, shot):
 def test_a_curve_halves_in_each_half_life(site, page):
     panel = site.panel(page, "topics")
     code = """async ([topic, days]) => {
-        const { priorityIn, survives } = await import('/page/topics.js');
+        const { priorityIn, survives } = await __module('topics');
         return [days.map((day) => priorityIn(topic, day)), survives(topic)];
     }"""
     for topic in topics(site):
