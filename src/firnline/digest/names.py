@@ -121,6 +121,8 @@ def _is_german(text: str) -> bool:
 
 
 def _is_initial(text: str, start: int, at: int) -> bool:
+    if at >= start + 2 and text[at - 1] == " " and text[at - 2].isalnum():
+        return False  # as are most words
     before = text[start:at]
     return not PIECE.search(before) or bool(_INITIAL_BEFORE.search(before[-12:]))
 

@@ -52,6 +52,9 @@ _NAMED_DATES: Final = tuple(
         rf"(?<!\w){_NAME},?\s+{_OF}{_IN_YEAR}",
     )
 )
+_DIGIT: Final = regex(r"\d")
+_DATE: Final = regex(r"\d(?:[-/.]\d|月)")
+"""What is in all dates of figures: most texts have none, and are not looked through for each."""
 _WORD: Final = regex(r"[^\W\d_]+")
 _BEFORE_MONTH: Final = regex(
     r"\b(?:in|by|until|till|since|of|from|to|last|next|early|mid|late|this|en|im)[\s-]+\Z",
@@ -96,8 +99,7 @@ def dates(text: str) -> Iterator[Found]:
         days.append(Found(*match.span(), readings))
         return "\N{REPLACEMENT CHARACTER}" * len(match[0])
 
-    named = not MONTHS.keys().isdisjoint(_WORD.findall(text.casefold()))
-    for pattern in (*_DATES, *_NAMED_DATES) if named else _DATES:
+    for pattern in _patterns(text):
         text = pattern.sub(take, text)
     yield from days
     for match in _WORD.finditer(text):
@@ -106,6 +108,14 @@ def dates(text: str) -> Iterator[Found]:
             yield Found(*match.span(), (f"weekday-{WEEKDAYS[word]}",))
         elif word in MONTHS and _month_alone(text, match):
             yield Found(*match.span(), (f"*-{MONTHS[word]:02}-*",))
+
+
+def _patterns(text: str) -> tuple[re.Pattern[str], ...]:
+    """Those by which there may be a date in the text."""
+    if not _DIGIT.search(text):
+        return ()
+    named = not MONTHS.keys().isdisjoint(_WORD.findall(text.casefold()))
+    return (_DATES if _DATE.search(text) else ()) + (_NAMED_DATES if named else ())
 
 
 def _month_alone(text: str, match: re.Match[str]) -> bool:

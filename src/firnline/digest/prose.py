@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from firnline import limits
@@ -28,6 +28,8 @@ _END: Final = regex(
     r"(?P<far>[。！？｡]+[」』”’）)]*)|(?P<line>\n+)|"
     r"(?<![.!?…])(?P<near>[.!?…।؟۔]{1,20}[\"'”’»)\]*_]{0,6})(?=\s)"
 )
+_END_START: Final = regex("[。！？｡\n.!?…।؟۔]")
+"""What an end begins with: looking for one of these first is many times as fast."""
 _LAST_WORD: Final = regex(r"[^\s(\[\"'“„«]*\Z")
 _SPACED: Final = regex(
     r"\b(?:z\. ?B|d\. ?h|u\. ?[aÄ]|o\. ?[aÄ]|i\. ?d\. ?R|i\. ?A|z\. ?T|[0-9] ?(?:Mio|Mrd))\Z"
@@ -89,12 +91,21 @@ def spans(text: str) -> list[tuple[int, int]]:
     """Where the sentences of a text start and end."""
     found: list[tuple[int, int]] = []
     start = 0
-    for match in _END.finditer(text):
+    for match in _ends(text):
         if _is_end(text, start, match):
             _add(found, text, start, match.start() if match["line"] else match.end())
             start = match.end()
     _add(found, text, start, len(text))
     return found
+
+
+def _ends(text: str) -> Iterator[re.Match[str]]:
+    at = 0
+    while begin := _END_START.search(text, at):
+        match = _END.match(text, begin.start())
+        if match:
+            yield match
+        at = match.end() if match else begin.end()
 
 
 def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
