@@ -7,8 +7,9 @@ be lost, on the way in or out. Fields Firnline does not know are kept as they ca
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
@@ -332,22 +333,54 @@ def encode(message: Message) -> bytes:
 def decode(body: bytes) -> Message:
     """The message whose canonical form `body` is; anything else raises `StoreCorrupt`."""
     try:
-        fields = json.loads(body)
-        content = fields.get("content")
-        created_at = fields.get("created_at")
-        return Message(
-            role=fields["role"],
-            content=_parts(content) if isinstance(content, list) else content,
-            name=fields.get("name"),
-            tool_calls=_objects(fields.get("tool_calls", ()), "tool_calls", ToolCall),
-            tool_call_id=fields.get("tool_call_id"),
-            metadata=fields.get("metadata", {}),
-            created_at=parse_time(created_at) if created_at else None,
-            extra=fields.get("extra", {}),
-            normalised=fields.get("normalised", False),
-        )
+        return _decoded(body)
     except (ValueError, KeyError, AttributeError, TypeError, InputError) as error:
         raise StoreCorrupt("what is stored is not a message") from error
+
+
+def _decoded(body: bytes) -> Message:
+    fields = _DECODER.decode(body.decode())
+    nested = {} if fields.keys() <= _FLAT else _nested(fields)
+    if isinstance(content := fields.get("content"), list):
+        nested["content"], content = _parts(content), None
+    created_at = fields.get("created_at")
+    message = Message(
+        role=fields["role"],
+        content=content,
+        name=fields.get("name"),
+        tool_call_id=fields.get("tool_call_id"),
+        created_at=parse_time(created_at) if created_at else None,
+        normalised=fields.get("normalised", False),
+    )
+    if nested and b"\\u" in body:  # what needs an escape may not be storable
+        return replace(message, **nested)
+    for name, value in nested.items():  # nobody else has it, and its text is clean: it was UTF-8
+        object.__setattr__(message, name, value)
+    return message
+
+
+def _nested(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields beside the content that hold objects."""
+    nested: dict[str, Any] = {}
+    if "tool_calls" in fields:
+        nested["tool_calls"] = _objects(fields["tool_calls"], "tool_calls", ToolCall)
+    for which in ("metadata", "extra"):
+        if which in fields:
+            if not isinstance(fields[which], dict):
+                raise InputError(f"{which}: expected an object")
+            nested[which] = fields[which]
+    return nested
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is not JSON")
+    return number
+
+
+_FLAT: Final = {"role", "content", "name", "tool_call_id", "created_at", "normalised"}
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
 
 
 def utc_now() -> datetime:

@@ -163,11 +163,40 @@ def test_times_are_utc_to_the_microsecond(time):
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{}", b"[]", b"null", b'{"role":"x"}', b"\xff", b'{"role":"user","created_at":"x"}'],
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"null",
+        b'{"role":"x"}',
+        b"\xff",
+        b'{"role":"user","created_at":"x"}',
+        b'{"role":"user","content":7}',
+        b'{"role":"user","content":["x"]}',
+        b'{"role":"user","name":7}',
+        b'{"role":"user","tool_calls":{}}',
+        b'{"role":"user","tool_calls":["x"]}',
+        b'{"role":"user","metadata":null}',
+        b'{"role":"user","metadata":{"n":NaN}}',
+        b'{"role":"user","extra":{"n":1e999}}',
+        b'{"role":"user","content":"\xed\xa0\x80"}',  # half a character, as no UTF-8 has it
+        '{"role":"user","content":"x"}'.encode("utf-16"),
+    ],
 )
 def test_what_is_not_a_message_is_corrupt(body):
     with pytest.raises(StoreCorrupt):
         decode(body)
+
+
+@pytest.mark.parametrize("where", ["metadata", "extra", "content", "tool_calls"])
+def test_escapes_of_what_cannot_be_stored_are_replaced_and_told(where):
+    fields = b'{"type":"text","text":"a\\u0000b\\ud800"}'
+    value = fields if where in {"metadata", "extra"} else b"[%s]" % fields
+    message = decode(b'{"role":"user","%s":%s}' % (where.encode(), value))
+    held = getattr(message, where)
+    clean = {"type": "text", "text": "a\u2400b\ufffd"}
+    assert (held if isinstance(held, dict) else held[0].fields) == clean
+    assert message.normalised
 
 
 def test_lists_of_messages():
