@@ -16,6 +16,7 @@ from firnline.regex import regex
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
+_OBJECT: Final = (dict, Mapping)  # first what nearly all are, and is found ten times as fast
 _INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
 
 
@@ -54,7 +55,7 @@ def clean_json(value: object, where: str = "value", depth: int = 0) -> Json:
         return _clean_number(value, where)
     if depth >= limits.JSON_DEPTH_MAX:
         raise InputError(f"{where}: nested deeper than {limits.JSON_DEPTH_MAX} levels")
-    if isinstance(value, Mapping):
+    if isinstance(value, _OBJECT):
         return _clean_object(value, where, depth)
     if isinstance(value, list | tuple):
         return [clean_json(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
@@ -85,9 +86,11 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
 
 def altered(given: object, cleaned: Json) -> bool:
     """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
+    if given is cleaned:
+        return False
     if isinstance(given, str):
         return isinstance(given, Altered) or given != cleaned
-    if isinstance(given, Mapping) and isinstance(cleaned, dict):
+    if isinstance(given, _OBJECT) and isinstance(cleaned, dict):
         pairs = zip(given.items(), cleaned.items(), strict=True)
         return any(altered(a, b) or altered(x, y) for (a, x), (b, y) in pairs)
     if isinstance(given, list | tuple) and isinstance(cleaned, list):
@@ -114,7 +117,7 @@ def _marked(given: object, cleaned: Json) -> Json:
 
 def clean_fields(value: object, where: str) -> dict[str, Json]:
     """Return a clean JSON object, or raise `InputError` if `value` is something else."""
-    if not isinstance(value, Mapping):
+    if not isinstance(value, _OBJECT):
         raise InputError(f"{where}: expected an object, got {type(value).__name__}")
     return _clean_object(value, where, 0)
 
