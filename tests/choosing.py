@@ -1,12 +1,11 @@
 """Which tests a whole run takes, and in which order its processes take them.
 
 Stores are proved alike by the conformance suites, which each of them takes in full. So what is
-built on them is tried with SQLite and with one other store, in turns; and whatever requirement or
-promise a test proves is proved with every store by one test or another. `make torture`, and whoever
-names files or folders, tries everything with all of them.
+built on them is tried with SQLite; and whatever requirement or promise is proved is proved with
+every other store, too, by one test or another. `make torture`, and whoever names files or folders,
+tries everything with all of them.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -42,26 +41,14 @@ def _groups(items: Iterable[pytest.Item]) -> list[Group]:
 
 
 def _taken(groups: list[Group]) -> Iterator[pytest.Item]:
-    """Each test with SQLite and with another store; all that is proved with every store."""
+    """Each test with SQLite, and with other stores those by which all is proved with them."""
     proved: set[tuple[str, str]] = set()
-    met: Counter[str] = Counter()
-
-    def gain(group: Group, name: str) -> int:
-        return len({(proof, name) for proof in _proofs(group)} - proved)
-
-    def take(group: Group, name: str) -> pytest.Item:
-        met[name] += 1
-        proved.update((proof, name) for proof in _proofs(group))
-        return group[name]
-
     for group in groups:
-        yield take(group, FIRST)
-        if others := [name for name in group if name != FIRST]:
-            yield take(group, max(others, key=lambda name: (gain(group, name), -met[name])))
-    for group in groups:
-        for name in group:
-            if gain(group, name):
-                yield take(group, name)
+        for name, item in group.items():
+            proofs = {(proof, name) for proof in _proofs(group)}
+            if name == FIRST or proofs - proved:
+                proved |= proofs
+                yield item
 
 
 def _proofs(group: Group) -> set[str]:

@@ -86,6 +86,7 @@ def _grown() -> Callable[[list[str]], int]:
     """The command, once all that it imports and reads is there."""
     importlib.import_module("firnline.server.serving")
     importlib.import_module("firnline.mcp")
+    importlib.import_module("firnline.embedding.session")
     importlib.import_module("firnline.tokens").counter().text("its vocabulary")
     return importlib.import_module("firnline.cli").main
 

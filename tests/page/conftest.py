@@ -36,6 +36,7 @@ FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
+    "--in-process-gpu",  # nothing is drawn by one: a process less
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
