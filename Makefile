@@ -8,6 +8,7 @@ ARGS ?=
 
 # uv installs in seconds what takes pip a minute. Whoever reaches packages by pip's settings alone,
 # which uv does not read, waits that minute. What is locked is complete: nothing is left to resolve.
+QUIET := -qq --disable-pip-version-check
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCKED := --no-deps --require-hashes
 install = $(BIN)/uv pip install --quiet --python $(1) $(2) 2>/dev/null \
@@ -27,7 +28,7 @@ demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, dama
 
 # In one process more than there are cores; ARGS="-n 0" keeps to one, for -s or a debugger. They start
 # hundreds of others, which would compile everything anew where Python is told to keep no bytecode.
-test: export PYTHONDONTWRITEBYTECODE :=
+test tested-with: export PYTHONDONTWRITEBYTECODE :=
 test: ## Run all tests
 	@$(MAKE) --no-print-directory --jobs=2 tested-with
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
@@ -73,9 +74,9 @@ format: $(READY) ## Format the code
 bench: $(READY) ## Measure speed and size, as ratios within one run
 	$(BIN)/python -m benchmarks $(ARGS)
 
-torture: $(READY) ## The long version of the crash, fault and property tests
+torture: $(READY) build/chromium/.ready ## The long version of the crash, fault and property tests
 	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture tests/conformance tests/unit tests/acceptance \
-		tests/server $(ARGS)
+		tests/server tests/page $(ARGS)
 
 lock: $(READY) ## Pin every package anew
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
@@ -97,8 +98,10 @@ $(SERVES): pyproject.toml requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "Firnline needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once) ..."
-	@$(PYTHON) -m venv $(VENV)
-	@$(PIP) install -qq --upgrade "pip>=26" "uv>=0.9" || $(PIP) install -qq --upgrade "pip>=26"
+	@$(PYTHON) -m venv --without-pip $(VENV)
+	@$(PYTHON) -m pip $(QUIET) --python $(BIN)/python install "pip>=26" "uv>=0.9" 2>/dev/null \
+		|| { $(BIN)/python -m ensurepip >/dev/null && { $(PIP) install -qq --upgrade "pip>=26" "uv>=0.9" \
+		|| $(PIP) install -qq --upgrade "pip>=26"; }; }
 	@$(call install,$(BIN)/python,$(LOCKED) --compile -r requirements-run.lock)
 	@$(call install,$(BIN)/python,--no-deps --no-build-isolation -e .)
 	@touch $@

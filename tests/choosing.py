@@ -2,11 +2,12 @@
 
 Stores are proved alike by the conformance suites, which each of them takes in full. So what is
 built on them is tried with SQLite; and whatever requirement or promise is proved is proved with
-every other store, too, by one test or another. `make torture`, and whoever names files or folders,
-tries everything with all of them.
+every other store, too, by one test or another. What only looks closer at something that others try,
+too, is marked `thorough`, and left out. `make torture`, and whoever names files or folders, tries
+everything with all stores.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
@@ -24,11 +25,12 @@ def backend(item: pytest.Item) -> str:
     return given or getattr(getattr(item, "cls", None), "backend", "")
 
 
-def spared(items: Iterable[pytest.Item]) -> set[pytest.Item]:
+def spared(items: Sequence[pytest.Item]) -> set[pytest.Item]:
     """What a whole run may leave to `make torture`."""
     groups = [group for group in _groups(items) if FIRST in group]
     taken = set(_taken(groups))
-    return {item for group in groups for item in group.values() if item not in taken}
+    elsewhere = {item for group in groups for item in group.values() if item not in taken}
+    return elsewhere | {item for item in items if next(item.iter_markers("thorough"), None)}
 
 
 def _groups(items: Iterable[pytest.Item]) -> list[Group]:

@@ -22,7 +22,7 @@ from choosing import BACKENDS, backend
 from firnline import Memory, recaller
 
 # How long an example takes is the machine's affair: speed is measured in benchmarks.
-EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 60
+EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 40
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
     "firnline", deadline=None, max_examples=EXAMPLES, suppress_health_check=SLOW

@@ -13,6 +13,7 @@ of their own if they need any. Only the list of conversations may be older.
 """
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -67,15 +68,22 @@ def browser() -> Iterator[Browser]:
 # -- the site ---------------------------------------------------------------------------------
 
 
-@contextmanager
-def _served(folder: Path, port: int) -> Iterator[Site]:
-    store = f"sqlite:///{folder}/page.db"
+@pytest.fixture(scope="package")
+def sample(tmp_path_factory) -> Path:
+    """A store with the sample conversation, to be copied."""
+    path = tmp_path_factory.mktemp("sample") / "page.db"
 
     async def fill() -> None:
-        async with Memory.open(store, embedder=None) as memory:
+        async with Memory.open(f"sqlite:///{path}", embedder=None) as memory:
             await add_sample(memory)
 
     apart(fill())
+    return path
+
+
+@contextmanager
+def _served(sample: Path, folder: Path, port: int) -> Iterator[Site]:
+    store = f"sqlite:///{shutil.copy(sample, folder)}"
     with ModelServer(model="gpt-4o-mini") as model:
         settings = {"model": "gpt-4o-mini", "model_url": model.url, "model_key": "sk-x"}
         with (
@@ -92,19 +100,19 @@ def ports() -> tuple[int, int]:
 
 
 @pytest.fixture(scope="module")
-def shared_site(tmp_path_factory, ports) -> Iterator[Site]:
+def shared_site(tmp_path_factory, sample, ports) -> Iterator[Site]:
     """The site of those tests of a module that only look."""
-    with _served(tmp_path_factory.mktemp("shared"), ports[1]) as site:
+    with _served(sample, tmp_path_factory.mktemp("shared"), ports[1]) as site:
         yield site
 
 
 @pytest.fixture
-def site(request, tmp_path, ports) -> Iterator[Site]:
+def site(request, tmp_path, sample, ports) -> Iterator[Site]:
     """A server with the sample conversation, whose digests were made without a model."""
     if "looks" in request.keywords:
         yield request.getfixturevalue("shared_site")
         return
-    with _served(tmp_path, ports[0]) as site:
+    with _served(sample, tmp_path, ports[0]) as site:
         yield site
 
 

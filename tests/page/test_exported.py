@@ -48,6 +48,7 @@ def test_nothing_in_it_runs_or_leaves(browser, exported):
     context.close()
 
 
+@pytest.mark.thorough
 def test_it_can_be_read_by_everybody(browser, exported, accessible):
     context = browser.new_context(viewport={"width": 420, "height": 800})
     page = context.new_page()

@@ -141,6 +141,7 @@ def test_what_is_neither_shown_nor_digested_is_marked_until_it_is_digested(site,
     assert site.api.get("/conversations/bare")["digests"] > 0
 
 
+@pytest.mark.thorough
 def test_looking_changes_nothing(site, page):
     site.api.say("talk", *(f"{n}: we spoke of the harbour at some length." for n in range(100)))
     site.open(page, site.path(conversation="talk"))
@@ -166,6 +167,7 @@ def test_a_window_that_is_too_small_is_explained(site, page, complaints):
     expect(page.locator(".glacier .pin")).to_be_visible()
 
 
+@pytest.mark.thorough
 def test_the_glacier_looks_well(site, page, shot, accessible):
     site.api.put(f"{site.about}/pins/8")
     site.open(page, site.path())

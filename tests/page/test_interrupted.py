@@ -98,6 +98,7 @@ def test_what_the_server_refuses_is_told_in_whole_sentences(site, page, complain
 # -- the reader does something else -----------------------------------------------------------
 
 
+@pytest.mark.thorough
 def test_keys_of_an_input_method_neither_send_nor_stop(site, page):
     slowly(site)
     site.open(page, site.path())

@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from playwright.sync_api import expect
 
 TABS = ["Glacier", "Turns", "Digests", "Important", "Topics", "Manage"]
@@ -83,6 +84,7 @@ SMALL = """(least) =>
   .filter(([height]) => height > 0 && height < least)"""
 
 
+@pytest.mark.thorough
 def test_a_finger_hits_what_it_is_meant_for(site, page, shot):
     site.api.put(f"{site.about}/pins/8")
     page.set_viewport_size({"width": 390, "height": 844})

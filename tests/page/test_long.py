@@ -167,6 +167,7 @@ def test_nothing_is_loaded_twice_without_need(site, page, blocks):
     assert len(blocks) == len(set(blocks)) <= 6
 
 
+@pytest.mark.thorough
 def test_scrolling_shows_every_message_in_turn(site, page, blocks):
     site.open(page, site.path())
     jump(page, 60_000)

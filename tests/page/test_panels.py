@@ -42,6 +42,7 @@ def test_a_panel_is_accessible(lived_in, page, accessible, tab):
     accessible(page, ".panel")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("tab", ["", *TABS])
 def test_a_panel_is_accessible_on_a_narrow_screen(lived_in, page, accessible, tab):
     page.set_viewport_size(NARROW)
@@ -60,6 +61,7 @@ LEVELS = """() => [...document.querySelectorAll("h1, h2, h3, h4, h5, h6")]
     .map((heading) => Number(heading.tagName[1]))"""
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "path",
     ["#/", "#/search", "#/search?q=zzzz", "#/search?c=nowhere", "#/c/new", "#/c/new/digests"]

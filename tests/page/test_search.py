@@ -242,6 +242,7 @@ def test_words_of_all_languages_are_marked(talks, page):
     assert marks == ["Straßenfest", "東京", "مرحبا"]
 
 
+@pytest.mark.thorough
 @pytest.mark.looks
 def test_the_search_looks_well(talks, page, shot, accessible):
     talks.open(page, "#/search?q=Which+order+never+arrived%3F")

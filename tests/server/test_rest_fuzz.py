@@ -315,6 +315,7 @@ SEGMENTS = [
 SEGMENTS += ["-1", "0x10", "1e9", "%D9%A3", "9" * 4_400, "1_000", "%20", ";", "*", "%0d%0a"]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("method", "path", "operation"), OPERATIONS)
 def test_every_word_of_the_dictionary_in_addresses(server, key, api, method, path, operation):
     names = [p["name"] for p in operation.get("parameters", ()) if p["in"] == "query"]

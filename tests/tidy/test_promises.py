@@ -51,3 +51,12 @@ REQUIREMENTS = {"A": 9, "B": 10, "C": 9, "D": 6, "E": 8, "X": 4}
 def test_every_requirement_has_a_test():
     every = {f"{name}{n}" for name, count in REQUIREMENTS.items() for n in range(1, count + 1)}
     assert set(_marks("requirement")) == every
+
+
+def test_what_a_whole_run_leaves_out_proves_nothing():
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                marks = " ".join(map(ast.unparse, node.decorator_list))
+                proves = "mark.promise" in marks or "mark.requirement" in marks
+                assert not ("mark.thorough" in marks and proves), node.name

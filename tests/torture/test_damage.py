@@ -16,7 +16,7 @@ from firnline.message import Message, ToolCall
 from firnline.store.cards import asked
 from firnline.store.sqlite import cards
 
-LIVE = 6
+LIVE = 6 if TORTURE else 3
 WRONG_SHOWN = 20
 CONVERSATIONS = ("glacier", "valley")
 AT = datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
