@@ -150,6 +150,7 @@ def test_the_document_stays_small_at_every_place(site, page, blocks):
     assert len(blocks) < 40
 
 
+@pytest.mark.thorough
 def test_nothing_is_loaded_twice_without_need(site, page, blocks):
     site.open(page, site.path())
     settled(page)
@@ -212,6 +213,7 @@ DRAG = """(part) => new Promise((done) => {
 })"""
 
 
+@pytest.mark.thorough
 @pytest.mark.own_page
 def test_the_whole_length_can_be_dragged_through(site, page, blocks):
     page.clock.install()

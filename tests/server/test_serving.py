@@ -63,6 +63,7 @@ def test_what_is_printed_leads_to_a_first_remembered_answer(serve):
     assert process.wait(30) == 130, "as the shell knows it"
 
 
+@pytest.mark.thorough
 @pytest.mark.long
 def test_the_sample_is_there_once(serve):
     seen = []

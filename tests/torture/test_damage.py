@@ -16,7 +16,7 @@ from firnline.message import Message, ToolCall
 from firnline.store.cards import asked
 from firnline.store.sqlite import cards
 
-LIVE = 6 if TORTURE else 3
+LIVE = 6
 WRONG_SHOWN = 20
 CONVERSATIONS = ("glacier", "valley")
 AT = datetime(2026, 2, 28, 23, 59, 59, 999_999, tzinfo=UTC)
@@ -153,7 +153,7 @@ async def flip_cells(copies, chosen, rng, *, verified=True):
 async def test_every_flipped_byte_of_a_live_entry_is_found(intact, tmp_path, rng):
     chosen = cells(intact[0], "entry")[:LIVE]
     assert len(chosen) == LIVE
-    await flip_cells(Copies(intact, tmp_path), chosen, rng)
+    await flip_cells(Copies(intact, tmp_path), chosen if TORTURE else chosen[::2], rng)
 
 
 @pytest.mark.promise("tamper-evident")
