@@ -325,3 +325,9 @@ def test_a_colon_announces_only_what_stood_next_to_it():
         text
         == "Assistant: Use pytest for the tests of Module Seven:… Lisbon has 7 hills and 30 trams."
     )
+
+
+@given(st.text(st.sampled_from("aB .!?…。！\n\"')’»*1")))
+def test_ends_are_all_those_that_a_plain_search_finds(text):
+    found = [match.span() for match in prose._ends(text)]
+    assert found == [match.span() for match in prose._END.finditer(text)]
