@@ -1,6 +1,6 @@
 """Regular expressions that are compiled when they are first used.
 
-Those that know dates, names and preferences in several languages took a quarter of the time that
+Those that know dates, names and preferences in several languages took a third of the time that
 importing everything takes, and most programs use few of them.
 """
 

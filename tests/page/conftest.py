@@ -147,6 +147,8 @@ class Pages:
     def one(self, site: Site) -> Iterator[Page]:
         """As good as new."""
         page = self._page or self._context.new_page()
+        if self._page is None:
+            _emptied(page, site)  # one that could not be left may have kept something
         self._page = None
         yield page
         for other in self._context.pages:
@@ -154,11 +156,16 @@ class Pages:
                 other.close()
         try:
             _reset(page)
-            page.goto(f"{site.url}/favicon.svg")  # of what was loaded nothing goes on
-            page.evaluate("localStorage.clear(); sessionStorage.clear()")
+            _emptied(page, site)
             self._page = page
         except Error:
             page.close()  # the next one gets another
+
+
+def _emptied(page: Page, site: Site) -> None:
+    """Nothing that was loaded goes on, and nothing is kept but files."""
+    page.goto(f"{site.url}/favicon.svg")
+    page.evaluate("localStorage.clear(); sessionStorage.clear()")
 
 
 def _reset(page: Page) -> None:
