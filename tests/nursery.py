@@ -7,6 +7,7 @@ is killed like any other. ``python nursery.py`` does what each line of JSON tell
 from __future__ import annotations
 
 import atexit
+import gc
 import importlib
 import json
 import os
@@ -83,12 +84,19 @@ def nursery() -> Nursery:
 
 
 def _grown() -> Callable[[list[str]], int]:
-    """The command, once all that it imports and reads is there."""
+    """The command, once all that it imports and reads is there.
+
+    It stays as it is, so nobody looks for garbage in it: at the end of each fork that alone took
+    half a second, and the pages that it touched were copied.
+    """
     importlib.import_module("firnline.server.serving")
     importlib.import_module("firnline.mcp")
     importlib.import_module("firnline.embedding.session")
     importlib.import_module("firnline.tokens").counter().text("its vocabulary")
-    return importlib.import_module("firnline.cli").main
+    main = importlib.import_module("firnline.cli").main
+    gc.collect()
+    gc.freeze()
+    return main
 
 
 def _ended(number: int) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import json
 import os
@@ -54,10 +55,9 @@ EXIT_CODES: Final = """exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
-    if sys.stdout is None:  # somebody has closed it
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII
+    if arguments is None:
+        gc.freeze()  # it is all of this process, and nothing it has imported will be garbage
+    _open_output()
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     words: list[str] | None = getattr(options, options.words) if options.words else None
@@ -81,6 +81,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     return code
+
+
+def _open_output() -> None:
+    if sys.stdout is None:  # somebody has closed it
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII
 
 
 def _exit_code(error: FirnlineError) -> int:

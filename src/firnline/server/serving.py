@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -42,6 +43,7 @@ async def serve(
     listener = bind(settings)
     app = create_app(settings)
     parts: Parts = app.state.parts
+    gc.freeze()  # what is there now stays: looking through it for garbage would stop all requests
     config = uvicorn.Config(
         app,
         log_config=None,
