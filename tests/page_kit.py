@@ -101,6 +101,11 @@ def settle(page: Page) -> None:
         page.wait_for_function(LOADED)
 
 
+def come_back(page: Page) -> None:
+    """Somebody was at another window, and looks at this one again."""
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+
+
 def unfold_panel(page: Page, width: int) -> None:
     """On a narrow screen the panel is behind a button; for `shot`."""
     button = page.get_by_role("button", name="Memory", exact=True)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import is_shown
+from page_kit import come_back, is_shown
 
 
 def composer(page):
@@ -106,6 +106,7 @@ def open_and_erase(site, page, complaints):
 
 def test_a_conversation_that_others_erase_is_no_longer_shown(site, page, complaints):
     open_and_erase(site, page, complaints)
+    come_back(page)
     expect(page.locator(".said")).to_contain_text("was erased")
     expect(page.get_by_text("Nothing said yet")).to_be_visible()
     expect(page.locator(".chat").get_by_text("Secret 29.")).to_have_count(0)
@@ -126,6 +127,7 @@ def test_an_empty_conversation_that_others_begin_is_shown(site, page):
     site.open(page, site.path(conversation="later"))
     expect(page.get_by_text("Nothing said yet")).to_be_visible()
     site.api.say("later", "Somebody else was faster.", "So it seems.")
+    come_back(page)
     expect(message(page, 1)).to_contain_text("So it seems.")
     expect(page.get_by_role("tabpanel")).to_contain_text("What a model would see now")
 

@@ -3,12 +3,13 @@
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from playwright.sync_api import expect
 
 from firnline.message import format_time
-from page_kit import is_shown, unfold_panel
+from page_kit import come_back, is_shown, unfold_panel
 
 SLOW = "It left Innsbruck this morning and should be with Ana on Friday. " * 6
 
@@ -174,6 +175,21 @@ def test_what_others_write_appears(site, page):
     site.open(page, site.path())
     site.api.say(site.conversation, "Written by another client.")
     expect(message(page, before)).to_contain_text("Written by another client.")
+
+
+@pytest.mark.own_page
+def test_whoever_comes_back_sees_at_once_what_others_wrote(site, page):
+    before = site.api.get(site.about)["entries"]
+    page.clock.install()
+    site.open(page, site.path())
+    looks = partial(page.expect_response, lambda response: response.url.endswith(site.about))
+    with looks():  # as it does from time to time; now none passes any more
+        page.clock.pause_at(datetime.now(UTC) + timedelta(hours=1))
+    site.api.say(site.conversation, "Written meanwhile.")
+    with looks():
+        come_back(page)
+    page.clock.resume()
+    expect(message(page, before)).to_contain_text("Written meanwhile.")
 
 
 @pytest.mark.looks

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import expect
 
 import foreign
-from page_kit import apart, is_shown, unfold_panel
+from page_kit import apart, come_back, is_shown, unfold_panel
 
 
 def box(panel, title):
@@ -177,9 +177,11 @@ def test_a_branch_goes_up_to_the_newest_entry_unless_told_otherwise(site, page):
     upto = panel.get_by_label("Up to entry")
     expect(upto).to_have_value("42")
     site.api.say(site.conversation, "One more.", "Two more.")
+    come_back(page)
     expect(upto).to_have_value("44")
     upto.fill("3")
     site.api.say(site.conversation, "Three more.")
+    come_back(page)
     expect(upto).to_have_attribute("max", "45")
     expect(upto).to_have_value("3")
 

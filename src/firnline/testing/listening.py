@@ -11,7 +11,6 @@ from typing import Any, Final, Generic, TypeVar
 T = TypeVar("T")
 
 _HERE: Final = "127.0.0.1"
-_POLL_SECONDS: Final = 0.01
 
 
 class Listener(ThreadingHTTPServer, Generic[T]):
@@ -25,11 +24,10 @@ class Listener(ThreadingHTTPServer, Generic[T]):
     def __init__(self, owner: T, handler: type[BaseHTTPRequestHandler], port: int) -> None:
         self.owner = owner
         self._live: set[Any] = set()
+        self._ended = False
         super().__init__((_HERE, port), handler)
         name = type(owner).__name__
-        self._thread = threading.Thread(
-            target=self.serve_forever, args=(_POLL_SECONDS,), name=name, daemon=True
-        )
+        self._thread = threading.Thread(target=self._accept, name=name, daemon=True)
         self._thread.start()
 
     @property
@@ -39,17 +37,26 @@ class Listener(ThreadingHTTPServer, Generic[T]):
 
     def stop(self) -> None:
         """Listen no more, and hang up on everybody."""
-        self.shutdown()
+        self._ended = True
+        socket.create_connection((_HERE, self.port)).close()  # so that it looks up
+        self._thread.join()
         self.server_close()
         for connection in tuple(self._live):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 continue  # it is closed already
-        self._thread.join()
+
+    def _accept(self) -> None:
+        """Wait for connections; `serve_forever` would look for its end a hundred times a second."""
+        while not self._ended:
+            self.handle_request()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, and know of it until it is closed."""
+        """Answer a connection, and know of it until it is closed; the last one is `stop`'s."""
+        if self._ended:
+            self.shutdown_request(request)
+            return
         self._live.add(request)
         super().process_request(request, client_address)
 

@@ -4,7 +4,7 @@ import { render } from 'preact';
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { all, allow, get, key, may, Problem } from './api.js';
 import { KeyDialog, KeyForm } from './access.js';
-import { ago, Announcer, compact, html, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
+import { ago, Announcer, compact, html, looking, Name, number, Press, titleOf, Trouble, useLoaded } from './ui.js';
 import { Dashboard } from './dashboard.js';
 import { Conversation, TABS } from './conversation.js';
 import { goes, Keys } from './keys.js';
@@ -87,8 +87,7 @@ function useHealth() {
   useEffect(() => {
     const look = () => fetch('/readyz').then((r) => set(r.ok), () => set(false));
     look();
-    const timer = setInterval(look, 15000);
-    return () => clearInterval(timer);
+    return looking(look, 15000);
   }, []);
   return ready;
 }

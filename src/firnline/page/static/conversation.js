@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { at, get, LISTED } from './api.js';
-import { html, Loaded, Name, number, ReadOnly, say, tick, titleOf, useLoaded } from './ui.js';
+import { html, Loaded, looking, Name, number, ReadOnly, say, tick, titleOf, useLoaded } from './ui.js';
 import { link } from './app.js';
 import { Chat, made } from './chat.js';
 import { Glacier } from './glacier.js';
@@ -45,15 +45,13 @@ function useNews(name, about, list, changed) {
   const begun = about.value !== null;
   useEffect(() => {
     const look = async () => {
-      if (document.hidden) return;
       if (!begun) list.again(); // until others begin it, the list knows best: it can say so without an error
       if (hash === undefined) return;
       const now = await get(at(name)).catch((error) => error); // when it is asked for, it says what is wrong
       if (now.status === 404) say(`${name} was erased by somebody else.`, true);
       if (now.status === 404 || (now.hash && now.hash !== hash)) changed();
     };
-    const timer = setInterval(look, 5000);
-    return () => clearInterval(timer);
+    return looking(look, 5000);
   }, [name, hash, begun]);
 }
 

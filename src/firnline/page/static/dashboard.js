@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from 'preact/hooks';
 import { at, get, key, may, patch, post, put, segment } from './api.js';
-import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, Name, number, percent, plural, Press, ReadOnly, say, titleOf, useLoaded, when } from './ui.js';
+import { Act, ago, compact, Copyable, Empty, FormDialog, html, Loaded, looking, Name, number, percent, plural, Press, ReadOnly, say, titleOf, useLoaded, when } from './ui.js';
 import { link } from './app.js';
 import { Costs } from './costs.js';
 import { Export, Import } from './transfer.js';
@@ -11,10 +11,7 @@ const AGAIN = 15_000;
 
 /** Ask again now and then, as long as somebody looks. */
 function useFresh(...loaded) {
-  useEffect(() => {
-    const timer = setInterval(() => { if (!document.hidden) loaded.forEach((one) => one.again()); }, AGAIN);
-    return () => clearInterval(timer);
-  }, []);
+  useEffect(() => looking(() => loaded.forEach((one) => one.again()), AGAIN), []);
 }
 
 // -- how to begin -----------------------------------------------------------------------------

@@ -100,6 +100,19 @@ export const Box = ({ title, level = 'h3', needs, children }) => html`<section c
 
 export const Empty = ({ title, level = 'h3', children }) => html`<div class="empty"><${level}>${title}<//><p>${children}</p></div>`;
 
+/** Look again now and then, as long as somebody sees it, and at once when they come back to the page; returns how to end it. */
+export function looking(look, every) {
+  const seen = () => { if (!document.hidden) look(); };
+  const timer = setInterval(seen, every);
+  window.addEventListener('focus', seen);
+  document.addEventListener('visibilitychange', seen);
+  return () => {
+    clearInterval(timer);
+    window.removeEventListener('focus', seen);
+    document.removeEventListener('visibilitychange', seen);
+  };
+}
+
 // -- telling what happened --------------------------------------------------------------------
 
 let announce = () => {};
