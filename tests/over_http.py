@@ -4,6 +4,8 @@ import asyncio
 import io
 import json
 import logging
+import socket
+from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 
 import httpx2
@@ -14,12 +16,57 @@ from firnline.server import logs
 LOGGERS = ("", "firnline", "uvicorn", "uvicorn.error", "uvicorn.access")
 
 
+class Server(uvicorn.Server):
+    """Goes as soon as it is `told` to, without ticks and pauses: hundreds of tests wait for it."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.told = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """They are pytest's."""
+        yield
+
+    async def main_loop(self) -> None:
+        await self.on_tick(0)
+        await self.told.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn does it, but for the tenths of a second in which it only sleeps.
+
+        Browsers connect in advance: who was accepted in this very moment is let in first. Asyncio
+        makes a connection in three steps of its loop. If the server is closed between them, the
+        socket belongs to nobody, and some later test is told that it is unclosed.
+        """
+        for listener in [one for server in self.servers for one in server.sockets]:
+            asyncio.get_running_loop().remove_reader(listener)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        for closing in (*self.servers, *(sockets or ())):
+            closing.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.001)
+        for server in self.servers:
+            await server.wait_closed()
+        await self.lifespan.shutdown()
+
+
+def tcp(port: int = 0) -> socket.socket:
+    """A socket here; its protocol is named, or else small answers would wait for each other."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    return listener
+
+
 @asynccontextmanager
 async def served(app, **options):
     """A client of the application, which is served by uvicorn on a port of its own."""
     chosen = {"port": 0, "lifespan": "off", "ws": "none", "log_config": None, **options}
-    server = uvicorn.Server(uvicorn.Config(app, **chosen))
-    server.capture_signals = no_signals  # they are pytest's
+    server = Server(uvicorn.Config(app, **chosen))
     serving = asyncio.create_task(server.serve())
     while not server.started:
         assert not serving.done(), serving.result()
@@ -29,13 +76,8 @@ async def served(app, **options):
         try:
             yield client
         finally:
-            server.should_exit = True
+            server.told.set()
             await serving
-
-
-@contextmanager
-def no_signals():
-    yield
 
 
 class Log(io.StringIO):

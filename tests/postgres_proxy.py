@@ -87,7 +87,10 @@ class Line:
                 to_server.write(data)
                 await to_server.drain()
                 if broken:
+                    rest = asyncio.create_task(_pump(reader, to_server))  # of a long message
                     await from_server.read(1 << 20)  # it is done, and nobody hears of it
+                    rest.cancel()
+                    await asyncio.wait([rest])
                     return
         finally:
             answers.cancel()

@@ -25,6 +25,7 @@ from firnline.server.app import create_app
 from firnline.server.parts import Parts
 from firnline.server.settings import load
 from nursery import nursery
+from over_http import Server
 
 T = TypeVar("T")
 
@@ -47,30 +48,6 @@ class Running:
         return self.run(self.parts.tenants.memory(tenant))
 
 
-class _Server(uvicorn.Server):
-    """Goes as soon as it is told to, not at the next tick: hundreds of tests wait for that."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.told = asyncio.Event()
-
-    async def main_loop(self) -> None:
-        await self.on_tick(0)
-        await self.told.wait()
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Browsers connect in advance: who was accepted in this very moment is let in first.
-
-        Asyncio makes a connection in three steps of its loop. If the server is closed between them,
-        the socket belongs to nobody, and some later test is told that it is unclosed.
-        """
-        for listener in sockets or []:
-            asyncio.get_running_loop().remove_reader(listener)
-        for _ in range(3):
-            await asyncio.sleep(0)
-        await super().shutdown(sockets)
-
-
 def _serve(
     loop: asyncio.AbstractEventLoop, server: uvicorn.Server, listener: socket.socket
 ) -> None:
@@ -84,7 +61,7 @@ def running(**settings: Any):
     chosen = load(**{"port": 0, "embedder": "none", "store": "memory:", **settings})
     app = create_app(chosen)
     listener = serving.bind(chosen)
-    server = _Server(
+    server = Server(
         uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_keep_alive=75)
     )
     loop = asyncio.new_event_loop()

@@ -7,7 +7,6 @@ import asyncio
 import json
 import os
 import signal
-import socket
 import sys
 import time
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from firnline.server.telegram.webhook import router
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
 from firnline.tokens import counter
+from over_http import Server, tcp
 
 SECRET = "a-secret-for-webhooks_1"
 TOKEN = "42:a-token-for-the-double"
@@ -76,7 +76,7 @@ class House:
     @asynccontextmanager
     async def served(self):
         """Real HTTP on a port of its own, in this event loop."""
-        server = uvicorn.Server(
+        server = Server(
             uvicorn.Config(self.app, port=0, log_level="warning", ws="none", lifespan="on")
         )
         serving = asyncio.create_task(server.serve())
@@ -86,7 +86,7 @@ class House:
         try:
             yield self
         finally:
-            server.should_exit = True
+            server.told.set()
             await serving
 
     async def memory(self, tenant="default"):
@@ -149,9 +149,7 @@ async def main(given):
         store = Mortal(store, given["dies"])
     model = open_model("test-model", url=given["model"], api_key="k", retries=0)
     house = House(store, [bot_at(given["telegram"])], model=model, lease_seconds=0.5)
-    listener = socket.socket()
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", given["port"]))
+    listener = tcp(given["port"])
     server = uvicorn.Server(uvicorn.Config(house.app, log_level="warning", ws="none"))
     await server.serve(sockets=[listener])
 

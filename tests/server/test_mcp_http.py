@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import socket
 import threading
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -23,6 +22,7 @@ from firnline.keys import Grant, Keys
 from firnline.mcp import Endpoint, by_key
 from firnline.mcp.tools import TOOLS
 from firnline.store import open_store
+from over_http import Server, tcp
 
 MODES = ["auto", "legacy"]
 TENANTS = 50
@@ -61,8 +61,7 @@ class Served:
 
     def __init__(self, store_url, who=None):
         self.store_url, self.who, self.charged = store_url, who, []
-        self.socket = socket.socket()
-        self.socket.bind(("127.0.0.1", 0))
+        self.socket = tcp()
         self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/mcp"
 
     def app(self):
@@ -87,17 +86,20 @@ class Served:
         config = uvicorn.Config(
             self.app(), log_level="warning", lifespan="on", timeout_keep_alive=75
         )
-        self.server = uvicorn.Server(config)
-        serving = self.server.serve([self.socket])
-        self.thread = threading.Thread(target=asyncio.run, args=[serving])
+        self.server = Server(config)
+        self.thread = threading.Thread(target=asyncio.run, args=[self.serve()])
         self.thread.start()
         while not self.server.started:
             assert self.thread.is_alive()
             self.thread.join(0.01)
         return self
 
+    async def serve(self):
+        self.loop = asyncio.get_running_loop()
+        await self.server.serve([self.socket])
+
     def __exit__(self, *_):
-        self.server.should_exit = True
+        self.loop.call_soon_threadsafe(self.server.told.set)
         self.thread.join()
         self.socket.close()
 

@@ -41,8 +41,21 @@ def model():
         yield server
 
 
+SDKS = []
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    """Clients of the SDK are, not whenever the garbage collector finds them."""
+    yield
+    while SDKS:
+        SDKS.pop().close()
+
+
 def client(url, **more):
-    return openai.OpenAI(base_url=f"{url}/v1", api_key="sk-mine", max_retries=0, **more)
+    options = {"api_key": "sk-mine", "max_retries": 0, **more}
+    SDKS.append(openai.OpenAI(base_url=f"{url}/v1", **options))
+    return SDKS[-1]
 
 
 def entries(server, conversation):
@@ -350,7 +363,7 @@ def test_identical_requests_at_once_are_all_answered_and_nothing_is_doubled(mode
 
 def test_a_client_that_sends_only_what_is_new_gets_its_history_by_path_or_header(model):
     with running(upstream=model.url) as server:
-        by_path = openai.OpenAI(base_url=f"{server.url}/c/family/v1", api_key="x", max_retries=0)
+        by_path = client(f"{server.url}/c/family")
         for text in ("hi", "hi", "bye"):  # said twice, stored twice
             message = {"role": "user", "content": text}
             by_path.chat.completions.create(model=MODEL, messages=[message])
@@ -393,7 +406,7 @@ def test_text_that_had_to_be_altered_is_flagged_and_known_again(model):
 
 def test_a_client_that_drops_its_oldest_messages_is_understood_under_a_name(model):
     with running(upstream=model.url) as server:
-        sdk = openai.OpenAI(base_url=f"{server.url}/c/long/v1", api_key="x", max_retries=0)
+        sdk = client(f"{server.url}/c/long")
         history = []
         for n in range(12):
             history.append({"role": "user", "content": f"question {n}"})
@@ -408,8 +421,8 @@ def test_a_client_that_drops_its_oldest_messages_is_understood_under_a_name(mode
 def test_an_unanswered_question_is_not_stored_again_when_it_is_repeated(model):
     with running(upstream=model.url) as server:
         for sdk in (
-            openai.OpenAI(base_url=f"{server.url}/c/named/v1", api_key="x", max_retries=0),
-            openai.OpenAI(base_url=f"{server.url}/v1", api_key="x", max_retries=2),
+            client(f"{server.url}/c/named"),
+            client(server.url, max_retries=2),
         ):
             model.fail("500", "503")
             message = {"role": "user", "content": "are you there?"}
@@ -572,7 +585,7 @@ def recording():
             pass
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Noting) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/v1", asked
         server.shutdown()
 

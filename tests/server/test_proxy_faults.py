@@ -99,7 +99,6 @@ def test_an_answer_that_is_given_up_is_stored_as_far_as_it_came(model, tmp_path,
         url = f"{server.url}/c/slow/v1/chat/completions"
         text = read_some(url, question("tell me"), 8)
         wait_for(lambda: server.parts.streams.live == 0)
-        sdk = openai.OpenAI(base_url=f"{server.url}/c/slow/v1", api_key="x", max_retries=0)
         model.heal()
         # The client shows what it got, and goes on.
         history = [
@@ -107,7 +106,8 @@ def test_an_answer_that_is_given_up_is_stored_as_far_as_it_came(model, tmp_path,
             {"role": "assistant", "content": text},
             {"role": "user", "content": "go on"},
         ]
-        sdk.chat.completions.create(model=MODEL, messages=history)
+        with openai.OpenAI(base_url=f"{server.url}/c/slow/v1", api_key="x", max_retries=0) as sdk:
+            sdk.chat.completions.create(model=MODEL, messages=history)
     messages, drafts = log(store, "slow")
     assert drafts == []
     assert [message.role for message in messages] == ["user", "assistant", "user", "assistant"]

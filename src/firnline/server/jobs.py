@@ -15,6 +15,7 @@ import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -60,6 +61,7 @@ class Job:
     file: BinaryIO | None = None
     path: Path | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def progress(self, done: int, total: int) -> None:
@@ -180,15 +182,17 @@ class Jobs:
             shutil.rmtree(job.path.parent, ignore_errors=True)
         job.state, job.finished_at = state, self._clock()
         job.news.set()
+        job.ended.set()
 
 
 async def reports(job: Job) -> AsyncIterator[Job]:
-    """The job again and again as it goes on, at last when it has ended."""
+    """The job again and again as it goes on, not too often, and at once when it has ended."""
     while job.state == "running":
         job.news.clear()  # before it is told: what happens meanwhile is news
         yield job
         await job.news.wait()
-        await asyncio.sleep(_MOMENT)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(job.ended.wait(), _MOMENT)
     yield job
 
 
