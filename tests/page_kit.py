@@ -40,12 +40,14 @@ LOADED = """() => {
   return app.querySelector('#main, form') !== null && !waits;
 }"""  # noqa: E501
 SETTLED = f"""async () => {{
+  if (!window.__waits) return false;
   const loaded = {LOADED};
   const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
   for (let still = 0; still < 3;) {{
     await frame();
     still = window.__waits() === 0 && loaded() ? still + 1 : 0;
   }}
+  return true;
 }}"""
 
 
@@ -95,9 +97,7 @@ class Site:
 
 def settle(page: Page) -> None:
     """Wait until the page has drawn what it was asked for, and waits for nothing more."""
-    if page.evaluate("'__waits' in window"):
-        page.evaluate(SETTLED)
-    else:
+    if not page.evaluate(SETTLED):  # nobody counts: a page without our script
         page.wait_for_function(LOADED)
 
 

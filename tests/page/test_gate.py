@@ -1,5 +1,7 @@
 """A server that wants a key: the page asks for it, keeps it in the tab, and never shows it."""
 
+import time
+
 import pytest
 from playwright.sync_api import expect
 
@@ -39,6 +41,22 @@ def test_nothing_is_shown_without_a_key(site, page, complaints, shot, accessible
     expect(page.get_by_role("alert")).to_contain_text("key")
     enter(page, site.token)
     expect(page.locator('.chat [data-seq="1"]')).to_contain_text("Good morning.")
+
+
+def test_a_key_is_judged_once_the_server_has_answered(site, page, complaints):
+    complaints.expected.append("401")
+    site.open(page)
+    held = []
+    page.route("**/api/v1/me", lambda route: held.append(route))  # noqa: PLW0108 - no method will do
+    enter(page, "fl_wrong")
+    expect(page.get_by_role("button", name="Opening")).to_be_visible()
+    deadline = time.monotonic() + 20
+    while not held and time.monotonic() < deadline:
+        page.wait_for_timeout(5)
+    expect(page.get_by_role("alert")).to_have_count(0)
+    held.pop().continue_()
+    expect(page.get_by_role("alert")).to_contain_text("The key was not taken")
+    expect(page.get_by_label("API key")).to_have_value("fl_wrong")  # to be corrected
 
 
 def test_the_key_stays_in_this_tab(site, page, complaints):

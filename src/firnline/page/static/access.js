@@ -16,14 +16,15 @@ const Field = ({ label, typed, set }) => html`<label>${label} <input type="passw
 /** In place of the page, where there is no key or it is not taken. */
 export function KeyForm({ again, error }) {
   const [typed, set] = useState('');
-  const tried = Boolean(key.get());
-  const enter = (event) => { event.preventDefault(); key.set(typed.trim()); again(); };
+  const [before, wait] = useState(null);
+  const checking = before === error; // of the key that was entered nothing has been said yet
+  const enter = (event) => { event.preventDefault(); wait(error); key.set(typed.trim()); again(); };
   return html`<main class="gate"><form class="card" onSubmit=${enter}>
     <h1>Firnline</h1>
     <p>This server wants an API key. Make one with <code>firnline keys create</code>; it is kept in this tab alone.</p>
-    ${tried && html`<p class="trouble" role="alert">The key was not taken: ${error.message}</p>`}
+    ${key.get() && !checking && html`<p class="trouble" role="alert">The key was not taken: ${error.message}</p>`}
     <${Field} label="API key" typed=${typed} set=${set} />
-    <button class="strong">Open</button>
+    <button class="strong">${checking ? 'Opening …' : 'Open'}</button>
   </form></main>`;
 }
 

@@ -108,6 +108,13 @@ function useKept(loaded) {
   return { ...loaded, value: last.current };
 }
 
+/** Why nobody is let in; the last reason until the next answer is there, so that the form for a key stays while one is tried. */
+function useRefusal({ busy, error }) {
+  const last = useRef(null);
+  if (!busy) last.current = error instanceof Problem && [401, 403].includes(error.status) ? error : null;
+  return last.current;
+}
+
 /** The address says where we are, so skipping to the content must not change it. */
 const skip = (event) => { event.preventDefault(); document.getElementById('main').focus(); };
 
@@ -121,6 +128,7 @@ function App() {
   const ready = useHealth();
   useMinutes();
   const me = useLoaded((signal) => get('/me', {}, signal), []);
+  const refusal = useRefusal(me);
   if (me.value) allow(me.value.scopes);
   const list = useKept(useLoaded(() => (me.value ? all('/conversations') : new Promise(() => {})), [Boolean(me.value)]));
   useEffect(() => setOpen(false), [here.view, here.name]);
@@ -148,9 +156,7 @@ function App() {
     return () => removeEventListener('keydown', pressed);
   }, [begin, here, list.value]);
 
-  if (me.error instanceof Problem && (me.error.status === 401 || me.error.status === 403)) {
-    return html`<${KeyForm} again=${me.again} error=${me.error} />`;
-  }
+  if (refusal) return html`<${KeyForm} again=${me.again} error=${refusal} />`;
   if (me.error) return html`<main class="gate"><${Trouble} error=${me.error} again=${me.again} /></main>`;
   const view = {
     c: () => html`<${Conversation} key=${here.name} name=${here.name} tab=${here.tab} params=${here.params} list=${list} />`,
