@@ -1,5 +1,6 @@
 """The command line: what people and scripts see."""
 
+import gc
 import json
 import os
 import pty
@@ -260,6 +261,16 @@ def test_a_store_that_is_named_by_nothing_is_the_default(run, monkeypatch, tmp_p
     monkeypatch.setenv("FIRNLINE_STORE", "")
     assert run("append", "c", "x")[0] == 0
     assert (tmp_path / "firnline.db").exists()
+
+
+def test_only_a_program_of_its_own_keeps_its_imports_from_the_search_for_garbage(run):
+    kept = gc.get_freeze_count()
+    assert run("append", "c", "x")[0] == 0
+    assert gc.get_freeze_count() == kept, "it was called by another program"
+    code = "import gc; from firnline.cli import main; main(); print(gc.get_freeze_count())"
+    program = [sys.executable, "-c", code, "conversations"]
+    done = subprocess.run(program, capture_output=True, text=True, check=True)
+    assert int(done.stdout.split()[-1]) > 10_000
 
 
 def test_every_command_has_help_and_runs_as_a_program(run):
