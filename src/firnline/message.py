@@ -316,12 +316,12 @@ def encode(message: Message) -> bytes:
         fields["extra"] = message.extra
     if message.metadata:
         fields["metadata"] = message.metadata
-    if message.created_at is not None:
-        fields["created_at"] = format_time(message.created_at)
-    if message.normalised:
-        fields["normalised"] = True
     # Field by field: text alone is encoded in a third of the time that an object takes.
     pairs = [f'"{name}":{_ENCODER.encode(value)}' for name, value in fields.items()]
+    if message.created_at is not None:
+        pairs.append(f'"created_at":"{format_time(message.created_at)}"')
+    if message.normalised:
+        pairs.append('"normalised":true')
     body = f"{{{','.join(pairs)}}}".encode()
     if len(body) > limits.MESSAGE_BYTES_MAX:
         raise MessageTooLarge(
@@ -390,7 +390,7 @@ def utc_now() -> datetime:
 
 def format_time(time: datetime) -> str:
     """ISO 8601 in UTC with microseconds and a Z."""
-    return time.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+    return time.isoformat(timespec="microseconds")[:26] + "Z"
 
 
 def parse_time(text: str) -> datetime:

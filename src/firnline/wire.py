@@ -34,12 +34,16 @@ def load_openai(messages: object) -> list[Message]:
 
     Takes dicts, the SDK's objects and `Message` values; anything else raises `InputError`.
     """
-    if isinstance(messages, Message | Mapping) or hasattr(messages, "model_dump"):
-        messages = [messages]
-    if isinstance(messages, str | bytes) or not isinstance(messages, Iterable):
+    if isinstance(messages, list):  # what else it could be takes longer to find out
+        given: Iterable[Any] = messages
+    elif isinstance(messages, Message | Mapping) or hasattr(messages, "model_dump"):
+        given = [messages]
+    elif isinstance(messages, Iterable) and not isinstance(messages, str | bytes):
+        given = messages
+    else:
         kind = type(messages).__name__
         raise InputError(f"expected messages, got {kind}; try Message.user(text)")
-    return [item if isinstance(item, Message) else Message.from_openai(item) for item in messages]
+    return [item if isinstance(item, Message) else Message.from_openai(item) for item in given]
 
 
 def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
