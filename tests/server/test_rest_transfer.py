@@ -14,7 +14,7 @@ import pytest
 import foreign
 from firnline import transfer
 from firnline.errors import ConflictError, NotFound, TooFast
-from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, unnamed_file
+from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, reports, unnamed_file
 from rest_kit import Api, key_for, parse_events
 from rig import running
 
@@ -349,6 +349,24 @@ async def test_a_mistake_in_a_job_is_told_without_its_words(caplog):
     assert job.state == "failed"
     assert "somebody" not in json.dumps(job.error)
     assert "a mistake in a job" in caplog.text
+
+
+async def test_the_end_of_a_job_is_told_without_a_pause(monkeypatch):
+    monkeypatch.setattr("firnline.server.jobs._MOMENT", 3600)  # between two reports of progress
+    jobs, going_on = Jobs(), asyncio.Event()
+
+    async def work(job):
+        job.progress(1, 2)
+        await going_on.wait()
+
+    job = jobs.open("t", "import")
+    jobs.start(job, work)
+    told = []
+    async with asyncio.timeout(60):
+        async for state in reports(job):
+            told.append(state.state)
+            going_on.set()
+    assert told == ["running", "done"]
 
 
 async def test_the_end_of_the_server_is_the_end_of_its_jobs(tmp_path):

@@ -246,6 +246,19 @@ def test_golden_hashes():
 
 
 @pytest.mark.promise("tamper-evident")
+def test_the_order_of_all_fields_is_part_of_the_format():
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    shape = {"role": "assistant", "content": "a\0", "name": "Ana", "tool_calls": [call], "x": 1}
+    message = Message.from_openai(shape, metadata={"m": 2}, created_at=NOON)
+    assert encode(message).decode() == (
+        '{"role":"assistant","content":"a␀","name":"Ana","tool_calls":[{"id":"c",'
+        '"type":"function","function":{"name":"f","arguments":"{}"}}],"extra":{"x":1},'
+        '"metadata":{"m":2},"created_at":"2026-03-04T12:00:00.123456Z","normalised":true}'
+    )
+    assert decode(encode(message)) == message
+
+
+@pytest.mark.promise("tamper-evident")
 def test_the_chain_depends_on_everything_before_it():
     starts = {genesis(Key(t, c)) for t, c in (("a", "b"), ("b", "a"), ("a", "b c"), ("a b", "c"))}
     assert len(starts) == 4
