@@ -112,3 +112,23 @@ def test_who_comes_in_the_moment_of_the_end_leaves_no_socket_behind():
 def test_without_a_sample_the_page_begins_at_its_start():
     (page,) = [line for line in lines_for(load(), "http://h:1") if "Page" in line]
     assert page.split() == ["Page", "http://h:1/"]
+
+
+FREEZES = """
+import asyncio, gc, os, signal
+from firnline.server.serving import serve
+from firnline.server.settings import load
+
+def tell(_):
+    print(gc.get_freeze_count())
+    os.kill(os.getpid(), signal.SIGTERM)
+
+asyncio.run(serve(load(store="memory:", port=0, embedder="none"), tell=tell))
+"""
+
+
+def test_no_request_waits_for_a_search_for_garbage_in_what_was_imported():
+    done = subprocess.run(
+        [sys.executable, "-c", FREEZES], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert int(done.stdout.split()[0]) > 10_000
