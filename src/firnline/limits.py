@@ -81,10 +81,8 @@ COMMIT_QUICK_SECONDS: Final = 0.0005
 """How long a commit may take, on a disk that is trusted to hold up nobody else."""
 COMMITS_PROVING: Final = 16
 """Quick commits in a row after which a disk is trusted."""
-COMMITS_AT_ONCE_MAX: Final = 512
-"""Commits after which a disk is put to the proof again."""
-COMMIT_AT_ONCE_BYTES: Final = 16 * 1024
-"""Bytes of messages that a caller's own thread writes."""
+COMMIT_AT_ONCE_BYTES: Final = 64 * 1024
+"""Bytes of messages that a caller's own thread writes in one commit."""
 READERS: Final = 4
 """Reading connections of one process."""
 CONNECTIONS: Final = 10

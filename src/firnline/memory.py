@@ -252,7 +252,12 @@ class Memory:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
         with self._events.timed("append", conversation) as told:
-            drafts = await self._drafts(given)
+            timed, bodies = _encoded(given, self._clock())
+            if sum(map(len, bodies)) > limits.COUNT_INLINE_CHARS:
+                # The encoder works outside Python's lock, so the event loop goes on meanwhile.
+                drafts = await asyncio.to_thread(_counted, self._count, timed, bodies)
+            else:
+                drafts = _counted(self._count, timed, bodies)
             appended = await self._store.append(
                 key, drafts, expected_seq=expected_seq, idempotency=idempotency
             )
@@ -288,23 +293,6 @@ class Memory:
         if self._works:
             self._worker.start()
             self._worker.poke()
-
-    async def _drafts(self, messages: Sequence[Message]) -> list[Draft]:
-        """Messages with their time, their bytes and their tokens."""
-        if not 1 <= len(messages) <= limits.BATCH_MESSAGES_MAX:
-            raise InputError(
-                f"{len(messages):,} messages at once; 1 to {limits.BATCH_MESSAGES_MAX:,} are taken"
-            )
-        now = self._clock()
-        timed = [message if message.created_at else message.at(now) for message in messages]
-        bodies = [encode(message) for message in timed]
-        size = sum(map(len, bodies))
-        if size > limits.BATCH_BYTES_MAX:
-            raise MessageTooLarge(f"{size:,} bytes at once; {limits.BATCH_BYTES_MAX:,} are taken")
-        if size > limits.COUNT_INLINE_CHARS:
-            # The encoder works outside Python's lock, so the event loop goes on meanwhile.
-            return await asyncio.to_thread(_counted, self._count, timed, bodies)
-        return _counted(self._count, timed, bodies)
 
     async def describe(
         self,
@@ -945,6 +933,20 @@ class Memory:
     async def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file while it goes on working."""
         await self._store.backup(Path(path), progress)
+
+
+def _encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], list[bytes]]:
+    """Messages with their time, and their bytes."""
+    if not 1 <= len(messages) <= limits.BATCH_MESSAGES_MAX:
+        raise InputError(
+            f"{len(messages):,} messages at once; 1 to {limits.BATCH_MESSAGES_MAX:,} are taken"
+        )
+    timed = [message if message.created_at else message.at(now) for message in messages]
+    bodies = [encode(message) for message in timed]
+    size = sum(map(len, bodies))
+    if size > limits.BATCH_BYTES_MAX:
+        raise MessageTooLarge(f"{size:,} bytes at once; {limits.BATCH_BYTES_MAX:,} are taken")
+    return timed, bodies
 
 
 def _counted(

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from firnline import limits
@@ -276,10 +277,14 @@ class Message:
         """The same message, said at `time`."""
         # A copy of what is valid already: `replace` would check all of it again.
         timed = object.__new__(type(self))
-        for name in self.__slots__:
-            object.__setattr__(timed, name, getattr(self, name))
+        for put, value in zip(_SETTERS, _values(self), strict=True):
+            put(timed, value)
         object.__setattr__(timed, "created_at", _utc(time))
         return timed
+
+
+_values: Final = attrgetter(*Message.__slots__)
+_SETTERS: Final = [getattr(Message, name).__set__ for name in Message.__slots__]
 
 
 # -- the canonical form -----------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from torture_kit import Ledger, assert_healthy, memory_at, said, soon
 
 from firnline import limits
+from firnline.errors import StoreTimeout
 from firnline.log import Key
 from firnline.memory import DEFAULT_TENANT
 from firnline.store import sqlite
@@ -71,14 +72,19 @@ def _at_once(monkeypatch):
     monkeypatch.setattr(limits, "COMMITS_PROVING", 0)
 
 
-async def interrupted(action, nth):
-    """Whether it was, and where; driven by hand, so that the loop goes on."""
+async def interrupted(action, nth, meanwhile=None):
+    """Whether it was, and where; driven by hand, so that the loop goes on.
+
+    `meanwhile` is called when it first waits.
+    """
     interruption = Interruption(nth)
     steps = action.__await__()
     try:
         while True:
             with interruption.on():
                 waits = steps.send(None)
+            if meanwhile:
+                meanwhile, _ = None, meanwhile()
             if waits is not None:
                 waits._asyncio_future_blocking = False
                 await soon(asyncio.shield(waits))
@@ -109,6 +115,38 @@ async def test_an_interrupted_write_is_whole_or_not_there(database, new):
         await ledger.check(memory)
         await assert_healthy(memory)
     assert nth > 50
+
+
+@pytest.mark.promise("durable")
+@pytest.mark.usefixtures("_at_once")
+@pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+async def test_those_for_whom_an_interrupted_one_wrote_are_answered(database):
+    """Stored, or told that nobody knows; and never twice."""
+    ledger, nth, where, unsure = Ledger(), 0, "before the first", 0
+    async with memory_at(database, busy_seconds=BUSY_SECONDS) as memory:
+        while where:
+            nth += 1
+            others = []
+
+            def come(nth=nth, others=others):
+                for name in "bc":
+                    write = memory.append("c", said([f"{nth} {name}"]))
+                    others.append(asyncio.create_task(write))
+
+            where = await interrupted(memory.append("c", said([f"{nth} a"])), nth, come)
+            for outcome in await soon(asyncio.gather(*others, return_exceptions=True)):
+                if isinstance(outcome, BaseException):
+                    assert isinstance(outcome, StoreTimeout), where
+                    unsure += 1
+                else:
+                    ledger.ack_all("c", outcome)
+            ledger.ack_all("c", await soon(memory.append("c", said([f"{nth} after"]))))
+        texts = [entry.message.text for entry in await memory.read("c")]
+        assert len(texts) == len(set(texts))
+        await ledger.check(memory)
+        await assert_healthy(memory)
+    assert nth > 50
+    assert unsure
 
 
 async def goes_on(memory, ledger, conversation, nth, database):

@@ -1,6 +1,7 @@
 """Writing to SQLite: by the writer's thread, or at once on the caller's own."""
 
 import asyncio
+import math
 import queue
 import threading
 import time
@@ -36,8 +37,11 @@ class Hooks:
     def mark(self, connection):
         return connection.total_changes()
 
-    def commit(self, connection):
-        connection.execute("COMMIT")
+    def flush(self, connection):
+        pass
+
+    def committed(self, connection):
+        pass
 
     def forget(self):
         pass
@@ -93,13 +97,24 @@ def stored(place):
         connection.close()
 
 
+async def together(writer, **options):
+    return await asyncio.gather(*(writer.run(writing(i), **options) for i in range(5)))
+
+
+async def counted_commits(writer):
+    """Grows with every commit."""
+    commits = []
+    await writer.run(lambda con: con.set_commit_hook(lambda: bool(commits.append(1))), alone=True)
+    return commits
+
+
 def here(threads):
     return [thread is threading.current_thread() for thread in threads]
 
 
 @pytest.mark.usefixtures("quick")
 async def test_a_small_write_that_is_alone_stays_on_the_callers_thread(writer, place):
-    small = await writer.run(writing(1), small=True)
+    small = await writer.run(writing(1), size=1)
     large = await writer.run(writing(2))
     alone = await writer.run(writing(3), alone=True)
     assert here([small, large, alone]) == [True, False, False]
@@ -107,58 +122,158 @@ async def test_a_small_write_that_is_alone_stays_on_the_callers_thread(writer, p
 
 
 @pytest.mark.usefixtures("quick")
-async def test_those_who_come_together_share_a_commit_in_their_order(writer, place):
-    commits = []
-    await writer.run(lambda con: con.set_commit_hook(lambda: bool(commits.append(1))), alone=True)
-    threads = await asyncio.gather(*(writer.run(writing(i), small=True) for i in range(50)))
-    assert here(threads) == [False] * 50
+async def test_the_first_of_those_who_come_together_writes_for_all_in_their_order(writer, place):
+    commits = await counted_commits(writer)
+    threads = await asyncio.gather(*(writer.run(writing(i), size=1) for i in range(50)))
+    assert here(threads) == [True] * 50
     assert stored(place) == list(range(50))
-    assert len(commits) < 10
+    assert len(commits) == 1
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_shared_a_commit_goes_straight_to_where_the_next_is_shared(writer):
-    await asyncio.gather(*(writer.run(writing(i), small=True) for i in range(50)))
-    threads = [await writer.run(writing(i), small=True) for i in range(2)]
-    assert here(threads) == [False, True]
+async def test_those_who_come_again_and_again_share_every_commit(writer, place):
+    commits = await counted_commits(writer)
+
+    async def caller(name):
+        for number in range(20):
+            await writer.run(writing(f"{name} {number}"), size=1)
+
+    await asyncio.gather(*(caller(name) for name in range(9)))
+    assert stored(place) == [f"{name} {number}" for number in range(20) for name in range(9)]
+    assert len(commits) == 20
 
 
-async def test_a_disk_is_trusted_after_a_proof_and_put_to_it_again(writer, monkeypatch):
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("sizes", [[limits.COMMIT_AT_ONCE_BYTES, 1], [1, math.inf]])
+async def test_a_crowd_that_writes_much_is_handed_to_the_thread_in_its_order(writer, place, sizes):
+    writes = (writer.run(writing(i), size=size) for i, size in enumerate(sizes))
+    assert here(await asyncio.gather(*writes)) == [False, False]
+    assert stored(place) == [0, 1]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_a_crowd_that_is_too_large_is_handed_to_the_thread(writer, place, monkeypatch):
+    monkeypatch.setattr(limits, "BATCH_WRITES_MAX", 3)
+    threads = await asyncio.gather(*(writer.run(writing(i), size=1) for i in range(4)))
+    assert here(threads) == [False] * 4
+    assert stored(place) == [0, 1, 2, 3]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_is_refused_in_a_crowd_is_so_alone(writer, place):
+    def refuses(connection):
+        raise InputError("no")
+
+    works = [writing(1), refuses, writing(2)]
+    writes = (writer.run(work, size=1) for work in works)
+    one, refused, two = await asyncio.gather(*writes, return_exceptions=True)
+    assert isinstance(refused, InputError)
+    assert here([one, two]) == [True, True]
+    assert stored(place) == [1, 2]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_breaks_what_a_crowd_writes_does_so_alone(writer, place):
+    def breaks(connection):
+        writing("half")(connection)
+        raise ValueError("no")
+
+    works = [writing(1), breaks, writing(2)]
+    writes = (writer.run(work, size=1) for work in works)
+    outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    assert [isinstance(outcome, ValueError) for outcome in outcomes] == [False, True, False]
+    assert stored(place) == [1, 2]
+
+
+async def test_what_was_made_durable_is_not_written_again(writer, place, hooks, monkeypatch):
+    def fails(connection):
+        monkeypatch.undo()
+        raise MemoryError
+
+    for size in (1, math.inf):
+        monkeypatch.setattr(limits, "COMMITS_PROVING", 0)
+        monkeypatch.setattr(hooks, "committed", fails)
+        writes = (writer.run(writing(i), size=size) for i in range(2))
+        outcomes = await asyncio.gather(*writes, return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [MemoryError] * 2
+    assert stored(place) == [0, 1] * 2
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_gives_up_on_the_way_in_keeps_nobody_else_out(writer, place):
+    tasks = [asyncio.create_task(writer.run(writing(i), size=1)) for i in range(4)]
+    await asyncio.sleep(0)
+    tasks[0].cancel()  # the first, who would have written for all
+    outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+    assert isinstance(outcomes[0], asyncio.CancelledError)
+    assert here(outcomes[1:]) == [True] * 3
+    assert stored(place) == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("quick")
+async def test_whoever_gives_up_alone_on_the_way_in_wrote_nothing(writer, place):
+    task = asyncio.create_task(writer.run(writing(1), size=1))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    assert here([await writer.run(writing(2), size=1)]) == [True]
+    assert stored(place) == [2]
+
+
+async def test_a_disk_is_trusted_after_a_proof(writer, monkeypatch):
     monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
     monkeypatch.setattr(limits, "COMMITS_PROVING", 3)
-    monkeypatch.setattr(limits, "COMMITS_AT_ONCE_MAX", 10)
-    threads = [await writer.run(writing(i), small=True) for i in range(25)]
-    proof, trust = [False] * 3, [True] * 7
-    assert here(threads) == (proof + trust) * 2 + proof + trust[:2]
+    threads = [await writer.run(writing(i), size=1) for i in range(9)]
+    assert here(threads) == [False] * 3 + [True] * 6
+
+
+async def test_a_crowd_proves_a_disk_too(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
+    monkeypatch.setattr(limits, "COMMITS_PROVING", 1)
+    threads = [await together(writer, size=1) for _ in range(9)]
+    assert here(threads[0]) == [False] * 5
+    assert here(threads[-1]) == [True] * 5
 
 
 async def test_one_slow_commit_and_the_thread_takes_over(writer, monkeypatch):
     monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 0.05)
     monkeypatch.setattr(limits, "COMMITS_PROVING", 2)
+    pauses = iter([0, 0, 0.06, 0, 0, 0])
 
-    def slow(connection):
-        time.sleep(0.06)
-        return writing(0)(connection)
+    def pause():
+        return bool(time.sleep(next(pauses)))
 
-    works = [writing(1), writing(2), slow, writing(3), writing(4), writing(5)]
-    threads = [await writer.run(work, small=True) for work in works]
+    await writer.run(lambda con: con.set_commit_hook(pause), alone=True)
+    threads = [await writer.run(writing(i), size=1) for i in range(6)]
     # The machine may be slow of itself, so what is sure is only who does not stay here.
     assert here(threads)[:2] == [False, False]
     assert here(threads)[3:5] == [False, False]
 
 
+async def test_a_slow_caller_is_no_slow_disk(writer, monkeypatch):
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "COMMITS_PROVING", 1)
+
+    def takes_its_time(connection):
+        time.sleep(1.1)
+        return writing(0)(connection)
+
+    await writer.run(takes_its_time, size=1)
+    assert here([await writer.run(writing(1), size=1)]) == [True]
+
+
 async def test_a_slow_disk_never_holds_up_the_loop(writer, monkeypatch):
     monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 0.0)
-    threads = [await writer.run(writing(i), small=True) for i in range(limits.COMMITS_PROVING * 2)]
+    threads = [await writer.run(writing(i), size=1) for i in range(limits.COMMITS_PROVING * 2)]
     assert not any(here(threads))
 
 
 @pytest.mark.usefixtures("quick")
 async def test_another_process_is_waited_for_by_the_thread_alone(writer, place):
-    assert here([await writer.run(writing(1), small=True)]) == [True]
+    assert here([await writer.run(writing(1), size=1)]) == [True]
     other = apsw.Connection(str(place.path))
     other.execute("BEGIN IMMEDIATE")
-    waits = asyncio.create_task(writer.run(writing(2), small=True))
+    waits = asyncio.create_task(writer.run(writing(2), size=1))
     started = time.monotonic()
     for _ in range(100):
         await asyncio.sleep(0)
@@ -180,8 +295,8 @@ async def test_whoever_is_told_that_it_failed_stored_nothing(writer, place):
 
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
-            await writer.run(fails, small=True)
-    assert here([await writer.run(writing(2), small=True)]) == [True]
+            await writer.run(fails, size=1)
+    assert here([await writer.run(writing(2), size=1)]) == [True]
     assert stored(place) == [2]
 
 
@@ -189,9 +304,9 @@ async def test_whoever_is_told_that_it_failed_stored_nothing(writer, place):
 async def test_a_commit_that_fails_at_once_is_rolled_back(writer, place):
     await writer.run(lambda con: con.set_commit_hook(lambda: True), alone=True)
     with pytest.raises(Exception, match="constraint"):
-        await writer.run(writing(1), small=True)
+        await writer.run(writing(1), size=1)
     await writer.run(lambda con: con.set_commit_hook(None), alone=True)
-    await writer.run(writing(2), small=True)
+    await writer.run(writing(2), size=1)
     assert stored(place) == [2]
 
 
@@ -204,14 +319,14 @@ async def test_the_quiet_moment_comes_after_writes_at_once_too(writer, hooks, mo
                 await asyncio.sleep(0.005)
         with writer._in_use:  # until it is over
             pass
-        assert here([await writer.run(writing(number), small=True)]) == [True]
+        assert here([await writer.run(writing(number), size=1)]) == [True]
 
 
 @pytest.mark.usefixtures("quick")
 async def test_the_quiet_moment_is_not_between_writes_at_once(writer, hooks, monkeypatch):
     monkeypatch.setattr(limits, "INDEX_IDLE_SECONDS", 0.001)
     hooks.more = True
-    await writer.run(writing(1), small=True)
+    await writer.run(writing(1), size=1)
     quiet, writer._last = hooks.quiet, time.monotonic() + 3_600  # as if it went on
     writer._jobs.put(None)  # it begins to wait anew
     await asyncio.sleep(0.05)
@@ -220,10 +335,10 @@ async def test_the_quiet_moment_is_not_between_writes_at_once(writer, hooks, mon
 
 @pytest.mark.usefixtures("quick")
 async def test_the_log_is_emptied_all_the_same(writer, place, monkeypatch):
-    monkeypatch.setattr(limits, "COMMITS_PROVING", 1)
-    monkeypatch.setattr(limits, "COMMITS_AT_ONCE_MAX", 100)
-    for _ in range(3 * CHECKPOINT_PAGES // 10):
-        await writer.run(writing(b"x" * 40_000), small=True)
+    write = writing(b"x" * 40_000)
+    threads = [await writer.run(write, size=1) for _ in range(3 * CHECKPOINT_PAGES // 10)]
+    by_the_thread = here(threads).count(False)
+    assert 1 <= by_the_thread < len(threads) / 2
     log = place.path.with_name(f"{place.path.name}-wal")
     assert log.stat().st_size < 2 * CHECKPOINT_PAGES * 4096
 
@@ -231,7 +346,7 @@ async def test_the_log_is_emptied_all_the_same(writer, place, monkeypatch):
 @pytest.mark.usefixtures("quick")
 async def test_closing_while_some_are_on_their_way_in(place, hooks):
     writer = Writer(place, connect(place, writer=True), hooks)
-    tasks = [asyncio.create_task(writer.run(writing(i), small=True)) for i in range(3)]
+    tasks = [asyncio.create_task(writer.run(writing(i), size=1)) for i in range(3)]
     await asyncio.sleep(0)
     writer.close()
     outcomes = await asyncio.gather(*tasks, return_exceptions=True)
@@ -269,12 +384,17 @@ async def test_closing_finishes_what_is_in_the_queue(place, hooks):
 async def test_loops_on_several_threads(writer, place):
     async def many(first):
         for number in range(100):
-            await writer.run(writing(first + number), small=True)
+            await writer.run(writing(first + number), size=1)
+
+    async def crowd(first):
+        async with asyncio.timeout(30):
+            await asyncio.gather(*(many(first + 100 * caller) for caller in range(5)))
 
     firsts = (0, 1000, 2000, 3000)
-    await asyncio.gather(*(asyncio.to_thread(asyncio.run, many(first)) for first in firsts))
+    await asyncio.gather(*(asyncio.to_thread(asyncio.run, crowd(first)) for first in firsts))
     found = stored(place)
-    for first in firsts:
+    assert len(found) == 2_000
+    for first in (first + 100 * caller for first in firsts for caller in range(5)):
         assert [x for x in found if first <= x < first + 100] == list(range(first, first + 100))
 
 
@@ -291,9 +411,9 @@ async def test_nobody_waits_for_a_thread_that_is_gone(place, hooks, monkeypatch)
     async with asyncio.timeout(30):
         outcomes = await asyncio.gather(*on_their_way, return_exceptions=True)
         assert [type(outcome) for outcome in outcomes] == [StoreCorrupt] * 3
-        for small in (True, False):
+        for size in (1, math.inf):
             with pytest.raises(StoreCorrupt, match="has stopped"):
-                await writer.run(writing(1), small=small)
+                await writer.run(writing(1), size=size)
     writer.close()
 
 
@@ -339,14 +459,15 @@ async def test_whoever_gave_up_is_not_overtaken(writer, place):
             await asyncio.sleep(0)
         given_up.cancel()
         await asyncio.wait([given_up])
-    await writer.run(writing(2), small=True)
+    await writer.run(writing(2), size=1)
     assert stored(place) == [1, 2]
 
 
 async def test_nobody_is_overtaken_when_the_disk_turns_slow(writer, place, monkeypatch):
     trusted = iter([True, False, False, False])
     monkeypatch.setattr(writer._pace, "is_quick", lambda: next(trusted))
-    await asyncio.gather(writer.run(writing(1), small=True), writer.run(writing(2), small=True))
+    writes = (writer.run(writing(i), size=1) for i in (1, 2))
+    assert here(await asyncio.gather(*writes)) == [False, False]
     assert stored(place) == [1, 2]
 
 
@@ -357,10 +478,10 @@ async def test_what_writes_nothing_proves_no_disk(writer, monkeypatch):
         raise InputError("no")
 
     for _ in range(limits.COMMITS_PROVING):
-        await writer.run(lambda con: None, small=True)
+        await writer.run(lambda con: None, size=1)
         with pytest.raises(InputError):
-            await writer.run(refuses, small=True)
-    assert here([await writer.run(writing(1), small=True)]) == [False]
+            await writer.run(refuses, size=1)
+    assert here([await writer.run(writing(1), size=1)]) == [False]
 
 
 async def test_each_caller_gets_an_error_of_its_own(writer, place, monkeypatch):
@@ -377,9 +498,9 @@ async def test_each_caller_gets_an_error_of_its_own(writer, place, monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("size", [1, math.inf])
 async def test_what_fails_unexpectedly_is_undone_even_if_no_change_shows(
-    writer, hooks, monkeypatch, small
+    writer, hooks, monkeypatch, size
 ):
     undone = []
     monkeypatch.setattr(hooks, "forget", lambda: undone.append(1))
@@ -388,8 +509,24 @@ async def test_what_fails_unexpectedly_is_undone_even_if_no_change_shows(
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        await writer.run(fails, small=small)
+        await writer.run(fails, size=size)
     assert undone
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("size", [1, math.inf])
+async def test_whatever_is_raised_comes_to_its_caller(writer, place, size):
+    class OddError(BaseException):
+        pass
+
+    def fails(connection):
+        raise OddError
+
+    await writer.run(writing(1), size=1)
+    with pytest.raises(OddError):
+        await writer.run(fails, size=size)
+    await writer.run(writing(2))
+    assert stored(place) == [1, 2]
 
 
 @pytest.mark.usefixtures("quick")
@@ -415,7 +552,7 @@ async def test_what_the_caller_is_handling_stays_as_it_is(writer):
         raise box.pop()
     except LookupError:
         with pytest.raises(InputError):
-            await writer.run(refuses, small=True)
+            await writer.run(refuses, size=1)
     go.set()
     async with asyncio.timeout(30):
         assert await waiting == "still here"
@@ -425,3 +562,12 @@ async def test_too_many_waiting(writer, monkeypatch):
     monkeypatch.setattr(limits, "WRITES_WAITING_MAX", 0)
     with pytest.raises(StoreUnavailable, match="slow down"):
         await writer.run(writing(1))
+
+
+@pytest.mark.usefixtures("quick")
+async def test_too_many_on_their_way_in(writer, place, monkeypatch):
+    monkeypatch.setattr(limits, "WRITES_WAITING_MAX", 2)
+    writes = (writer.run(writing(i), size=1) for i in range(3))
+    outcomes = await asyncio.gather(*writes, return_exceptions=True)
+    assert isinstance(outcomes[2], StoreUnavailable)
+    assert stored(place) == [0, 1]

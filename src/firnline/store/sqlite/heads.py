@@ -81,11 +81,8 @@ class Heads:
         self._rows.clear()
         self._changed.clear()
 
-    def commit(self, connection: apsw.Connection) -> None:
-        """Make the transaction durable, with what was appended in it."""
-        self.flush(connection)
-        connection.execute("COMMIT")
-        # Our own commits count, too; those of others show when the next transaction begins.
+    def committed(self, connection: apsw.Connection) -> None:
+        """Our own commits count, too; those of others show when the next transaction begins."""
         self._version = connection.data_version()
 
     def forget(self) -> None:

@@ -73,11 +73,6 @@ def append(
     return Appended(entries)
 
 
-def is_small(drafts: Sequence[Draft]) -> bool:
-    """Whether messages are written in less time than a thread takes to wake."""
-    return sum(len(draft.body) for draft in drafts) <= limits.COMMIT_AT_ONCE_BYTES
-
-
 def _new_rows(
     head: OpenHead, entries: Sequence[Entry], drafts: Sequence[Draft]
 ) -> list[tuple[Any, ...]]:

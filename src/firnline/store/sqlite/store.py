@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -158,13 +159,13 @@ class SqliteStore:
                 writer.close()
             _open_here[self._place.path] -= 1
 
-    def _write(self, work: Work[T], *, alone: bool = False, small: bool = False) -> Awaitable[T]:
+    def _write(self, work: Work[T], *, alone: bool = False, size: float = math.inf) -> Awaitable[T]:
         self._check_process()
         if self._place.read_only:
             raise StoreReadOnly(f"{self._place.path} is opened for reading only")
         if self._writer is None:
             raise StoreNotOpen
-        return self._writer.run(work, alone=alone, small=small)
+        return self._writer.run(work, alone=alone, size=size)
 
     async def _change(self, work: Work[T]) -> T:
         """Like `_write`, for work that reads what appends before it in the transaction wrote."""
@@ -204,7 +205,7 @@ class SqliteStore:
             raise InputError("nothing to append")
         return await self._write(
             lambda con: log.append(con, self._heads, key, drafts, expected_seq, idempotency),
-            small=log.is_small(drafts),
+            size=sum([len(draft.body) for draft in drafts]),
         )
 
     async def read(

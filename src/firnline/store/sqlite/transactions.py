@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -33,8 +34,11 @@ class Hooks(Protocol):
         """A number that grows with every change made in the transaction."""
         ...
 
-    def commit(self, connection: apsw.Connection) -> None:
-        """Commit the transaction, with what is still to be written in it."""
+    def flush(self, connection: apsw.Connection) -> None:
+        """Write what is still to be written in the transaction."""
+
+    def committed(self, connection: apsw.Connection) -> None:
+        """The transaction is durable."""
 
     def forget(self) -> None:
         """The transaction was rolled back."""
@@ -74,12 +78,15 @@ class Transactions:
     def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
         self.fatal = ""
         self.wrote = False  # whether the last transaction was committed, and had changes
+        self.commit_seconds = 0.0  # how long that took
         self._place = place
         self._connection = connection
         self._hooks = hooks
         self._patience = patience(place.busy_seconds)
         self._patient: bool | None = True
+        self._moving = 0  # pages written before the log's were last let move
         self._reopen = False
+        self._at_once = False
         self._foreign: BaseException | None = None
 
     def begin(self, *, patient: bool = True) -> BaseException | None:
@@ -96,21 +103,24 @@ class Transactions:
             return error
         return None
 
-    def run_at_once(self, work: Work[Any]) -> Outcome | None:
-        """In a commit of its own, without waiting for anybody; None if one would have to."""
-        if self._reopen:
+    def run_at_once(self, works: Sequence[Work[Any]]) -> list[Outcome] | None:
+        """In one commit, without waiting for anybody; None if one would have to, or each alone."""
+        if self._reopen or self._pages_written() - self._moving >= CHECKPOINT_PAGES:
             return None
-        self._foreign = sys.exception()  # the caller's, which it handles just now
         try:
+            self._at_once = True
+            self._foreign = sys.exception()  # the caller's, which it handles just now
             error = self.begin(patient=False)
             if error is None:
-                return self.finish([work])[0]
-            return None if isinstance(error, StoreError) else Outcome(error=error)
+                return self._run(works)
+            self._pass_on(error)
         except BaseException as error:
             self._recover(error)
             raise
         finally:
+            self._at_once = False
             self._foreign = None
+        return None
 
     def finish(self, works: Sequence[Work[Any]]) -> list[Outcome]:
         """After `begin`: do all that, and commit."""
@@ -144,18 +154,33 @@ class Transactions:
                 refused = isinstance(error, FirnlineError) and connection.in_transaction
                 if not refused or self._hooks.mark(connection) != mark:
                     self._recover(error)
+                    self._pass_on(error)
                     return [outcome] if len(works) == 1 else None
             outcomes.append(outcome)
         try:
             with errors(self._place.path, committing=True):
-                self._hooks.commit(connection)
+                self._commit()
         except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
+            unstored = connection.in_transaction
             self._recover(error)
-            if len(works) > 1 and not isinstance(error, StoreError):
+            self._pass_on(error)
+            if len(works) > 1 and unstored and not isinstance(error, StoreError):
                 return None  # something in one of them that cannot be written
             return failed(error, len(works))
         self.wrote = self._hooks.mark(connection) != before
         return outcomes
+
+    def _pass_on(self, error: BaseException) -> None:
+        """A signal that comes to a caller's own thread is no outcome of what others wrote."""
+        if self._at_once and not isinstance(error, Exception):
+            raise error
+
+    def _commit(self) -> None:
+        self._hooks.flush(self._connection)
+        started = time.perf_counter()
+        self._connection.execute("COMMIT")
+        self.commit_seconds = time.perf_counter() - started
+        self._hooks.committed(self._connection)
 
     def run_alone(self, work: Work[Any]) -> Outcome:
         """Outside any transaction, for what SQLite does not allow inside one."""
@@ -175,7 +200,7 @@ class Transactions:
         try:
             with errors(self._place.path, committing=True):
                 again = self._hooks.idle(self._connection)
-                self._hooks.commit(self._connection)
+                self._commit()
         except BaseException as error:  # noqa: BLE001
             # Nobody asked for this work, so nobody is told now; whoever needs it meets the error.
             self._recover(error)
@@ -190,7 +215,7 @@ class Transactions:
     def _connect(self) -> None:
         if self._reopen:
             self._connection = connect(self._place, writer=True)
-            self._patient = True
+            self._patient, self._moving = True, 0
             self._reopen = False
 
     def _be_patient(self, patient: bool) -> None:
@@ -199,7 +224,12 @@ class Transactions:
             self._patient = None  # neither, until both are set
             self._connection.set_busy_handler(self._patience if patient else None)
             self._connection.wal_autocheckpoint(CHECKPOINT_PAGES if patient else 0)
+            self._moving = self._pages_written()
             self._patient = patient
+
+    def _pages_written(self) -> int:
+        """How many pages the connection has ever written to the log."""
+        return int(self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0])
 
     def _recover(self, error: BaseException) -> None:
         """Get back to a state from which the next write can be tried, or must not be."""

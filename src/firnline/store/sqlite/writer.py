@@ -4,25 +4,33 @@ While one transaction is being made durable, the next writes queue up; they then
 transaction together. So a disk that takes a millisecond per commit still takes thousands of
 messages a second, and each caller is answered only after its own message is on the disk.
 
-On a disk that takes less than two threads take to wake each other, a small write that has nobody
-to share its commit with is made durable on the caller's own thread.
+On a disk that takes less than two threads take to wake each other, small writes are made durable on
+the callers' own thread: the first of those who come in together writes for all of them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import queue
 import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
 from firnline import limits
-from firnline.errors import StoreCorrupt, StoreError, StoreNotOpen, StoreUnavailable
+from firnline.errors import (
+    FirnlineError,
+    StoreCorrupt,
+    StoreError,
+    StoreNotOpen,
+    StoreTimeout,
+    StoreUnavailable,
+)
 from firnline.store.sqlite.connection import Place
 from firnline.store.sqlite.line import Line
 from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work, failed
@@ -36,6 +44,7 @@ class _Job(NamedTuple):
     work: Work[Any]
     future: asyncio.Future[Any]
     alone: bool = False
+    size: float = math.inf  # in bytes; what is not known is large
 
 
 class _Pace:
@@ -45,12 +54,12 @@ class _Pace:
         self._quick_ones = 0
 
     def note(self, seconds: float) -> None:
-        """A commit, alone, took so long."""
+        """A commit took so long."""
         self._quick_ones = self._quick_ones + 1 if seconds <= limits.COMMIT_QUICK_SECONDS else 0
 
     def is_quick(self) -> bool:
-        """Proved anew every so often by the thread, which then moves the log's pages, too."""
-        return self._quick_ones % limits.COMMITS_AT_ONCE_MAX >= limits.COMMITS_PROVING
+        """Proved by the thread, and lost by one slow commit."""
+        return self._quick_ones >= limits.COMMITS_PROVING
 
 
 class Writer:
@@ -64,7 +73,7 @@ class Writer:
         self._jobs = Line[_Job | None]()  # None: look around
         self._entrance = threading.Lock()
         self._closed = False
-        self._coming: set[asyncio.Future[Any]] = set()  # let others come in first
+        self._coming: list[_Job] = []  # let others come in first
         self._in_line: set[asyncio.Future[Any]] = set()  # until they are written
         self._ahead: list[_Job | None] = []
         self._crowd = 1
@@ -73,27 +82,21 @@ class Writer:
         self._thread = threading.Thread(target=self._serve, name="firnline-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, work: Work[T], *, alone: bool = False, small: bool = False) -> T:
+    async def run(self, work: Work[T], *, alone: bool = False, size: float = math.inf) -> T:
         """Run `work` in a transaction that is durable when this returns.
 
-        `alone`: outside any transaction, for what SQLite does not allow inside one. `small`: it
-        takes no longer than waking a thread.
+        `alone`: outside any transaction, for what SQLite does not allow inside one. `size`: the
+        bytes that it writes, if nothing else about it takes time.
         """
         self._check()
-        if len(self._jobs) >= limits.WRITES_WAITING_MAX:
+        if len(self._jobs) + len(self._coming) >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many writes are waiting; slow down and try again")
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        try:
-            # Who shared the last commit will share the next. Nobody overtakes those who are coming.
-            if self._coming or (self._crowd == 1 and self._pace.is_quick()):
-                self._coming.add(future)
-                await asyncio.sleep(0)  # all that are ready now come in, and share a commit
-                done = self._run_at_once(work) if small and self._is_quiet() else None
-                if done is not None:
-                    return cast("T", _result(done))
-            self._enqueue(_Job(work, future, alone))
-        finally:
-            self._coming.discard(future)
+        job = _Job(work, future, alone, size)
+        if self._coming or self._pace.is_quick():  # nobody overtakes those who are coming
+            await self._come_in(job)
+        else:
+            self._enqueue([job])
         return await future
 
     def close(self) -> None:
@@ -113,39 +116,70 @@ class Writer:
         if fatal := self._fatal or self._transactions.fatal:
             raise StoreCorrupt(fatal)
 
-    def _enqueue(self, job: _Job) -> None:
+    def _enqueue(self, jobs: Sequence[_Job]) -> None:
         with self._entrance:  # whoever is in is answered, also by a thread that stops
             self._check()
-            self._in_line.add(job.future)
-            self._jobs.put(job)
+            for job in jobs:
+                self._in_line.add(job.future)
+                self._jobs.put(job)
 
-    def _is_quiet(self) -> bool:
-        """Whether only one is coming, and what others wrote, even if they gave up, is stored."""
-        return len(self._coming) == 1 and not self._in_line and self._pace.is_quick()
+    async def _come_in(self, job: _Job) -> None:
+        """With all that are ready now, who share a commit; the first of them sees to all."""
+        with self._entrance:
+            crowd = self._coming
+            crowd.append(job)
+        jobs: list[_Job] = []
+        try:
+            await asyncio.sleep(0)
+            with self._entrance:
+                if self._coming is crowd:  # else another was the first
+                    self._coming, jobs = [], crowd
+            if jobs:
+                self._let_in([job for job in jobs if not job.future.cancelled()])
+        except BaseException:
+            job.future.cancel()
+            unsure = StoreTimeout("whoever wrote for all was interrupted; it may be stored")
+            _answer([job.future for job in jobs], failed(unsure, len(jobs)))
+            raise
 
-    def _run_at_once(self, work: Work[Any]) -> Outcome | None:
-        """What becomes of it here and now; None if a thread had better wait for something."""
+    def _let_in(self, jobs: Sequence[_Job]) -> None:
+        try:
+            outcomes = self._run_at_once(jobs) if self._is_quiet(jobs) else None
+            if outcomes is None:
+                self._enqueue(jobs)
+                return
+        except FirnlineError as error:
+            outcomes = failed(error, len(jobs))
+        _answer([job.future for job in jobs], outcomes, asyncio.get_running_loop())
+
+    def _is_quiet(self, jobs: Sequence[_Job]) -> bool:
+        """Whether these are few and small, and all others, even who gave up, are stored."""
+        few = len(jobs) <= limits.BATCH_WRITES_MAX
+        small = sum(job.size for job in jobs) <= limits.COMMIT_AT_ONCE_BYTES
+        return few and small and not self._in_line and self._pace.is_quick()
+
+    def _run_at_once(self, jobs: Sequence[_Job]) -> list[Outcome] | None:
+        """What becomes of them here and now; None if a thread had better wait for something."""
         try:
             if not self._in_use.acquire(blocking=False):
                 return None
             self._check()
-            started = time.perf_counter()
-            outcome = self._transactions.run_at_once(work)
-            if outcome is not None:
-                self._note(started)
+            outcomes = self._transactions.run_at_once([job.work for job in jobs])
+            if outcomes is not None:
+                self._note()
                 self._last = time.monotonic()
                 self._wake()
-            return outcome
+            return outcomes
         finally:
             try:  # not asked first whether it is ours: a signal could come between
                 self._in_use.release()
             except RuntimeError as error:
                 logger.debug("another thread has it: %s", error)
 
-    def _note(self, started: float) -> None:
+    def _note(self) -> None:
         """Only what was written, and is durable, proves a disk."""
         if self._transactions.wrote:
-            self._pace.note(time.perf_counter() - started)
+            self._pace.note(self._transactions.commit_seconds)
 
     def _wake(self) -> None:
         """Let the thread look out for a quiet moment."""
@@ -194,7 +228,6 @@ class Writer:
     def _run_batch(self, first: _Job) -> tuple[list[_Job], list[Outcome]]:
         batch = [first]
         self._wait_for_others(batch)
-        started = time.perf_counter()
         error = self._transactions.begin()
         # Only now, with the lock held, look who else is waiting: more share the commit. And if
         # there is none to be had, whoever waits behind the first would wait in vain.
@@ -203,8 +236,7 @@ class Writer:
             return batch, failed(error, len(batch))
         self._crowd = len(batch)
         outcomes = self._transactions.finish([job.work for job in batch])
-        if len(batch) == 1:
-            self._note(started)
+        self._note()
         return batch, outcomes
 
     def _wait_for_others(self, batch: list[_Job]) -> None:
@@ -232,14 +264,21 @@ class Writer:
         return True
 
 
-def _answer(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Outcome]) -> None:
-    """Wake the callers: one visit to each event loop."""
+def _answer(
+    futures: Sequence[asyncio.Future[Any]],
+    outcomes: Sequence[Outcome],
+    here: asyncio.AbstractEventLoop | None = None,
+) -> None:
+    """Wake the callers: one visit to each event loop, and none to the one that is `here`."""
     loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
     for future, outcome in zip(futures, outcomes, strict=True):
         loops.setdefault(future.get_loop(), []).append((future, outcome))
     for loop, group in loops.items():
-        with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
-            loop.call_soon_threadsafe(_resolve, group)
+        if loop is here:
+            _resolve(group)
+        else:
+            with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
+                loop.call_soon_threadsafe(_resolve, group)
 
 
 def _resolve(answers: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
@@ -250,9 +289,3 @@ def _resolve(answers: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
             future.set_exception(error)
         else:
             future.set_result(result)
-
-
-def _result(outcome: Outcome) -> Any:
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.result
