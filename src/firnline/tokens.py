@@ -248,9 +248,10 @@ def _part_text(part: Part) -> str:
 def _fixed(message: Message) -> tuple[int, bool]:
     """Tokens that are not text, and whether they are sure."""
     tokens = NAME_TOKENS if message.name else 0
-    tokens += CALL_TOKENS * (len(message.tool_calls) + (message.tool_call_id is not None))
+    calls = len(message.tool_calls) + (message.tool_call_id is not None)
+    tokens += CALL_TOKENS * calls
     # How providers frame calls is not published, and what they make of unknown fields even less.
-    exact = not (message.tool_calls or message.tool_call_id or any(message.extra.values()))
+    exact = not (calls or any(message.extra.values()))
     if isinstance(message.content, tuple):
         for part in message.content:
             if part.kind == "image":

@@ -159,6 +159,7 @@ def test_times_are_utc_to_the_microsecond(time):
     assert from_microseconds(microseconds(time)) == time
     local = time.astimezone(timezone(timedelta(hours=5, minutes=45)))
     assert encode(Message.user("x", created_at=local)) == encode(Message.user("x", created_at=time))
+    assert encode(Message.user("x").at(local)) == encode(Message.user("x", created_at=time))
 
 
 @pytest.mark.parametrize(

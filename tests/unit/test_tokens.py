@@ -155,6 +155,19 @@ def test_a_broken_encoder_gives_an_over_estimate(error, monkeypatch):
     for text in ("Grüße 東京", "x" * 200_000):
         assert count.text(text) == len(text.encode()) + len(text) // 65_536
         assert count.text(text).tokenizer == "o200k_base~"
+        assert count.message(Message.user(text)).tokenizer == "o200k_base~"
+
+
+def test_a_message_of_which_only_the_role_could_be_counted_says_so(monkeypatch):
+    class Moody:
+        def encode_ordinary(self, text):
+            if text != "user":
+                raise ValueError
+            return [1]
+
+    monkeypatch.setattr(tokens, "reference_encoder", lambda name: Moody())
+    count = tokens._counter.__wrapped__("o200k_base", 1.0)
+    assert count.message(Message.user("hello")).tokenizer == "o200k_base~"
 
 
 def test_an_interrupted_count_is_interrupted(monkeypatch):
@@ -198,6 +211,20 @@ def test_tool_calls_are_counted_with_their_arguments():
     arguments = '{"text": "' + "many words " * 4000 + '"}'
     message = Message.assistant(tool_calls=[ToolCall.of("c1", "write_file", arguments)])
     assert count_tokens(message) > count_tokens(arguments) + count_tokens("write_file")
+
+
+def test_what_belongs_to_a_tool_is_counted_beside_the_words():
+    call = ToolCall.of("c1", "look", "{}")
+    words = count_tokens("look") + count_tokens("{}")
+    plain, calling = Message.assistant("So."), Message.assistant("So.", tool_calls=[call])
+    assert count_tokens(calling) - count_tokens(plain) == words + tokens.CALL_TOKENS
+    result = Message.tool("So.", tool_call_id="")
+    roles = count_tokens("tool") - count_tokens("assistant")
+    assert count_tokens(result) - count_tokens(plain) == roles + tokens.CALL_TOKENS
+    assert [count_tokens(message).exact for message in (plain, calling, result)] == [
+        True,
+        *[False] * 2,
+    ]
 
 
 def test_parts_pictures_and_unknown_fields_are_counted():
