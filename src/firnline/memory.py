@@ -31,13 +31,9 @@ from firnline.digest import (
     offline_extractor,
     offline_summarizer,
 )
+from firnline.drafting import counted, encoded
 from firnline.engine import Engine
-from firnline.errors import (
-    ConflictError,
-    InputError,
-    MessageTooLarge,
-    UnknownConversation,
-)
+from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.events import Events, of_append, of_context, of_erase, of_fold, of_recall
 from firnline.exporting import ExportFormat
 from firnline.importing import Report
@@ -46,7 +42,6 @@ from firnline.log import (
     Appended,
     Archived,
     Digest,
-    Draft,
     Entry,
     Erased,
     Head,
@@ -74,7 +69,7 @@ from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
 from firnline.text import Json, clean_fields, clean_name
-from firnline.tokens import DEFAULT_MODEL, TokenCounter, counter
+from firnline.tokens import DEFAULT_MODEL, counter
 from firnline.tools import Toolbox, as_schemas, joined
 from firnline.topics import Match, TopicStats, tagged
 from firnline.topics import feedback as voted
@@ -252,12 +247,12 @@ class Memory:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
         with self._events.timed("append", conversation) as told:
-            timed, bodies = _encoded(given, self._clock())
+            timed, bodies = encoded(given, self._clock())
             if sum(map(len, bodies)) > limits.COUNT_INLINE_CHARS:
                 # The encoder works outside Python's lock, so the event loop goes on meanwhile.
-                drafts = await asyncio.to_thread(_counted, self._count, timed, bodies)
+                drafts = await asyncio.to_thread(counted, self._count, timed, bodies)
             else:
-                drafts = _counted(self._count, timed, bodies)
+                drafts = counted(self._count, timed, bodies)
             appended = await self._store.append(
                 key, drafts, expected_seq=expected_seq, idempotency=idempotency
             )
@@ -933,30 +928,3 @@ class Memory:
     async def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file while it goes on working."""
         await self._store.backup(Path(path), progress)
-
-
-def _encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], list[bytes]]:
-    """Messages with their time, and their bytes."""
-    if not 1 <= len(messages) <= limits.BATCH_MESSAGES_MAX:
-        raise InputError(
-            f"{len(messages):,} messages at once; 1 to {limits.BATCH_MESSAGES_MAX:,} are taken"
-        )
-    timed = [message if message.created_at else message.at(now) for message in messages]
-    bodies = [encode(message) for message in timed]
-    size = sum(map(len, bodies))
-    if size > limits.BATCH_BYTES_MAX:
-        raise MessageTooLarge(f"{size:,} bytes at once; {limits.BATCH_BYTES_MAX:,} are taken")
-    return timed, bodies
-
-
-def _counted(
-    count: TokenCounter, messages: Sequence[Message], bodies: Sequence[bytes]
-) -> list[Draft]:
-    drafts = []
-    for message, body in zip(messages, bodies, strict=True):
-        tokens = count.message(message)
-        pinned = message.metadata.get("pinned") is True
-        if pinned:
-            check_pin(message)
-        drafts.append(Draft(message, body, int(tokens), tokens.tokenizer, pinned))
-    return drafts

@@ -251,7 +251,7 @@ class Message:
         content = known.get("content")
         return cls(
             role=known.get("role", ""),
-            content=_parts(content) if isinstance(content, list) else content,
+            content=_objects(content, "content", Part) if isinstance(content, list) else content,
             name=known.get("name"),
             tool_calls=_objects(known.get("tool_calls", ()), "tool_calls", ToolCall),
             tool_call_id=known.get("tool_call_id"),
@@ -347,7 +347,7 @@ def _decoded(body: bytes) -> Message:
     fields = _DECODER.decode(body.decode())
     nested = {} if fields.keys() <= _FLAT else _nested(fields)
     if isinstance(content := fields.get("content"), list):
-        nested["content"], content = _parts(content), None
+        nested["content"], content = _objects(content, "content", Part), None
     created_at = fields.get("created_at")
     message = Message(
         role=fields["role"],
@@ -459,10 +459,6 @@ def _content(content: str | Iterable[Part] | None) -> Content:
     if not isinstance(content, Iterable):
         raise InputError(f"content: expected text or parts, got {type(content).__name__}")
     return tuple(content)
-
-
-def _parts(content: list[Any]) -> tuple[Part, ...]:
-    return _objects(content, "content", Part)
 
 
 def _objects(items: object, which: str, kind: Any) -> tuple[Any, ...]:

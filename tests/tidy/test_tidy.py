@@ -13,7 +13,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
-    "memory.py": (960, "every verb of the library, each a few lines and a docstring"),
+    "memory.py": (930, "every verb of the library, each a few lines and a docstring"),
     "builder.py": (470, "a context's whole flow, read from top to bottom"),
     "message.py": (480, "a message and its canonical form, best read together"),
     "sync.py": (555, "the same verbs, one line each"),
@@ -48,7 +48,7 @@ EXTRAS = {  # module: what it imports inside a function, and why
 
 LAYERS = [
     {"errors", "limits", "regex", "text", "message", "log", "promises"},
-    {"proof", "protocols", "tokens", "wire", "budget", "plan", "paths", "files"},
+    {"proof", "protocols", "tokens", "wire", "budget", "plan", "drafting", "paths", "files"},
     {
         "store",
         "models",

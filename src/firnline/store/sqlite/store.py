@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -67,7 +66,7 @@ from firnline.store.sqlite.connection import Place, check_filesystem, check_libr
 from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.transactions import Work
-from firnline.store.sqlite.writer import Writer
+from firnline.store.sqlite.writer import LARGE, Writer
 from firnline.store.topics import Remembered
 from firnline.text import Json
 
@@ -159,7 +158,7 @@ class SqliteStore:
                 writer.close()
             _open_here[self._place.path] -= 1
 
-    def _write(self, work: Work[T], *, alone: bool = False, size: float = math.inf) -> Awaitable[T]:
+    def _write(self, work: Work[T], *, alone: bool = False, size: float = LARGE) -> Awaitable[T]:
         self._check_process()
         if self._place.read_only:
             raise StoreReadOnly(f"{self._place.path} is opened for reading only")

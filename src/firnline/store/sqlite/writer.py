@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import apsw
 
@@ -39,12 +39,15 @@ T = TypeVar("T")
 
 logger = logging.getLogger("firnline")
 
+LARGE: Final = math.inf
+"""The bytes of a write of which nothing is known."""
+
 
 class _Job(NamedTuple):
     work: Work[Any]
     future: asyncio.Future[Any]
     alone: bool = False
-    size: float = math.inf  # in bytes; what is not known is large
+    size: float = LARGE
 
 
 class _Pace:
@@ -82,7 +85,7 @@ class Writer:
         self._thread = threading.Thread(target=self._serve, name="firnline-writer", daemon=True)
         self._thread.start()
 
-    async def run(self, work: Work[T], *, alone: bool = False, size: float = math.inf) -> T:
+    async def run(self, work: Work[T], *, alone: bool = False, size: float = LARGE) -> T:
         """Run `work` in a transaction that is durable when this returns.
 
         `alone`: outside any transaction, for what SQLite does not allow inside one. `size`: the
