@@ -190,6 +190,14 @@ def release_cursors(error: BaseException | None, foreign: BaseException | None) 
         error = error.__cause__ or error.__context__
 
 
+def part(error: BaseException | None, foreign: BaseException | None) -> None:
+    """Take from an error what another caller was handling while it was raised."""
+    while error is not None and foreign is not None:
+        if error.__context__ is foreign:
+            error.__context__ = None
+        error = error.__cause__ or error.__context__
+
+
 def _why_not(path: Path) -> str:
     if not path.parent.exists():
         return f"the folder {path.parent} does not exist"

@@ -16,6 +16,7 @@ from firnline.store.sqlite.connection import (
     Place,
     connect,
     errors,
+    part,
     patience,
     release_cursors,
 )
@@ -84,7 +85,7 @@ class Transactions:
         self._hooks = hooks
         self._patience = patience(place.busy_seconds)
         self._patient: bool | None = True
-        self._moving = 0  # pages written before the log's were last let move
+        self._kept_from = 0  # the pages written before the log was kept from moving its own
         self._reopen = False
         self._at_once = False
         self._foreign: BaseException | None = None
@@ -105,7 +106,7 @@ class Transactions:
 
     def run_at_once(self, works: Sequence[Work[Any]]) -> list[Outcome] | None:
         """In one commit, without waiting for anybody; None if one would have to, or each alone."""
-        if self._reopen or self._pages_written() - self._moving >= CHECKPOINT_PAGES:
+        if self._reopen or self._log_is_full():
             return None
         try:
             self._at_once = True
@@ -149,6 +150,7 @@ class Transactions:
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
                 outcome = Outcome(error=error)
                 release_cursors(error, self._foreign)
+                part(error, self._foreign)
                 # What was refused on purpose was so before the first change. Anything else may
                 # have come in the middle of one, even where no change shows.
                 refused = isinstance(error, FirnlineError) and connection.in_transaction
@@ -215,7 +217,7 @@ class Transactions:
     def _connect(self) -> None:
         if self._reopen:
             self._connection = connect(self._place, writer=True)
-            self._patient, self._moving = True, 0
+            self._patient = True
             self._reopen = False
 
     def _be_patient(self, patient: bool) -> None:
@@ -224,11 +226,16 @@ class Transactions:
             self._patient = None  # neither, until both are set
             self._connection.set_busy_handler(self._patience if patient else None)
             self._connection.wal_autocheckpoint(CHECKPOINT_PAGES if patient else 0)
-            self._moving = self._pages_written()
+            self._kept_from = self._pages_written()
             self._patient = patient
 
+    def _log_is_full(self) -> bool:
+        """Whether it is time for the thread, which lets the log move its pages."""
+        kept = self._pages_written() - self._kept_from
+        return self._patient is False and not 0 <= kept < CHECKPOINT_PAGES
+
     def _pages_written(self) -> int:
-        """How many pages the connection has ever written to the log."""
+        """How many pages the connection has written to the log; begins anew after 2**31."""
         return int(self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0])
 
     def _recover(self, error: BaseException) -> None:

@@ -16,7 +16,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -76,7 +76,7 @@ class Writer:
         self._jobs = Line[_Job | None]()  # None: look around
         self._entrance = threading.Lock()
         self._closed = False
-        self._coming: list[_Job] = []  # let others come in first
+        self._coming: dict[asyncio.AbstractEventLoop, list[_Job]] = {}  # let others come in first
         self._in_line: set[asyncio.Future[Any]] = set()  # until they are written
         self._ahead: list[_Job | None] = []
         self._crowd = 1
@@ -92,11 +92,13 @@ class Writer:
         bytes that it writes, if nothing else about it takes time.
         """
         self._check()
-        if len(self._jobs) + len(self._coming) >= limits.WRITES_WAITING_MAX:
+        loop = asyncio.get_running_loop()
+        coming = self._coming.get(loop, ())
+        if len(self._jobs) + len(coming) >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many writes are waiting; slow down and try again")
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[T] = loop.create_future()
         job = _Job(work, future, alone, size)
-        if self._coming or self._pace.is_quick():  # nobody overtakes those who are coming
+        if coming or self._pace.is_quick():  # nobody overtakes those who are coming
             await self._come_in(job)
         else:
             self._enqueue([job])
@@ -123,27 +125,39 @@ class Writer:
         with self._entrance:  # whoever is in is answered, also by a thread that stops
             self._check()
             for job in jobs:
-                self._in_line.add(job.future)
-                self._jobs.put(job)
+                try:
+                    self._in_line.add(job.future)
+                    self._jobs.put(job)
+                except BaseException:  # a signal; nobody may wait for what is not in the queue
+                    self._in_line.discard(job.future)
+                    raise
 
     async def _come_in(self, job: _Job) -> None:
-        """With all that are ready now, who share a commit; the first of them sees to all."""
-        with self._entrance:
-            crowd = self._coming
-            crowd.append(job)
-        jobs: list[_Job] = []
+        """With all of this loop that are ready now; the first of them sees to all."""
+        loop, jobs = job.future.get_loop(), list[_Job]()
         try:
+            crowd = self._coming.setdefault(loop, [])
+            crowd.append(job)
             await asyncio.sleep(0)
-            with self._entrance:
-                if self._coming is crowd:  # else another was the first
-                    self._coming, jobs = [], crowd
-            if jobs:
-                self._let_in([job for job in jobs if not job.future.cancelled()])
+            if self._coming.get(loop) is crowd:  # else another was the first
+                jobs = crowd
+                del self._coming[loop]
+                self._let_in(jobs)
         except BaseException:
-            job.future.cancel()
+            self._turn_back(job)
             unsure = StoreTimeout("whoever wrote for all was interrupted; it may be stored")
-            _answer([job.future for job in jobs], failed(unsure, len(jobs)))
+            _resolve(zip([job.future for job in jobs], failed(unsure, len(jobs)), strict=True))
             raise
+
+    def _turn_back(self, job: _Job) -> None:
+        """Nobody writes for one who gives up on the way in, nor tells it anything."""
+        loop = job.future.get_loop()
+        crowd = self._coming.get(loop, [])
+        if job in crowd:
+            crowd.remove(job)
+            if not crowd:
+                del self._coming[loop]
+        job.future.cancel()
 
     def _let_in(self, jobs: Sequence[_Job]) -> None:
         try:
@@ -153,7 +167,7 @@ class Writer:
                 return
         except FirnlineError as error:
             outcomes = failed(error, len(jobs))
-        _answer([job.future for job in jobs], outcomes, asyncio.get_running_loop())
+        _resolve(zip([job.future for job in jobs], outcomes, strict=True))
 
     def _is_quiet(self, jobs: Sequence[_Job]) -> bool:
         """Whether these are few and small, and all others, even who gave up, are stored."""
@@ -267,24 +281,17 @@ class Writer:
         return True
 
 
-def _answer(
-    futures: Sequence[asyncio.Future[Any]],
-    outcomes: Sequence[Outcome],
-    here: asyncio.AbstractEventLoop | None = None,
-) -> None:
-    """Wake the callers: one visit to each event loop, and none to the one that is `here`."""
+def _answer(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Outcome]) -> None:
+    """Wake the callers: one visit to each event loop."""
     loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
     for future, outcome in zip(futures, outcomes, strict=True):
         loops.setdefault(future.get_loop(), []).append((future, outcome))
     for loop, group in loops.items():
-        if loop is here:
-            _resolve(group)
-        else:
-            with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
-                loop.call_soon_threadsafe(_resolve, group)
+        with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
+            loop.call_soon_threadsafe(_resolve, group)
 
 
-def _resolve(answers: Sequence[tuple[asyncio.Future[Any], Outcome]]) -> None:
+def _resolve(answers: Iterable[tuple[asyncio.Future[Any], Outcome]]) -> None:
     for future, (result, error) in answers:
         if future.done():
             continue  # the caller was cancelled; what it wrote is stored all the same
