@@ -34,9 +34,11 @@ def load_openai(messages: object) -> list[Message]:
 
     Takes dicts, the SDK's objects and `Message` values; anything else raises `InputError`.
     """
+    if isinstance(messages, Message):
+        return [messages]
     if isinstance(messages, list):  # what else it could be takes longer to find out
         given: Iterable[Any] = messages
-    elif isinstance(messages, Message | Mapping) or hasattr(messages, "model_dump"):
+    elif isinstance(messages, Mapping) or hasattr(messages, "model_dump"):
         given = [messages]
     elif isinstance(messages, Iterable) and not isinstance(messages, str | bytes):
         given = messages

@@ -142,13 +142,12 @@ class Heads:
 
 def _write_many(connection: apsw.Connection, sql: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """Run `sql` for all rows, in as few statements as powers of two allow."""
-    start, size = 0, _ROWS_MAX
-    while start < len(rows):
-        while size > len(rows) - start:
-            size //= 2
-        part = rows[start : start + size]
-        connection.execute(_statement(sql, size, len(part[0])), tuple(chain.from_iterable(part)))
-        start += size
+    start, left, columns = 0, len(rows), len(rows[0])
+    while left:
+        size = min(1 << left.bit_length() - 1, _ROWS_MAX)
+        values = chain.from_iterable(rows[start : start + size])
+        connection.execute(_statement(sql, size, columns), tuple(values))
+        start, left = start + size, left - size
 
 
 @lru_cache(maxsize=64)

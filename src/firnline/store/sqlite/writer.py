@@ -134,7 +134,8 @@ class Writer:
 
     async def _come_in(self, job: _Job) -> None:
         """With all of this loop that are ready now; the first of them sees to all."""
-        loop, jobs = job.future.get_loop(), list[_Job]()
+        loop = job.future.get_loop()
+        jobs: list[_Job] = []
         try:
             crowd = self._coming.setdefault(loop, [])
             crowd.append(job)
@@ -172,7 +173,7 @@ class Writer:
     def _is_quiet(self, jobs: Sequence[_Job]) -> bool:
         """Whether these are few and small, and all others, even who gave up, are stored."""
         few = len(jobs) <= limits.BATCH_WRITES_MAX
-        small = sum(job.size for job in jobs) <= limits.COMMIT_AT_ONCE_BYTES
+        small = sum([job.size for job in jobs]) <= limits.COMMIT_AT_ONCE_BYTES
         return few and small and not self._in_line and self._pace.is_quick()
 
     def _run_at_once(self, jobs: Sequence[_Job]) -> list[Outcome] | None:
