@@ -79,5 +79,7 @@ class Session:
 
 def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = rows / np.maximum(lengths, np.float32(1e-12))
+    unit: NDArray[np.float32] = np.divide(
+        rows, np.maximum(lengths, np.float32(1e-12)), dtype=np.float32
+    )
     return unit
