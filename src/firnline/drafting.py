@@ -13,8 +13,8 @@ from firnline.plan import check_pin
 from firnline.tokens import TokenCounter
 
 
-def encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], list[bytes]]:
-    """The messages, each with its time, and their canonical bytes."""
+def encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], list[bytes], int]:
+    """The messages, each with its time, their canonical bytes, and how many those are."""
     if not 1 <= len(messages) <= limits.BATCH_MESSAGES_MAX:
         raise InputError(
             f"{len(messages):,} messages at once; 1 to {limits.BATCH_MESSAGES_MAX:,} are taken"
@@ -24,7 +24,7 @@ def encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], 
     size = sum(map(len, bodies))
     if size > limits.BATCH_BYTES_MAX:
         raise MessageTooLarge(f"{size:,} bytes at once; {limits.BATCH_BYTES_MAX:,} are taken")
-    return timed, bodies
+    return timed, bodies, size
 
 
 def counted(

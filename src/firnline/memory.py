@@ -247,8 +247,8 @@ class Memory:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
         with self._events.timed("append", conversation) as told:
-            timed, bodies = encoded(given, self._clock())
-            if sum(map(len, bodies)) > limits.COUNT_INLINE_CHARS:
+            timed, bodies, size = encoded(given, self._clock())
+            if size > limits.COUNT_INLINE_CHARS:
                 # The encoder works outside Python's lock, so the event loop goes on meanwhile.
                 drafts = await asyncio.to_thread(counted, self._count, timed, bodies)
             else:

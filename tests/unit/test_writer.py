@@ -253,11 +253,15 @@ async def test_one_slow_commit_and_the_thread_takes_over(writer, monkeypatch):
 
 
 async def test_a_slow_caller_is_no_slow_disk(writer, monkeypatch):
-    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "COMMIT_QUICK_SECONDS", 60.0)
     monkeypatch.setattr(limits, "COMMITS_PROVING", 1)
 
+    late, clock = 0.0, time.perf_counter
+    monkeypatch.setattr(time, "perf_counter", lambda: clock() + late)
+
     def takes_its_time(connection):
-        time.sleep(1.1)
+        nonlocal late
+        late += 3_600
         return writing(0)(connection)
 
     await writer.run(takes_its_time, size=1)
@@ -543,17 +547,29 @@ async def test_nobodys_error_tells_of_anothers(writer):
         except apsw.SQLError as error:
             raise InputError("no") from error
 
+    assert "no sql" in await told_to_the_second(writer, refuses)
+
+    def full():
+        raise apsw.FullError("no room")
+
+    await writer.run(lambda con: con.set_commit_hook(full), alone=True)
+    assert "no room" in await told_to_the_second(writer, writing(1))
+
+
+async def told_to_the_second(writer, work):
+    """Whose error it is, and nobody else's."""
+
     async def first():
         try:
             {}["a secret of the one who writes for all"]
         except LookupError:
-            await writer.run(refuses, size=1)
+            await writer.run(work, size=1)
 
-    both = first(), writer.run(refuses, size=1)
+    both = first(), writer.run(work, size=1)
     _, error = await asyncio.gather(*both, return_exceptions=True)
     told = "".join(traceback.format_exception(error))
-    assert "no sql" in told
     assert "secret" not in told
+    return told
 
 
 @pytest.mark.usefixtures("quick")

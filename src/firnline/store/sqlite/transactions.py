@@ -149,8 +149,7 @@ class Transactions:
                     outcome = Outcome(work(connection))
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
                 outcome = Outcome(error=error)
-                release_cursors(error, self._foreign)
-                part(error, self._foreign)
+                self._let_go(error)
                 # What was refused on purpose was so before the first change. Anything else may
                 # have come in the middle of one, even where no change shows.
                 refused = isinstance(error, FirnlineError) and connection.in_transaction
@@ -240,7 +239,7 @@ class Transactions:
 
     def _recover(self, error: BaseException) -> None:
         """Get back to a state from which the next write can be tried, or must not be."""
-        release_cursors(error, self._foreign)
+        self._let_go(error)
         self._hooks.forget()
         if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
             self.fatal = f"{error}; nothing more is written to it"
@@ -252,6 +251,11 @@ class Transactions:
                 self._drop_connection()
         except apsw.Error:
             self._drop_connection()
+
+    def _let_go(self, error: BaseException) -> None:
+        """An error keeps nothing that is ours, and nothing of another caller."""
+        release_cursors(error, self._foreign)
+        part(error, self._foreign)
 
     def _drop_connection(self) -> None:
         self._reopen = True

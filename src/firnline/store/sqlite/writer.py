@@ -137,11 +137,11 @@ class Writer:
         loop = job.future.get_loop()
         jobs: list[_Job] = []
         try:
-            crowd = self._coming.setdefault(loop, [])
-            crowd.append(job)
+            coming = self._coming.setdefault(loop, [])
+            coming.append(job)
             await asyncio.sleep(0)
-            if self._coming.get(loop) is crowd:  # else another was the first
-                jobs = crowd
+            if self._coming.get(loop) is coming:  # else another was the first
+                jobs = coming
                 del self._coming[loop]
                 self._let_in(jobs)
         except BaseException:
@@ -153,10 +153,10 @@ class Writer:
     def _turn_back(self, job: _Job) -> None:
         """Nobody writes for one who gives up on the way in, nor tells it anything."""
         loop = job.future.get_loop()
-        crowd = self._coming.get(loop, [])
-        if job in crowd:
-            crowd.remove(job)
-            if not crowd:
+        coming = self._coming.get(loop, [])
+        if job in coming:
+            coming.remove(job)
+            if not coming:
                 del self._coming[loop]
         job.future.cancel()
 
