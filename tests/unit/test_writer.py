@@ -132,6 +132,14 @@ async def test_the_first_of_those_who_come_together_writes_for_all_in_their_orde
 
 
 @pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("size", [1, math.inf])
+async def test_each_of_those_who_share_a_commit_gets_its_own_answer(writer, size):
+    works = [lambda _, number=number: number for number in range(50)]
+    answers = await asyncio.gather(*(writer.run(work, size=size) for work in works))
+    assert answers == list(range(50))
+
+
+@pytest.mark.usefixtures("quick")
 async def test_those_who_come_again_and_again_share_every_commit(writer, place):
     commits = await counted_commits(writer)
 

@@ -28,7 +28,7 @@ async def client(memory, name, appends):
         started = time.monotonic()
         appended = await memory.append("crowded", said(texts))
         longest = max(longest, time.monotonic() - started)
-        seqs.extend((entry.seq, entry.message.text) for entry in appended)
+        seqs.extend((entry.seq, text) for entry, text in zip(appended, texts, strict=True))
     say("client", name, seqs, longest)
 
 
