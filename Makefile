@@ -24,7 +24,7 @@ run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port
 	$(BIN)/firnline serve --sample $(ARGS)
 
 demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
-	$(BIN)/python -m firnline.demo
+	$(BIN)/python -m firnline.cli.demo
 
 # In one process more than there are cores; ARGS="-n 0" keeps to one, for -s or a debugger. They start
 # hundreds of others, which would compile everything anew where Python is told to keep no bytecode.

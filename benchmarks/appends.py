@@ -14,7 +14,7 @@ from benchmarks.bench import Bench, opened, url
 from benchmarks.measure import Side, in_turns, rate, timed, timed_call
 from benchmarks.table import Row, at_least
 from firnline import Memory, Message
-from firnline.message import encode, utc_now
+from firnline.log.message import encode, utc_now
 
 CALLERS = 64
 

@@ -13,10 +13,10 @@ from benchmarks.bench import Bench
 from benchmarks.measure import in_turns, megabytes, timed_call
 from benchmarks.table import Row, at_least
 from firnline import Message
-from firnline.log import Key, Record, chain, genesis
-from firnline.message import decode, encode, format_time
+from firnline.log.entry import Key, Record, chain, genesis
+from firnline.log.message import decode, encode, format_time
+from firnline.log.tokens import counter
 from firnline.store import segments
-from firnline.tokens import counter
 
 LENGTHS = (10, 20, 50)
 _GENESIS = genesis(Key("default", "sample"))

@@ -13,8 +13,8 @@ from typing import Unpack
 from benchmarks import texts
 from benchmarks.table import progress
 from firnline import Memory, Message
-from firnline.limits import BATCH_MESSAGES_MAX
-from firnline.options import MemoryOptions
+from firnline.engine.options import MemoryOptions
+from firnline.log.limits import BATCH_MESSAGES_MAX
 
 LONG = "long"
 """The one conversation of a database made by `Bench.database`, or the long one of two."""

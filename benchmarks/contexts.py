@@ -12,12 +12,12 @@ from benchmarks.measure import Side, in_turns, milliseconds, timed
 from benchmarks.table import Row, at_least, at_most, progress
 from firnline import Memory, Message
 from firnline.digest import offline_extractor, offline_summarizer
-from firnline.limits import BATCH_MESSAGES_MAX
+from firnline.engine.options import MemoryOptions
+from firnline.log.limits import BATCH_MESSAGES_MAX
+from firnline.log.tokens import counter
 from firnline.models import Allowance, Spend
-from firnline.options import MemoryOptions
 from firnline.protocols import Brief, Extractor, Summarizer, Written
 from firnline.strategies import STRATEGIES
-from firnline.tokens import counter
 
 BUDGET = 1_000
 """Less than a hundred messages of the sample take, so that both conversations have digests."""

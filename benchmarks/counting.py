@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from benchmarks.bench import Bench
 from benchmarks.measure import in_turns, megabytes, timed_call
 from benchmarks.table import Row, at_least
-from firnline.tokens import counter, reference_encoder
+from firnline.log.tokens import counter, reference_encoder
 
 
 async def speed(bench: Bench) -> AsyncIterator[Row]:

@@ -10,7 +10,7 @@ from benchmarks.bench import Bench, opened, url
 from benchmarks.measure import Side, in_turns, milliseconds
 from benchmarks.table import Row
 from firnline import Memory
-from firnline.plan import Fold
+from firnline.context.plan import Fold
 
 FEW = 100
 

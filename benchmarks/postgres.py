@@ -19,7 +19,7 @@ from benchmarks.measure import Side, costs, in_turns, milliseconds, rate, timed
 from benchmarks.recalling import LIMIT, questions
 from benchmarks.table import Row, at_least, at_most, progress
 from benchmarks.talking import BUDGET, CALLERS, appending, asking, fill
-from firnline.message import encode, utc_now
+from firnline.log.message import encode, utc_now
 from firnline.strategies import rolling
 
 # The server is the one that the tests start.

@@ -14,11 +14,11 @@ from benchmarks.measure import Side, costs, in_turns, milliseconds, timed
 from benchmarks.table import Row, at_most, progress
 from firnline import Memory, Message, strategies
 from firnline.embedding import WordEmbedder
-from firnline.embedding.quantised import pack
-from firnline.log import Key
+from firnline.embedding.quantize import pack
+from firnline.language.terms import query_terms
+from firnline.log.entry import Key
 from firnline.protocols import Vector
-from firnline.recall.nearest import Nearest
-from firnline.store.terms import query_terms
+from firnline.recall.vectors import Nearest
 from firnline.topics import Rules, matches
 
 LIMIT = 10

@@ -9,10 +9,10 @@ from typing import Any
 import uvicorn
 from fastapi import APIRouter
 
-from firnline.server import serving
+from firnline.server import serve
 from firnline.server.app import create_app
-from firnline.server.gate import Writing
-from firnline.server.reading import StrictRoute
+from firnline.server.auth import Writing
+from firnline.server.bodies import StrictRoute
 from firnline.server.settings import load
 
 router = APIRouter(route_class=StrictRoute)
@@ -31,8 +31,8 @@ def main(store: str, upstream: str) -> None:
     )  # fmt: skip
     app = create_app(settings)
     app.include_router(router)
-    listener = serving.bind(settings)
-    print(serving.address(listener), flush=True)
+    listener = serve.bind(settings)
+    print(serve.address(listener), flush=True)
     config = uvicorn.Config(app, log_config=None, access_log=False, lifespan="on")
     asyncio.run(uvicorn.Server(config).serve([listener]))
 

@@ -15,7 +15,7 @@ from benchmarks import wire
 from benchmarks.bench import Bench, url
 from benchmarks.measure import in_turns, milliseconds, rate, timed
 from benchmarks.table import Row, at_least, at_most, progress
-from firnline.message import Message
+from firnline.log.message import Message
 
 CLIENTS = 64
 IDLE = 1_000

@@ -9,7 +9,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import Side, timed
 from benchmarks.table import progress
 from firnline import Memory
-from firnline.limits import BATCH_MESSAGES_MAX
+from firnline.log.limits import BATCH_MESSAGES_MAX
 
 CALLERS = 8
 BUDGET = 1_000

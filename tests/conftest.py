@@ -19,7 +19,8 @@ import choosing
 import mongo_kit
 import postgres_kit
 from choosing import BACKENDS, backend
-from firnline import Memory, recaller
+from firnline import Memory
+from firnline.engine import recall
 
 # How long an example takes is the machine's affair: speed is measured in benchmarks.
 EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 40
@@ -73,7 +74,7 @@ def pytest_collection():
 def _no_embedder(monkeypatch, request):
     """Tests name their embedder: the one that is installed would load a model for each of them."""
     if "default_embedder" not in request.keywords:
-        monkeypatch.setattr(recaller, "default_embedder", lambda: None)
+        monkeypatch.setattr(recall, "default_embedder", lambda: None)
 
 
 @pytest.fixture(params=BACKENDS)

@@ -2,9 +2,9 @@
 
 from hypothesis import strategies as st
 
-from firnline.log import Entry
-from firnline.message import Message
-from firnline.tokens import reference_encoder
+from firnline.log.entry import Entry
+from firnline.log.message import Message
+from firnline.log.tokens import reference_encoder
 from strategies import clean, messages
 
 reference_encoder()  # loaded here, or the first example of a property would seem slow

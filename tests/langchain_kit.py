@@ -9,7 +9,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
 from firnline.adapters.langchain.messages import from_langchain
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 class FakeModel(BaseChatModel):

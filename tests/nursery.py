@@ -89,10 +89,10 @@ def _grown() -> Callable[[list[str]], int]:
     It stays as it is, so nobody looks for garbage in it: at the end of each fork that alone took
     half a second, and the pages that it touched were copied.
     """
-    importlib.import_module("firnline.server.serving")
+    importlib.import_module("firnline.server.serve")
     importlib.import_module("firnline.mcp")
-    importlib.import_module("firnline.embedding.session")
-    importlib.import_module("firnline.tokens").counter().text("its vocabulary")
+    importlib.import_module("firnline.embedding.onnx")
+    importlib.import_module("firnline.log.tokens").counter().text("its vocabulary")
     main = importlib.import_module("firnline.cli").main
     gc.collect()
     gc.freeze()

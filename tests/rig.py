@@ -20,10 +20,10 @@ import uvicorn
 from fastapi import FastAPI
 
 from firnline import Memory
-from firnline.server import serving
+from firnline.server import serve
 from firnline.server.app import create_app
-from firnline.server.parts import Parts
 from firnline.server.settings import load
+from firnline.server.state import Parts
 from nursery import nursery
 from over_http import Server
 
@@ -60,7 +60,7 @@ def running(**settings: Any):
     """The server in a thread of this process, on a free port."""
     chosen = load(**{"port": 0, "embedder": "none", "store": "memory:", **settings})
     app = create_app(chosen)
-    listener = serving.bind(chosen)
+    listener = serve.bind(chosen)
     server = Server(
         uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_keep_alive=75)
     )
@@ -73,7 +73,7 @@ def running(**settings: Any):
         assert time.monotonic() < deadline
         time.sleep(0.005)
     try:
-        yield Running(serving.address(listener), app, loop)
+        yield Running(serve.address(listener), app, loop)
     finally:
         loop.call_soon_threadsafe(server.told.set)
         thread.join(30)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 from firnline.testing.drafts import KEY, OTHER, drafts
 
 WRONG = pytest.mark.parametrize(
@@ -18,12 +18,12 @@ async def check_owed(store, other, wrong):
         await store.append(key, drafts("a"))
     assert await other.owed(utc_now()) == []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("firnline.store.skew.utc_now", lambda: utc_now() + wrong)
+        patch.setattr("firnline.store.clock_skew.utc_now", lambda: utc_now() + wrong)
         await other.owe(KEY, utc_now() + wrong)
     assert await store.owed(utc_now() + timedelta(seconds=3)) == [KEY]
     await store.owe(OTHER, utc_now())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("firnline.store.skew.utc_now", lambda: utc_now() + wrong)
+        patch.setattr("firnline.store.clock_skew.utc_now", lambda: utc_now() + wrong)
         now = utc_now() + wrong + timedelta(seconds=3)
         assert set(await other.owed(now)) == {KEY, OTHER}
         known = await other.pending(now, stuck_before=now, cards="k")

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from firnline import Message, Part, ToolCall
-from firnline.message import from_microseconds
+from firnline.log.message import from_microseconds
 
 anything = st.text(st.characters(), max_size=60)  # surrogates and NUL too
 clean = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)

@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager
 import uvicorn
 from fastapi import FastAPI
 
+from firnline.log.tokens import counter
 from firnline.models import Backoff, open_model
-from firnline.server.telegram.replier import Replier
 from firnline.server.telegram.settings import BotSettings
 from firnline.server.telegram.webhook import router
+from firnline.server.telegram.worker import Replier
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
-from firnline.tokens import counter
 from over_http import Server, tcp
 
 SECRET = "a-secret-for-webhooks_1"

@@ -1,19 +1,19 @@
 """Firnline: the conversation memory that can prove it lost nothing."""
 
 from firnline import strategies
-from firnline.budget import Budget
-from firnline.context import Context, Section
+from firnline.context.budget import Budget
+from firnline.context.context import Context, Section
+from firnline.context.plan import Strategy
+from firnline.context.tools import Tool, Toolbox
+from firnline.engine.stats import Stats
+from firnline.engine.turn import Turn
 from firnline.errors import BudgetError, FirnlineError, ModelError
-from firnline.log import Appended, Digest, Entry, Erased, Head, Hit, Project
+from firnline.log.chain import Verification
+from firnline.log.entry import Appended, Digest, Entry, Erased, Head, Hit, Project
+from firnline.log.message import Message, Part, ToolCall
+from firnline.log.tokens import TokenCount, count_tokens
 from firnline.memory import Memory
-from firnline.message import Message, Part, ToolCall
 from firnline.models import open_model
-from firnline.plan import Strategy
-from firnline.proof import Verification
-from firnline.recall.stats import Stats
-from firnline.tokens import TokenCount, count_tokens
-from firnline.tools import Tool, Toolbox
-from firnline.turn import Turn
 
 __version__ = "0.1.0"
 

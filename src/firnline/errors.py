@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 _CODE: Final = regex(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
 

@@ -20,10 +20,12 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 from weakref import WeakValueDictionary
 
-from firnline import branching, digest, exporting, importing, limits, transfer, verifying
-from firnline.budget import Budget, BudgetLike, as_budget
-from firnline.builder import Builder, Request
-from firnline.context import Context
+from firnline import digest
+from firnline.context.budget import Budget, BudgetLike, as_budget
+from firnline.context.context import Context
+from firnline.context.plan import Strategy, check_pin, ends_round, is_question
+from firnline.context.tools import Toolbox, as_schemas, joined
+from firnline.context.view import in_force, is_still, span_of
 from firnline.digest import (
     items,
     model_extractor,
@@ -31,14 +33,39 @@ from firnline.digest import (
     offline_extractor,
     offline_summarizer,
 )
-from firnline.drafting import counted, encoded
-from firnline.engine import Engine
+from firnline.engine import stats
+from firnline.engine import verify as verifying
+from firnline.engine.context_builder import Builder, Request
+from firnline.engine.digest_history import (
+    Difference,
+    Lineage,
+    State,
+    difference,
+    lineage_of,
+    state_of,
+)
+from firnline.engine.digester import Engine
+from firnline.engine.events import Events, of_append, of_context, of_erase, of_fold, of_recall
+from firnline.engine.options import MemoryOptions, check_names
+from firnline.engine.recall import AUTO, Filters, Recaller, check_time
+from firnline.engine.stats import Stats
+from firnline.engine.turn import (
+    Dialogue,
+    Turn,
+    TurnOptions,
+    answered,
+    as_system,
+    check_options,
+    of_turn,
+)
+from firnline.engine.turn import run as run_turn
+from firnline.engine.turn import stream as stream_turn
+from firnline.engine.worker import Worker
 from firnline.errors import ConflictError, InputError, UnknownConversation
-from firnline.events import Events, of_append, of_context, of_erase, of_fold, of_recall
-from firnline.exporting import ExportFormat
-from firnline.importing import Report
-from firnline.lineage import Difference, Lineage, State, difference, lineage_of, state_of
-from firnline.log import (
+from firnline.log import limits
+from firnline.log.chain import Verification
+from firnline.log.draft import counted, encoded
+from firnline.log.entry import (
     Appended,
     Archived,
     Digest,
@@ -52,34 +79,26 @@ from firnline.log import (
     checked_project,
     fingerprint,
 )
-from firnline.message import Message, encode, utc_now
+from firnline.log.message import Message, encode, utc_now
+from firnline.log.text import Json, clean_fields, clean_name
+from firnline.log.tokens import DEFAULT_MODEL, counter
+from firnline.log.wire import MessageLike, load_openai
 from firnline.models import open_model
-from firnline.models.given import ModelLike, as_model
 from firnline.models.guard import Spend
-from firnline.options import MemoryOptions, check_names
-from firnline.plan import Strategy, check_pin, ends_round, is_question
-from firnline.proof import Verification
+from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
-from firnline.recall import stats
-from firnline.recall.stats import Stats
 from firnline.recall.tools import recall_tools
-from firnline.recaller import AUTO, Filters, Recaller, check_time
 from firnline.store import open_store
 from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
-from firnline.text import Json, clean_fields, clean_name
-from firnline.tokens import DEFAULT_MODEL, counter
-from firnline.tools import Toolbox, as_schemas, joined
 from firnline.topics import Match, TopicStats, tagged
 from firnline.topics import feedback as voted
-from firnline.transfer import Manifest
-from firnline.turn import Dialogue, Turn, TurnOptions, answered, as_system, check_options, of_turn
-from firnline.turn import run as run_turn
-from firnline.turn import stream as stream_turn
-from firnline.view import in_force, is_still, span_of
-from firnline.wire import MessageLike, load_openai
-from firnline.worker import Worker
+from firnline.transfer import branch as branching
+from firnline.transfer import exporter, importer, jsonl
+from firnline.transfer.exporter import ExportFormat
+from firnline.transfer.importer import Report
+from firnline.transfer.jsonl import Manifest
 
 DEFAULT_TENANT: Final = "default"
 _RECALLED: Final = 10
@@ -900,13 +919,13 @@ class Memory:
         """
         keys = None if conversations is None else [self._key(name) for name in conversations]
         where = self._store, self._tenant, Path(path)
-        return await exporting.export(*where, keys, as_format, progress)
+        return await exporter.export(*where, keys, as_format, progress)
 
     async def import_(
         self, path: str | PathLike[str], *, progress: Progress | None = None
     ) -> Manifest:
         """Read such a file; all of it is checked first. Importing it again adds nothing."""
-        return await transfer.import_(self._store, self._tenant, Path(path), progress)
+        return await jsonl.import_(self._store, self._tenant, Path(path), progress)
 
     async def import_file(
         self,
@@ -921,7 +940,7 @@ class Memory:
         The format is recognised unless named; `zone` is that of times that name none. Importing
         again adds what is new. The report says what was not taken, and what was not understood.
         """
-        return await importing.import_file(
+        return await importer.import_file(
             self, Path(path), as_format=as_format, zone=zone, progress=progress
         )
 

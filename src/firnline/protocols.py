@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from firnline.log import (
+from firnline.log.entry import (
     Appended,
     Archived,
     Card,
@@ -29,8 +29,8 @@ from firnline.log import (
     Scope,
     Topic,
 )
-from firnline.message import Message
-from firnline.text import Json
+from firnline.log.message import Message
+from firnline.log.text import Json
 
 EVERYTHING: Final = Scope()
 """The scope of a search in all that a tenant has."""

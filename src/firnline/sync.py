@@ -19,33 +19,34 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar, Unpack
 
-from firnline import limits, strategies
 from firnline import memory as asynchronous
-from firnline.budget import Budget, BudgetLike
-from firnline.context import Context, Section
+from firnline import strategies
+from firnline.context.budget import Budget, BudgetLike
+from firnline.context.context import Context, Section
+from firnline.context.plan import Strategy
+from firnline.context.tools import Tool, Toolbox
+from firnline.engine.digest_history import Difference, Lineage, State
+from firnline.engine.loop_thread import LoopThread
+from firnline.engine.options import MemoryOptions
+from firnline.engine.recall import Filters
+from firnline.engine.stats import PRICE, Stats
+from firnline.engine.turn import Turn, TurnOptions
 from firnline.errors import BudgetError, FirnlineError, ModelError
-from firnline.exporting import ExportFormat
-from firnline.importing import Report
-from firnline.lineage import Difference, Lineage, State
-from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
-from firnline.looping import LoopThread
-from firnline.message import Message, Part, ToolCall, utc_now
+from firnline.log import limits
+from firnline.log.chain import Verification
+from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
+from firnline.log.message import Message, Part, ToolCall, utc_now
+from firnline.log.text import Json
+from firnline.log.tokens import TokenCount, count_tokens
+from firnline.log.wire import MessageLike
 from firnline.models import open_model
-from firnline.models.given import ModelLike
-from firnline.options import MemoryOptions
-from firnline.plan import Strategy
-from firnline.proof import Verification
+from firnline.models.model_like import ModelLike
 from firnline.protocols import Clock, Finding, Progress, Retriever, Store
-from firnline.recall.stats import PRICE, Stats
-from firnline.recaller import Filters
 from firnline.store import open_store
-from firnline.text import Json
-from firnline.tokens import TokenCount, count_tokens
-from firnline.tools import Tool, Toolbox
 from firnline.topics import Match, TopicStats
-from firnline.transfer import Manifest
-from firnline.turn import Turn, TurnOptions
-from firnline.wire import MessageLike
+from firnline.transfer.exporter import ExportFormat
+from firnline.transfer.importer import Report
+from firnline.transfer.jsonl import Manifest
 
 __all__ = [
     "Appended",

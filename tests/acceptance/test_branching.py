@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from seed_chats import play
 
-from firnline import Memory, Message, Part, ToolCall, branching, limits, strategies
+from firnline import Memory, Message, Part, ToolCall, strategies
 from firnline.errors import (
     ConflictError,
     InputError,
@@ -15,8 +15,10 @@ from firnline.errors import (
     StoreUnavailable,
     UnknownConversation,
 )
-from firnline.log import Digest, Key
-from firnline.message import encode
+from firnline.log import limits
+from firnline.log.entry import Digest, Key
+from firnline.log.message import encode
+from firnline.transfer import branch
 
 AT = datetime(2025, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 SMALL = 7
@@ -175,7 +177,7 @@ def _digest(version, last_seq, **fields):
     ],
 )
 def test_which_digests_are_inherited(digests, taken):
-    assert [digest.version for digest in branching.inherited(digests, 10)] == taken
+    assert [digest.version for digest in branch.inherited(digests, 10)] == taken
 
 
 # -- again, and at the same time --------------------------------------------------------------

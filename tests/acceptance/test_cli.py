@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from firnline.cli import main
-from firnline.terminal import plain, progress_bar, table
+from firnline.cli.terminal import plain, progress_bar, table
 
 
 @pytest.fixture
@@ -308,7 +308,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(run, tmp_path):
 
 def test_a_progress_bar_is_drawn_on_a_terminal_only(monkeypatch):
     now = 0.0
-    monkeypatch.setattr("firnline.terminal.time.monotonic", lambda: now)
+    monkeypatch.setattr("firnline.cli.terminal.time.monotonic", lambda: now)
     leader, follower = pty.openpty()
     with os.fdopen(follower, "w") as terminal, progress_bar("copying", terminal) as progress:
         progress(1, 4)  # too early: most work is done before a bar could be read

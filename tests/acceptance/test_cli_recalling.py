@@ -8,7 +8,7 @@ import pytest
 
 from firnline import Message, sync
 from firnline.cli import main
-from firnline.cli import recalling as commands
+from firnline.cli import search as commands
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 TUESDAY = datetime(2026, 3, 10, 22, 30, tzinfo=UTC)  # in Berlin half past eleven, still Tuesday
@@ -257,7 +257,7 @@ def test_embed_draws_its_progress_on_a_terminal(trip, monkeypatch):
         def flush(self):
             pass
 
-    monkeypatch.setattr("firnline.terminal._SHOWN_AFTER_SECONDS", 0)
+    monkeypatch.setattr("firnline.cli.terminal._SHOWN_AFTER_SECONDS", 0)
     monkeypatch.setattr("sys.stderr", Terminal())
     assert main(["embed", "--embedder", "words"]) == 0
     assert "embedding trip ████████████████████████ 100% 4/4" in Terminal.text

@@ -7,10 +7,10 @@ import pytest
 from seed_chats import TOPICS, play, rounds
 
 from firnline import Budget, Memory, Message, Strategy, ToolCall, count_tokens, strategies
-from firnline.budget import as_budget
+from firnline.context.budget import as_budget
+from firnline.context.plan import Plan
 from firnline.errors import BudgetError, ConflictError, InputError
-from firnline.plan import Plan
-from firnline.testing.order import anthropic_problems, openai_problems
+from firnline.testing.provider_rules import anthropic_problems, openai_problems
 
 TOOL = {
     "type": "function",
@@ -233,7 +233,7 @@ async def test_recalled_entries_come_last_but_for_the_question_and_are_marked_as
 
 
 async def test_what_was_recalled_is_not_extracted_again(memory):
-    from firnline.rendering import render_recalled  # noqa: PLC0415
+    from firnline.context.render import render_recalled  # noqa: PLC0415
 
     await memory.append("c", Message.user("I prefer green tea."))
     again = render_recalled(await memory.read("c"))

@@ -17,14 +17,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from senses import Senses
 
-from firnline import Memory, Message, limits
-from firnline.embedding.quantised import pack, unpack
+from firnline import Memory, Message
+from firnline.embedding.quantize import pack, unpack
 from firnline.errors import ModelError
-from firnline.log import Key
+from firnline.log import limits
+from firnline.log.entry import Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Vector
-from firnline.recall.nearest import Nearest
 from firnline.recall.passages import passages
+from firnline.recall.vectors import Nearest
 from firnline.store import RamStore
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -82,7 +83,9 @@ class Broken(Senses):
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
     monkeypatch.setattr(limits, "EMBED_IDLE_SECONDS", 0.01)
-    monkeypatch.setattr("firnline.indexer.Backoff", lambda: Backoff(first=0.01, most=0.05))
+    monkeypatch.setattr(
+        "firnline.engine.embedding_indexer.Backoff", lambda: Backoff(first=0.01, most=0.05)
+    )
 
 
 def opened(url, embedder, **options):
@@ -259,7 +262,7 @@ async def test_append_returns_and_close_too_while_the_embedder_hangs_for_ever(
 
 
 async def test_closing_does_not_wait_for_an_embedder_that_cannot_be_cancelled(url, monkeypatch):
-    monkeypatch.setattr("firnline.indexer._STOP_SECONDS", 0.05)
+    monkeypatch.setattr("firnline.engine.embedding_indexer._STOP_SECONDS", 0.05)
     let_go = asyncio.Event()
 
     class Stubborn(Senses):
@@ -389,7 +392,7 @@ async def test_what_others_append_or_import_is_embedded_by_those_who_search(tmp_
 
 async def test_appends_do_not_walk_through_all_conversations_each_time(url, monkeypatch):
     """Where that takes its time, what was appended here is embedded without it."""
-    monkeypatch.setattr("firnline.indexer._REST", 100)
+    monkeypatch.setattr("firnline.engine.embedding_indexer._REST", 100)
     async with opened(url, Senses()) as memory:
         look, looks = memory.store.unembedded, []
 
@@ -407,7 +410,7 @@ async def test_appends_do_not_walk_through_all_conversations_each_time(url, monk
 
 
 async def test_what_others_left_is_looked_for_again_after_a_rest(tmp_path, monkeypatch):
-    monkeypatch.setattr("firnline.indexer._REST", 5)
+    monkeypatch.setattr("firnline.engine.embedding_indexer._REST", 5)
     url = f"sqlite:///{tmp_path}/store.db"
     async with opened(url, Senses()) as memory, opened(url, None) as other:
         look = memory.store.unembedded

@@ -14,8 +14,8 @@ from firnline import Digest, Memory, Message, Part, ToolCall, sync
 from firnline.cli import main
 from firnline.digest import items
 from firnline.errors import InputError, UnknownConversation
-from firnline.exporting import file_name
-from firnline.log import Key
+from firnline.log.entry import Key
+from firnline.transfer.exporter import file_name
 from payloads import PAYLOADS
 from strategies import messages
 

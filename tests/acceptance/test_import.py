@@ -17,7 +17,7 @@ import foreign
 from firnline import Memory, Message, sync
 from firnline.cli import main
 from firnline.errors import InputError
-from firnline.importing import name_of
+from firnline.transfer.importer import name_of
 from strategies import anything
 
 CHANGED = "a message that was changed since; the log keeps what was said first"
@@ -388,7 +388,7 @@ async def test_a_message_that_is_too_large_is_in_the_report(tmp_path):
 
 async def test_a_tree_of_branches_copies_only_so_much(tmp_path, monkeypatch):
     """A file of a kilobyte could else ask for a gigabyte: each branch begins as its main way."""
-    monkeypatch.setattr("firnline.limits.IMPORT_COPIED_MAX", 50)
+    monkeypatch.setattr("firnline.log.limits.IMPORT_COPIED_MAX", 50)
     nodes = [foreign.node(f"n{i}", f"n{i - 1}" if i else None, text=f"m{i}") for i in range(20)]
     nodes += [foreign.node(f"b{i}", f"n{i}", text=f"other {i}") for i in range(19)]
     path = tmp_path / "conversations.json"

@@ -9,12 +9,12 @@ import pytest
 from interrupted import meanwhile
 
 from firnline import Memory, Message, strategies
+from firnline.context.plan import Fold
 from firnline.embedding.words import WordEmbedder
 from firnline.errors import ConflictError, InputError, ModelError, UnknownConversation
-from firnline.moving import move
-from firnline.plan import Fold
 from firnline.recall.passages import model_key
 from firnline.server.drafts import Drafts
+from firnline.transfer.migrate import move
 
 LONG = 60
 """Messages of which a context of `NARROW` tokens holds only some."""

@@ -8,17 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from firnline import (
-    Memory,
-    Message,
-    Project,
-    Tool,
-    ToolCall,
-    count_tokens,
-    limits,
-    strategies,
-    sync,
-)
+from firnline import Memory, Message, Project, Tool, ToolCall, count_tokens, strategies, sync
 from firnline.errors import (
     BadURL,
     ConflictError,
@@ -27,6 +17,7 @@ from firnline.errors import (
     StoreNotOpen,
     UnknownConversation,
 )
+from firnline.log import limits
 from firnline.store import open_store
 
 NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)

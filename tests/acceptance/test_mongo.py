@@ -11,7 +11,7 @@ import pytest
 from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
 
 import shared_clock
-from firnline import Memory, Message, limits, strategies
+from firnline import Memory, Message, strategies
 from firnline.errors import (
     BadURL,
     ConflictError,
@@ -23,13 +23,14 @@ from firnline.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from firnline.log import Card, Digest, Idempotency
-from firnline.proof import Audit
+from firnline.log import limits
+from firnline.log.chain import Audit
+from firnline.log.entry import Card, Digest, Idempotency
 from firnline.protocols import Vector
 from firnline.store import open_store, shown
-from firnline.store.mongo import MongoStore, archive, cards, flush, redo, schema, writer
+from firnline.store.mongo import MongoStore, archive, cards, flush, intents, schema, writer
 from firnline.store.mongo.connection import Database, check_url
-from firnline.store.mongo.failures import translated
+from firnline.store.mongo.errors import translated
 from firnline.store.mongo.heads import find
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 
@@ -265,14 +266,14 @@ async def test_no_server_is_an_error_that_says_so():
 async def test_a_change_that_was_cut_short_is_carried_out_by_the_next(store, mongo, monkeypatch):
     await store.append(KEY, drafts("abcdef"))
     lease = await store.lease(KEY, "w", 60)
-    cut(monkeypatch, redo, "carry_out")
+    cut(monkeypatch, intents, "carry_out")
     with pytest.raises(CutError):
         await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=3))
     assert mongo.look.digests.count_documents({}) == 0
     async with opened(mongo.url) as other:
         (begun,) = await other.digests(KEY)
         assert (begun.version, begun.status) == (1, "processing")
-        cut(monkeypatch, redo, "carry_out")
+        cut(monkeypatch, intents, "carry_out")
         with pytest.raises(CutError):
             await other.put_vectors(KEY, "m", [Vector(0, 0, b"v")], first_seq=0, next_seq=1)
         assert await other.embedded(KEY, "m") == 1
@@ -285,13 +286,13 @@ async def test_a_change_that_was_cut_short_is_carried_out_by_the_next(store, mon
 async def test_one_who_comes_late_puts_nothing_old_over_something_new(store, monkeypatch):
     await store.append(KEY, drafts("abcdef"))
     lease = await store.lease(KEY, "w", 60)
-    cut(monkeypatch, redo, "carry_out")
+    cut(monkeypatch, intents, "carry_out")
     with pytest.raises(CutError):
         await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=3))
     late = await find(store._database, KEY)
     (begun,) = await store.digests(KEY)
     done = await store.finish_digest(lease, replace(begun, status="completed", text="x"))
-    await redo.carry_out(store._database, late)
+    await intents.carry_out(store._database, late)
     assert await store.digests(KEY) == [done]
 
 
@@ -374,7 +375,7 @@ async def test_entries_are_archived_and_restored_while_others_write_and_read(sto
 @pytest.mark.promise("archive-transparent")
 async def test_a_segment_that_is_on_its_way_is_read(store, mongo, monkeypatch):
     appended = await store.append(KEY, drafts([f"t{i}" for i in range(20)]))
-    cut(monkeypatch, redo, "carry_out")
+    cut(monkeypatch, intents, "carry_out")
     with pytest.raises(CutError):
         await store.archive(KEY, 0, 9)
     assert mongo.look.segments.count_documents({}) == 0

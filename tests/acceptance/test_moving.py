@@ -11,10 +11,10 @@ import pytest
 from firnline import Memory, Message
 from firnline.cli import main
 from firnline.errors import ConflictError, InputError
-from firnline.log import Card, Digest, Key, Project, Topic
-from firnline.message import utc_now
-from firnline.moving import move
+from firnline.log.entry import Card, Digest, Key, Project, Topic
+from firnline.log.message import utc_now
 from firnline.store import RamStore, open_store
+from firnline.transfer.migrate import move
 
 NAMES = ("a", "b/ü 雪", "~c")
 

@@ -14,7 +14,8 @@ import pytest
 
 import shared_clock
 from firnline import Memory, Message
-from firnline.embedding.quantised import pack
+from firnline.embedding.quantize import pack
+from firnline.engine.worker import Worker
 from firnline.errors import (
     BadURL,
     ConflictError,
@@ -28,16 +29,16 @@ from firnline.errors import (
     StoreTooNew,
     StoreUnavailable,
 )
-from firnline.log import Card, Digest, Idempotency, Key, Project, Scope, Topic
-from firnline.message import utc_now
+from firnline.log.entry import Card, Digest, Idempotency, Key, Project, Scope, Topic
+from firnline.log.message import utc_now
 from firnline.protocols import Vector
-from firnline.recall.nearest import Nearest
+from firnline.recall.vectors import Nearest
 from firnline.store import missing_file, open_store, shown
-from firnline.store.postgres import PostgresStore, appending, log, migrate, words
-from firnline.store.postgres import listening as listening_
+from firnline.store.postgres import PostgresStore, log, migrate, words
+from firnline.store.postgres import append as appending
+from firnline.store.postgres import listen as listening_
 from firnline.store.postgres.connection import Database, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
-from firnline.worker import Worker
 from postgres_kit import ROLE, binaries
 from postgres_proxy import Line, Pooler, listening, url_behind
 
@@ -964,7 +965,7 @@ async def test_what_was_put_off_is_done_when_it_is_due(store):
 
 
 async def test_behind_a_pooler_nothing_is_heard_and_workers_look_for_work(postgres, monkeypatch):
-    monkeypatch.setattr("firnline.store.postgres.listening._ECHO_SECONDS", 0.3)
+    monkeypatch.setattr("firnline.store.postgres.listen._ECHO_SECONDS", 0.3)
     pooler, paid = Pooler(postgres), []
     async with listening(pooler.serve) as folder, opened(url_behind(postgres, folder)) as store:
 

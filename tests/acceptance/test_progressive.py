@@ -10,10 +10,10 @@ from seed_chats import play, rounds
 
 from firnline import Budget, Memory, Message, count_tokens, strategies
 from firnline.digest import items, offline_summarizer
-from firnline.digest.prose import count_words
 from firnline.errors import BudgetError, ModelError, StoreCorrupt
+from firnline.language.prose import count_words
+from firnline.log.tokens import counter
 from firnline.strategies.progressive import WORDS
-from firnline.tokens import counter
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 SYSTEM = "You are a helpful assistant."

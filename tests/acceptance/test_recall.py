@@ -314,7 +314,7 @@ async def test_projects_and_tags_hold_across_conversations(memory):
 
 @pytest.mark.requirement("C9")
 async def test_tags_are_found_behind_a_thousand_conversations_too(memory, monkeypatch):
-    monkeypatch.setattr("firnline.limits.PAGE_MAX", 3)  # in place of a thousand
+    monkeypatch.setattr("firnline.log.limits.PAGE_MAX", 3)  # in place of a thousand
     for number in range(8):
         await _two_subjects(memory, f"c{number}")
     topic = min(topic.topic_id for topic in await memory.topics("c7"))
@@ -340,7 +340,7 @@ async def test_other_tenants_are_never_found(memory):
 @pytest.mark.promise("search-total")
 @pytest.mark.promise("tenants-apart")
 async def test_a_word_that_only_others_use_hides_nothing_of_ours(memory, monkeypatch):
-    monkeypatch.setattr("firnline.limits.SEARCH_WEIGHED_MAX", 20)  # in place of thousands
+    monkeypatch.setattr("firnline.log.limits.SEARCH_WEIGHED_MAX", 20)  # in place of thousands
     other = Memory(memory.store, tenant="other", clock=lambda: NOW)
     await other.append("c", [said(f"xyzzy {number}") for number in range(5)])
     await memory.append("c", [said(f"The order {number} is late.") for number in range(60)])

@@ -8,12 +8,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from firnline import Memory, Message, Part, Tool, ToolCall, count_tokens, sync
+from firnline.context.tools import answer
+from firnline.engine.stats import stats
 from firnline.errors import InputError
-from firnline.log import Head
-from firnline.recall.stats import stats
+from firnline.log.entry import Head
 from firnline.recall.tools import recall_tools
-from firnline.testing.order import openai_problems
-from firnline.tools import answer
+from firnline.testing.provider_rules import openai_problems
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)  # a Wednesday
 CALLS = {"sqlite": 2_000, "memory": 7_800}

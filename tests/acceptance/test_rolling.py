@@ -106,7 +106,7 @@ async def test_it_runs_in_the_background_by_itself(url):
         return await offline(brief)
 
     from firnline.digest import offline_summarizer  # noqa: PLC0415
-    from firnline.tokens import counter  # noqa: PLC0415
+    from firnline.log.tokens import counter  # noqa: PLC0415
 
     offline = offline_summarizer(counter().text)
     async with Memory.open(url, strategy=strategies.rolling(), summarizer=slow) as memory:
@@ -156,7 +156,7 @@ async def test_a_model_gets_the_base_and_only_the_messages_since(url):
         return await offline(brief)
 
     from firnline.digest import offline_summarizer  # noqa: PLC0415
-    from firnline.tokens import counter  # noqa: PLC0415
+    from firnline.log.tokens import counter  # noqa: PLC0415
 
     offline = offline_summarizer(counter().text)
     options = {"strategy": strategies.rolling(), "summarizer": summarizer, "worker": False}

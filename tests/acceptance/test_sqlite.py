@@ -10,7 +10,7 @@ import pytest
 
 from firnline import Memory, Message, sync
 from firnline.errors import ConflictError, InputError, StoreError, StoreUnavailable
-from firnline.log import Idempotency, Key
+from firnline.log.entry import Idempotency, Key
 from firnline.store import SqliteStore
 from firnline.store.sqlite import log
 from firnline.testing import draft, drafts

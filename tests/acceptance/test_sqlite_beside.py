@@ -9,10 +9,10 @@ import apsw
 import pytest
 
 from firnline.errors import ConflictError, StoreCorrupt, StoreError
-from firnline.log import Digest, Key, Lease
+from firnline.log.entry import Digest, Key, Lease
 from firnline.store import SqliteStore
 from firnline.store.digests import checksum_of, encode_digest
-from firnline.store.sqlite import debt, leases, log
+from firnline.store.sqlite import leases, log, pending
 from firnline.testing import draft, drafts
 
 KEY = Key("default", "c")
@@ -120,7 +120,7 @@ async def test_what_is_due_is_found_however_many_conversations_there_are(tmp_pat
         await store.owe(keys[2], NOW + timedelta(days=1))
         await store.close()
         with closing(Steps(tmp_path / f"{count}.db")) as steps:
-            costs.append(steps.of(lambda con: debt.owed(con, NOW, 10, None)))
+            costs.append(steps.of(lambda con: pending.owed(con, NOW, 10, None)))
     assert costs[0] == costs[1]
 
 

@@ -26,7 +26,7 @@ from topic_talk import (
 from entries import entry
 from firnline import Memory, Message, strategies, sync
 from firnline.errors import InputError
-from firnline.message import ToolCall
+from firnline.log.message import ToolCall
 from firnline.topics import Rules, TopicStats, replay
 
 

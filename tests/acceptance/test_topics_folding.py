@@ -26,11 +26,12 @@ from topic_talk import (
     topic,
 )
 
-from firnline import Memory, Message, limits, strategies
+from firnline import Memory, Message, strategies
 from firnline.digest import offline_summarizer
 from firnline.errors import InputError, ModelError, ModelTimeout
-from firnline.message import ToolCall, format_time
-from firnline.tokens import counter
+from firnline.log import limits
+from firnline.log.message import ToolCall, format_time
+from firnline.log.tokens import counter
 from firnline.topics import Rules
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ

@@ -22,7 +22,7 @@ from entries import entry
 from firnline import Memory, Message, strategies
 from firnline.digest import offline_summarizer
 from firnline.errors import ConflictError, InputError
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 from firnline.topics import Rules, made_use
 
 FLAT = [

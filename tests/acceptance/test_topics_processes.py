@@ -26,7 +26,7 @@ from topic_talk import (
 
 from firnline import Message, strategies, sync
 from firnline.errors import ConflictError
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 
 IN_A_THREAD = 12 if "FIRNLINE_TORTURE" in os.environ else 5
 ROUNDS = 40

@@ -9,7 +9,7 @@ from firnline import Message, Tool, ToolCall, Turn
 from firnline.errors import InputError, ModelError
 from firnline.models import callable_model
 from firnline.testing import call_tool
-from firnline.testing.order import openai_problems
+from firnline.testing.provider_rules import openai_problems
 
 SCHEMA = {
     "type": "object",

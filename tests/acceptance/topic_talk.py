@@ -9,7 +9,7 @@ from itertools import chain
 
 from firnline import Memory, Message, strategies
 from firnline.errors import ModelError
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 from firnline.topics import Rules
 
 START = datetime(2026, 3, 4, 12, tzinfo=UTC)

@@ -17,7 +17,7 @@ from firnline import Budget, Memory
 from firnline.adapters.agent_framework import FirnlineHistory
 from firnline.adapters.agent_framework_messages import from_framework, to_framework
 from firnline.errors import BudgetError, InputError
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 class FakeClient(FunctionInvocationLayer, ChatMiddlewareLayer, BaseChatClient):

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Memory, Message, Part, ToolCall
-from firnline.adapters import keeping
-from firnline.adapters.keeping import Keeper
+from firnline.adapters import history_sync
+from firnline.adapters.history_sync import Keeper
 from firnline.store import RamStore
 
 WORDS = st.sampled_from(["ok", "ok", "and then?", "no"])
@@ -180,7 +180,7 @@ async def test_pictures_in_the_same_place_are_told_apart_and_thoughts_may_be_lef
 
 async def test_a_long_history_is_taken_over_in_batches(tmp_path, monkeypatch):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
-        monkeypatch.setattr(keeping, "_BATCH", 7)
+        monkeypatch.setattr(history_sync, "_BATCH", 7)
         said = [Message.user(f"m{number}") for number in range(30)]
         places = await Keeper(memory).keep("c", [""] * 30, said.__getitem__)
         assert dict(places) == {at: at for at in range(30)}

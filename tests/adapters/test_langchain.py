@@ -18,9 +18,9 @@ from firnline import Budget, Memory, Message, sync
 from firnline.adapters.langchain import BudgetedRetriever, FirnlineMiddleware, summarizer
 from firnline.adapters.langchain.messages import from_langchain
 from firnline.errors import BudgetError, InputError
-from firnline.message import Part
+from firnline.log.message import Part
+from firnline.log.tokens import counter
 from firnline.strategies import window
-from firnline.tokens import counter
 from langchain_kit import FakeModel, call, pairs_are_whole
 
 WINDOW = 262_144

@@ -6,9 +6,10 @@ from langchain.tools import ToolRuntime
 from langchain_core.tools import tool
 from langgraph.store.memory import InMemoryStore
 
-from firnline import Memory, limits, sync
+from firnline import Memory, sync
 from firnline.adapters.langchain import FirnlineStore
 from firnline.errors import InputError
+from firnline.log import limits
 from langchain_kit import FakeModel, call
 
 

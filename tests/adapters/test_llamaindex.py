@@ -13,7 +13,7 @@ from openai.types.chat import ChatCompletionMessageFunctionToolCall
 from firnline import Memory
 from firnline.adapters.llamaindex import FirnlineMemoryBlock, from_llamaindex
 from firnline.errors import InputError
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 @pytest.fixture

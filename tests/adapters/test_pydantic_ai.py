@@ -19,7 +19,7 @@ from pydantic_ai.models.function import FunctionModel
 from firnline import Budget, Memory
 from firnline.adapters.pydantic_ai import FirnlineCapability
 from firnline.adapters.pydantic_messages import message_of, places_of
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 @pytest.fixture

@@ -14,11 +14,11 @@ from firnline import errors as known
 from firnline.client import Client, Turn, sync, values, verbs
 from firnline.client.files import saved
 from firnline.client.problems import error_of
-from firnline.context import Accounting, LeftOut
-from firnline.lineage import Difference, State
-from firnline.log import Archived
-from firnline.message import Part, ToolCall
-from firnline.proof import Verification
+from firnline.context.context import Accounting, LeftOut
+from firnline.engine.digest_history import Difference, State
+from firnline.log.chain import Verification
+from firnline.log.entry import Archived
+from firnline.log.message import Part, ToolCall
 from firnline.server.app import create_app
 from firnline.server.settings import load
 from firnline.topics import Match, TopicStats

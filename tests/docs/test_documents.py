@@ -13,7 +13,7 @@ import pytest
 import firnline
 from firnline.cli import main
 from firnline.cli.program import _parser
-from firnline.promises import PROMISES
+from firnline.testing.promises import PROMISES
 from nursery import nursery
 from rig import running
 
@@ -102,7 +102,7 @@ def test_every_command_and_option_is_in_the_document():
 
 def test_make_demo_tells_its_story():
     done = subprocess.run(
-        [sys.executable, "-m", "firnline.demo"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "firnline.cli.demo"], capture_output=True, text=True, check=True
     )
     assert re.search(r"whole: \d+ entries", done.stdout)
     assert "DAMAGED: 1 problem(s)" in done.stdout

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from playwright.sync_api import expect
 
-from firnline.message import format_time
+from firnline.log.message import format_time
 from page_kit import come_back, is_shown, unfold_panel
 
 SLOW = "It left Innsbruck this morning and should be with Ana on Friday. " * 6
@@ -262,7 +262,7 @@ def test_the_very_first_question_can_be_edited_too(site, page):
 @pytest.mark.looks
 def test_a_jump_to_a_number_and_to_a_date(site, page, monkeypatch):
     now = datetime.now(UTC)
-    monkeypatch.setattr("firnline.server.rest.searching.utc_now", lambda: now)
+    monkeypatch.setattr("firnline.server.rest.search.utc_now", lambda: now)
     said = [
         {
             "message": {"role": "user", "content": f"Day {day}, line {line}."},

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from firnline.log import Digest, Key
-from firnline.recall.stats import FIXED_TOKENS
+from firnline.engine.stats import FIXED_TOKENS
+from firnline.log.entry import Digest, Key
 from page_kit import apart
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from firnline import page
+from firnline.server import page
 from rig import running
 
 STATIC = Path(page.__file__).with_name("static")

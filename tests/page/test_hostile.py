@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline import Message
-from firnline.text import clean_name
+from firnline.log.text import clean_name
 from page_kit import is_shown, settle
 from payloads import PAYLOADS
 

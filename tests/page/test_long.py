@@ -5,8 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from firnline import Memory, Message, limits
-from firnline.server.rest import walking
+from firnline import Memory, Message
+from firnline.log import limits
+from firnline.server.rest import paging
 from page_kit import Site, apart
 from rest_kit import Api
 from rig import running
@@ -234,7 +235,7 @@ def test_the_whole_length_can_be_dragged_through(site, page, blocks):
 def test_a_page_that_ends_early_leaves_no_hole(site, page, monkeypatch):
     """The server ends a page where messages are large; the rest is asked for."""
     monkeypatch.setattr(limits, "PAGE_BYTES_MAX", 1)
-    monkeypatch.setattr(walking, "_STEP", 3)
+    monkeypatch.setattr(paging, "_STEP", 3)
     site.open(page, f"{site.path()}?seq=20005")
     expect(page.locator('.chat [data-seq="20005"]')).to_be_in_viewport()
     settled(page)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from playwright.sync_api import expect
 
-from firnline.message import format_time
+from firnline.log.message import format_time
 from page_kit import is_shown
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
@@ -19,7 +19,7 @@ def said(text, days, role="user"):
 
 @pytest.fixture
 def talks(site, monkeypatch):
-    monkeypatch.setattr("firnline.server.rest.searching.utc_now", lambda: NOW)
+    monkeypatch.setattr("firnline.server.rest.search.utc_now", lambda: NOW)
     if len(site.api.get("/conversations")["data"]) == 1:
         fill(site.api)
     return site

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from playwright.sync_api import expect
 
-from firnline.message import format_time, utc_now
+from firnline.log.message import format_time, utc_now
 from page_kit import is_shown, unfold_panel
 
 

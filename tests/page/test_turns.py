@@ -7,7 +7,7 @@ import pytest
 import zstandard
 from playwright.sync_api import expect
 
-from firnline.message import encode_json
+from firnline.log.message import encode_json
 from firnline.server import prompts
 from page_kit import apart, is_shown, unfold_panel
 

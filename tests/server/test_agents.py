@@ -5,7 +5,7 @@ import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from firnline.keys import Keys
+from firnline.server.keys import Keys
 from rig import running
 
 SAID = {"conversation": "tea", "messages": [{"role": "user", "text": "Tea at five."}]}

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from firnline.server import health
-from firnline.server.pace import Pace
+from firnline.server.rate_limit import Pace
 from rest_kit import Api, conforms, document, key_for, operations
 from rig import running
 

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 from interrupted import meanwhile
 
-from firnline import keys as module
 from firnline.cli import main
 from firnline.errors import InputError, StoreCorrupt
-from firnline.keys import Keys
-from firnline.log import Card
+from firnline.log.entry import Card
+from firnline.server import keys as module
+from firnline.server.keys import Keys
 from firnline.store import open_store
 from rest_kit import Api
 from rig import running

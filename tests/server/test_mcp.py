@@ -20,15 +20,15 @@ from mcp.types import PromptReference, ResourceTemplateReference
 
 from firnline import Memory, Message
 from firnline.errors import StoreUnavailable
-from firnline.log import Entry
+from firnline.log.entry import Entry
+from firnline.log.message import encode_json
+from firnline.log.tokens import counter
 from firnline.mcp import build
-from firnline.mcp.quoting import Found, Quoter
+from firnline.mcp.paging import Found, Quoter
 from firnline.mcp.stdio import text_of
 from firnline.mcp.tools import TOOLS
-from firnline.message import encode_json
 from firnline.recall.result import readable
 from firnline.sync import Memory as PlainMemory
-from firnline.tokens import counter
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 MODES = ["auto", "legacy"]
@@ -455,7 +455,7 @@ async def test_without_a_number_read_shows_the_newest(agent, memory):
 
 
 async def test_a_date_is_read_to_its_end_in_all_conversations(agent, memory, monkeypatch):
-    monkeypatch.setattr("firnline.limits.AGENT_CONVERSATIONS", 4)
+    monkeypatch.setattr("firnline.log.limits.AGENT_CONVERSATIONS", 4)
     expected = {}
     for i in range(11):
         many = [said("user", f"{i}-{j} " + "pad " * 30, minutes=j) for j in range(i * 3)]
@@ -762,7 +762,7 @@ async def test_every_conversation_is_a_resource_whatever_its_name(agent, memory)
 
 
 async def test_the_list_of_resources_has_pages(agent, memory, monkeypatch):
-    monkeypatch.setattr("firnline.limits.LISTED_MAX", 3)
+    monkeypatch.setattr("firnline.log.limits.LISTED_MAX", 3)
     names = [f"talk {i}" for i in range(8)]
     for name in names:
         await memory.append(name, Message.user("x"))

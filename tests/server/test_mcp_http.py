@@ -18,9 +18,9 @@ from mcp.client.streamable_http import streamable_http_client
 from starlette.routing import Route
 
 from firnline import Memory, Message
-from firnline.keys import Grant, Keys
 from firnline.mcp import Endpoint, by_key
 from firnline.mcp.tools import TOOLS
+from firnline.server.keys import Grant, Keys
 from firnline.store import open_store
 from over_http import Server, tcp
 

@@ -10,7 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from firnline import Budget, Memory, Message, strategies
 from firnline.errors import StoreUnavailable
-from firnline.log import Card, Digest, Key
+from firnline.log.entry import Card, Digest, Key
 from firnline.models import callable_model, open_model
 from firnline.protocols import Event, Pending
 from firnline.server import metrics as metrics_

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from firnline import Memory, Message, Tool, open_model, strategies
 from firnline.server import problems
 from firnline.server.metrics import Metrics
-from firnline.server.observing import Observing, observer
+from firnline.server.middleware import Observing, observer
 from firnline.server.spans import Spans
 from firnline.testing import ModelServer, call_tool
 from over_http import logged, served

@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route
 from firnline.protocols import Event
 from firnline.server import logs
 from firnline.server.metrics import Metrics
-from firnline.server.observing import Observing, observer
+from firnline.server.middleware import Observing, observer
 from firnline.server.spans import Spans
 from over_http import logged, served
 

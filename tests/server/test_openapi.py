@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 import pytest
 
-from firnline.paths import escaped, unescaped
+from firnline.client.paths import escaped, unescaped
 from rest_kit import document, operations
 
 OPERATIONS = [

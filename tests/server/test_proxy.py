@@ -19,13 +19,13 @@ from hypothesis import given
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
-from firnline.log import Draft, Entry, Key, chain, genesis
-from firnline.message import encode
+from firnline.log.entry import Draft, Entry, Key, chain, genesis
+from firnline.log.message import encode
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
 from firnline.server.proxy.identity import chained, fingerprint, named
-from firnline.server.proxy.rounds import Asking
+from firnline.server.proxy.openai_stream import Asking
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.conversations import conversations
 from firnline.testing.strategy_conformance import reference_encoder

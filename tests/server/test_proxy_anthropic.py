@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import InputError, StoreFull
+from firnline.log.wire import dump_anthropic, load_anthropic
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy.blocks import Blocks, spelled
+from firnline.server.proxy.dialect import ANTHROPIC, marks, unmarked
 from firnline.server.proxy.identity import fingerprint
-from firnline.server.proxy.shape import ANTHROPIC, marks, unmarked
-from firnline.server.proxy.translating import TRANSLATED, chat_messages, translated
+from firnline.server.proxy.translate import TRANSLATED, chat_messages, translated
 from firnline.server.streams import Listener
 from firnline.testing import ModelServer, call_tool, claude
-from firnline.testing.order import openai_problems
+from firnline.testing.provider_rules import openai_problems
 from firnline.testing.strategy_conformance import reference_encoder
-from firnline.wire import dump_anthropic, load_anthropic
 from rig import running
 
 MODEL = "gpt-4o-mini"  # counted exactly, so the budget can be kept to the last token

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from firnline import __version__
-from firnline.log import Digest, Key
+from firnline.log.entry import Digest, Key
 from firnline.server import prompts
 from firnline.server.rest import costs
 from firnline.testing import ModelServer

@@ -4,9 +4,9 @@ import itertools
 
 import pytest
 
+from firnline.log.tokens import DEFAULT_MODEL
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.strategy_conformance import reference_encoder
-from firnline.tokens import DEFAULT_MODEL
 from rest_kit import Api, on_any_store, parse_events
 from rig import running
 

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 import pytest
 from interrupted import meanwhile
 
-from firnline.log import Key
+from firnline.log.entry import Key
 from rest_kit import Api, key_for, on_any_store
 from rig import running
 
@@ -165,7 +165,7 @@ def test_pages_hold_still_while_messages_are_added(api):
 
 
 def test_a_page_ends_early_where_messages_are_large(api, monkeypatch):
-    monkeypatch.setattr("firnline.limits.PAGE_BYTES_MAX", 3_000)
+    monkeypatch.setattr("firnline.log.limits.PAGE_BYTES_MAX", 3_000)
     api.say("c", *(f"{number} {'x' * 100}" for number in range(100)))
     page = api.get("/conversations/c/messages", limit=100)
     assert 0 < len(page["data"]) < 100

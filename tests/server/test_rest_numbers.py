@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from firnline.log import Digest, Key
-from firnline.recall.stats import FIXED_TOKENS, LEAN_MESSAGES, LEAN_TOKENS
+from firnline.engine.stats import FIXED_TOKENS, LEAN_MESSAGES, LEAN_TOKENS
+from firnline.log.entry import Digest, Key
 from rest_kit import Api, on_any_store
 from rig import running
 

@@ -112,7 +112,7 @@ def test_search_in_no_conversation_is_a_404(api):
 def test_what_was_said_on_a_day_is_found_by_words_for_it(api, monkeypatch):
     berlin = ZoneInfo("Europe/Berlin")
     now = datetime.now(berlin)
-    monkeypatch.setattr("firnline.server.rest.searching.utc_now", lambda: now.astimezone(UTC))
+    monkeypatch.setattr("firnline.server.rest.search.utc_now", lambda: now.astimezone(UTC))
     noon = now.replace(hour=12, minute=0, second=0, microsecond=0)
     # Half an hour before midnight in Berlin is the day before, whatever it is in UTC.
     late = (noon - timedelta(days=1)).replace(hour=23, minute=30)

@@ -12,9 +12,9 @@ import httpx2
 import pytest
 
 import foreign
-from firnline import transfer
 from firnline.errors import ConflictError, NotFound, TooFast
 from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, reports, unnamed_file
+from firnline.transfer import jsonl
 from rest_kit import Api, key_for, parse_events
 from rig import running
 
@@ -267,14 +267,14 @@ def test_an_erasure_drops_the_exports(talks):
 
 
 def test_a_broken_export_has_no_manifest(talks, monkeypatch):
-    real = transfer.checked_pages
+    real = jsonl.checked_pages
 
     def breaks(store, key, head, start):
         if key.conversation != "a":
             raise ConflictError("it was erased")
         return real(store, key, head, start)
 
-    monkeypatch.setattr(transfer, "checked_pages", breaks)
+    monkeypatch.setattr(jsonl, "checked_pages", breaks)
     with pytest.raises(httpx2.RemoteProtocolError):
         talks.http.get("/api/v1/export")
     job = finished(talks, talks.post("/exports"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import zstandard
 
-from firnline.message import encode_json
+from firnline.log.message import encode_json
 from firnline.server import prompts
 from firnline.testing import ModelServer, call_tool
 from rest_kit import Api, key_for

@@ -13,7 +13,7 @@ import httpx2
 import pytest
 
 from firnline.server.sample import CONVERSATION
-from firnline.server.serving import lines_for
+from firnline.server.serve import lines_for
 from firnline.server.settings import load
 from rig import running
 

@@ -16,18 +16,18 @@ from hypothesis import strategies as st
 from interrupted import meanwhile
 
 from firnline.cli import main
+from firnline.context.plan import ends_round
 from firnline.errors import ConflictError, StoreUnavailable
-from firnline.log import Key
-from firnline.message import Message, utc_now
+from firnline.log.entry import Key
+from firnline.log.message import Message, utc_now
 from firnline.models import open_model
-from firnline.plan import ends_round
 from firnline.protocols import Completion
 from firnline.server import prompts
 from firnline.server.settings import load
 from firnline.server.telegram.api import Api, TelegramError
 from firnline.server.telegram.jobs import Claim, Place
-from firnline.server.telegram.replier import FAILURES_MAX
 from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
+from firnline.server.telegram.worker import FAILURES_MAX
 from firnline.store import open_store
 from firnline.testing import ModelServer, TelegramServer, call_tool
 from rig import running
@@ -726,7 +726,7 @@ async def test_a_conversation_that_is_erased_at_the_last_moment_stays_erased(
     await push(telegram, quiet, telegram.said("Forget me."))
     with monkeypatch.context() as patched:
         patched.setattr(memory, "head", erased_behind_it)
-        patched.setattr("firnline.server.telegram.answering.questions_of", still_there)
+        patched.setattr("firnline.server.telegram.answer.questions_of", still_there)
         await quiet.replier.once()
     assert server.requests
     assert await memory.head(CHAT) is None

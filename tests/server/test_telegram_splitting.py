@@ -4,7 +4,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from firnline.server.telegram.splitting import PARTS_MAX, UNITS_MAX, parts_of, split, units
+from firnline.server.telegram.split import PARTS_MAX, UNITS_MAX, parts_of, split, units
 
 # All of Unicode, lone surrogates too, with what joins characters more often than by chance.
 JOINING = "\u200d\u0301\ufe0f\U0001f3fd\U0001f1e9\U0001f1ea\U000e0067\u1161\U0001f468 \n.。"

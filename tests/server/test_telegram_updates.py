@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic import SecretStr, ValidationError
 
 from firnline.errors import InputError
-from firnline.message import encode
+from firnline.log.message import encode
 from firnline.server.telegram.settings import BotSettings, checked, named
 from firnline.server.telegram.updates import kind_of, read
 

@@ -17,7 +17,7 @@ from firnline import Memory, Message, open_model, strategies
 from firnline.errors import InputError, ModelError
 from firnline.protocols import Event
 from firnline.server import tracing
-from firnline.server.observing import open_tracer
+from firnline.server.middleware import open_tracer
 from firnline.server.spans import Spans
 from firnline.testing import ModelServer
 

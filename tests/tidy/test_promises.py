@@ -4,7 +4,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from firnline.promises import PROMISES
+from firnline.testing.promises import PROMISES
 
 ROOT = Path(__file__).parents[2]
 SOURCES = [*(ROOT / "tests").rglob("*.py"), *(ROOT / "src/firnline/testing").rglob("*.py")]

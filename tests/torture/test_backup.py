@@ -7,7 +7,7 @@ import pytest
 from torture_kit import TORTURE, Ledger, assert_healthy, memory_at, said, soon
 
 from firnline.errors import InputError
-from firnline.log import Card
+from firnline.log.entry import Card
 
 WRITERS = 8
 PAGES_MIN = 40_000 if TORTURE else 6_000

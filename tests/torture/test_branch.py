@@ -6,7 +6,7 @@ import shutil
 import pytest
 from torture_kit import TORTURE, Script, memory_at, said
 
-from firnline.log import Digest, Key
+from firnline.log.entry import Digest, Key
 from firnline.memory import DEFAULT_TENANT
 
 ENTRIES = 30

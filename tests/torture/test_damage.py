@@ -11,8 +11,8 @@ from cells import cells, leaf_pages
 from torture_kit import TORTURE, memory_at, soon
 
 from firnline.errors import StoreCorrupt, StoreError
-from firnline.log import Card
-from firnline.message import Message, ToolCall
+from firnline.log.entry import Card
+from firnline.log.message import Message, ToolCall
 from firnline.store.cards import asked
 from firnline.store.sqlite import cards
 

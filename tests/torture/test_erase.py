@@ -16,9 +16,9 @@ from faulty_disk import DISK_FULL, FaultyDisk
 from torture_kit import SCRIPTS, TORTURE, Script, assert_healthy, memory_at, said, soon
 
 from firnline.errors import ConflictError, StoreError, UnknownConversation
-from firnline.log import Card, Digest, Key
+from firnline.log.entry import Card, Digest, Key
+from firnline.log.message import Message, Part, ToolCall
 from firnline.memory import DEFAULT_TENANT
-from firnline.message import Message, Part, ToolCall
 
 CONVERSATIONS = 400 if TORTURE else 50
 KILL_STEP = 1 if TORTURE else 5

@@ -4,9 +4,9 @@ import pytest
 from torture_kit import TORTURE, memory_at, said, soon
 
 from firnline.errors import InputError
-from firnline.log import Digest, Key, Project
+from firnline.log.entry import Digest, Key, Project
+from firnline.log.message import Message, ToolCall
 from firnline.memory import DEFAULT_TENANT
-from firnline.message import Message, ToolCall
 
 STEP = 1 if TORTURE else 2
 

@@ -24,7 +24,7 @@ from firnline.errors import (
     StoreUnavailable,
     UnknownConversation,
 )
-from firnline.log import Key, Lease, Project
+from firnline.log.entry import Key, Lease, Project
 from firnline.memory import DEFAULT_TENANT
 
 TEXTS = [f"message {i} " + "and more " * 20 for i in range(60)]
@@ -403,7 +403,7 @@ async def test_the_writer_survives_what_it_cannot_index(database, monkeypatch, d
         await memory.append("damaged", said(["one", "two"]))
     loosen(database)
     execute(database, f"UPDATE entry SET {damage}")
-    monkeypatch.setattr("firnline.limits.INDEX_IDLE_SECONDS", 0.0001 if idle else 60)
+    monkeypatch.setattr("firnline.log.limits.INDEX_IDLE_SECONDS", 0.0001 if idle else 60)
     async with memory_at(database) as memory:
         if not idle:
             with suppress(StoreError):

@@ -12,9 +12,9 @@ import pytest
 from faulty_disk import DISK_FULL, FaultyDisk
 from torture_kit import TORTURE, Ledger, assert_healthy, memory_at, said, soon
 
-from firnline import limits
 from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeout
-from firnline.log import Digest, Key
+from firnline.log import limits
+from firnline.log.entry import Digest, Key
 from firnline.memory import DEFAULT_TENANT
 
 WRITTEN = ("main", "wal", "journal")

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parent / "scripts"))  # also where it runs
 from torture_kit import TORTURE, soon
 
 from firnline import Memory, Message, count_tokens
-from firnline.log import Key, Scope
+from firnline.log.entry import Key, Scope
 
 QUERIES = 1_000_000 if TORTURE else 20_000
 SHARES = {"sqlite": 0.1, "memory": 0.86}  # in proportion to their speed

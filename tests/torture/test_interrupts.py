@@ -11,9 +11,9 @@ import apsw
 import pytest
 from torture_kit import Ledger, assert_healthy, memory_at, said, soon
 
-from firnline import limits
 from firnline.errors import StoreTimeout
-from firnline.log import Key
+from firnline.log import limits
+from firnline.log.entry import Key
 from firnline.memory import DEFAULT_TENANT
 from firnline.store import sqlite
 

@@ -11,11 +11,11 @@ import pytest
 from torture_kit import TORTURE
 
 from firnline import Memory, Message
+from firnline.context.plan import Strategy
 from firnline.errors import ModelError
-from firnline.log import Key
+from firnline.log.entry import Key
 from firnline.models import Allowance, Breaker, Spend, Timeouts
 from firnline.models.http import HttpModel
-from firnline.plan import Strategy
 from firnline.protocols import Written
 from firnline.strategies import layered, progressive, project, rolling, window
 from firnline.testing.model_server import FAULTS, ModelServer

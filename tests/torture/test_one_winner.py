@@ -8,9 +8,9 @@ from torture_kit import TORTURE, assert_healthy, soon
 
 from firnline import Memory, Message
 from firnline.digest import offline_summarizer
-from firnline.message import utc_now
+from firnline.log.message import utc_now
+from firnline.log.tokens import counter
 from firnline.strategies import layered, progressive, project, window
-from firnline.tokens import counter
 
 TASKS = 8
 BURSTS = 20 if TORTURE else 3

@@ -5,7 +5,7 @@ import pytest
 from torture_kit import memory_at, said, soon
 
 from firnline.errors import StoreCorrupt
-from firnline.log import Key, chain, genesis
+from firnline.log.entry import Key, chain, genesis
 from firnline.memory import DEFAULT_TENANT
 
 SEQS = 8

@@ -19,9 +19,9 @@ from torture_kit import (
     store_at,
 )
 
-from firnline.log import Key
+from firnline.log.entry import Key
+from firnline.log.message import Message, utc_now
 from firnline.memory import DEFAULT_TENANT, Memory
-from firnline.message import Message, utc_now
 from firnline.strategies import layered, rolling
 
 SECONDS = 25 if TORTURE else 4

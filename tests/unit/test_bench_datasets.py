@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import bench_sets
-from firnline.bench.assistants import ABSTENTION
-from firnline.bench.cases import ADVERSARIAL, NO_EVIDENCE, UNKNOWN_EVIDENCE, Case
-from firnline.bench.datasets import FORMATS, load, parse
-from firnline.bench.spot import Spot
-from firnline.bench.talks import turn_ids
+from firnline.cli.bench.assistants import ABSTENTION
+from firnline.cli.bench.cases import ADVERSARIAL, NO_EVIDENCE, UNKNOWN_EVIDENCE, Case
+from firnline.cli.bench.datasets import FORMATS, load, parse
+from firnline.cli.bench.location import Spot
+from firnline.cli.bench.talks import turn_ids
 from firnline.errors import InputError
 
 

@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 
 import bench_sets
 from firnline import Budget, Message
-from firnline.bench import baselines, plot, report
-from firnline.bench.baselines import Baselines, Turn, fuse, keywords, pack, turn_of
-from firnline.bench.datasets import parse
-from firnline.bench.figures import figures, groups, percentile
-from firnline.bench.measure import measure, shown
-from firnline.bench.spot import Spot
-from firnline.context import Context, Piece, Section
+from firnline.cli.bench import baselines, plot, report
+from firnline.cli.bench.baselines import Baselines, Turn, fuse, keywords, pack, turn_of
+from firnline.cli.bench.datasets import parse
+from firnline.cli.bench.figures import figures, groups, percentile
+from firnline.cli.bench.location import Spot
+from firnline.cli.bench.measure import measure, shown
+from firnline.context.context import Context, Piece, Section
 from firnline.errors import BudgetError, InputError
-from firnline.log import Entry, Hit
-from firnline.tokens import count_tokens
+from firnline.log.entry import Entry, Hit
+from firnline.log.tokens import count_tokens
 
 BUDGETS = (20, 40)
 

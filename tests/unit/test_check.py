@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from entries import chat, chats, texts
 from firnline.digest.check import Problem, complaint, cut_to, problems
 from firnline.digest.extractive import summarize
+from firnline.log.tokens import counter
 from firnline.protocols import Brief
-from firnline.tokens import counter
 
 COUNT = counter("gpt-4o-mini").text
 ENTRIES = chat(

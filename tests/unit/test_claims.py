@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from chats import CHATS, CITIES, FALSE_NAMES, FIRMS, FREE, MONTHS, PEOPLE, SURNAMES, TOOLS
 from firnline.digest.claims import Claim, claims, unsupported, url_key
 from firnline.digest.extractive import summarize
-from firnline.log import Entry
-from firnline.message import Message
+from firnline.log.entry import Entry
+from firnline.log.message import Message
 from firnline.protocols import Brief
 
 

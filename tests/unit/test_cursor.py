@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline import limits
-from firnline.formats.cursor import Cursor, Malformed, records
-from firnline.formats.found import Notes, Source
+from firnline.log import limits
+from firnline.transfer.formats.cursor import Cursor, Malformed, records
+from firnline.transfer.formats.records import Notes, Source
 from strategies import json_values
 
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from firnline.errors import InputError
-from firnline.recall.dates import UNDERSTOOD, Interval, interval
+from firnline.language.dates import UNDERSTOOD, Interval, interval
 
 pytestmark = pytest.mark.requirement("B5")
 

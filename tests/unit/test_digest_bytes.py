@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from firnline.errors import ConflictError, StoreCorrupt
-from firnline.log import Digest
+from firnline.log.entry import Digest
 from firnline.store.digests import checksum_of, decode_digest, encode_digest, undone
 
 FULL = Digest(

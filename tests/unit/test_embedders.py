@@ -20,8 +20,8 @@ from firnline import embedding
 from firnline.embedding import MiniLM, Multilingual, default_embedder, open_embedder
 from firnline.embedding import multilingual as multilingual_module
 from firnline.embedding.http import BATCH_TEXTS_MAX, HttpEmbedder
-from firnline.embedding.lane import lane
 from firnline.embedding.minilm import BATCH_PIECES_MAX, batches
+from firnline.embedding.model_thread import lane
 from firnline.errors import FirnlineError, InputError, ModelError, ModelRefused, ModelTimeout
 from firnline.models import Timeouts
 from firnline.testing import ModelServer

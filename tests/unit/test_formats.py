@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import foreign
-from firnline.formats import HTML, OWN, READERS, recognise
-from firnline.formats.found import Line, Node, Notes, Source, Tree, ways
+from firnline.transfer.formats import HTML, OWN, READERS, recognise
+from firnline.transfer.formats.records import Line, Node, Notes, Source, Tree, ways
 from strategies import clean, json_values
 
 EXAMPLES = 1_000 if os.environ.get("FIRNLINE_TORTURE") else 15

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import chat, entry
-from firnline import Message, limits
+from firnline import Message
+from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest.items import (
     DICT_FIELDS,
     FIELDS,
@@ -21,9 +22,9 @@ from firnline.digest.items import (
 from firnline.digest.items import (
     given as stated,
 )
-from firnline.digest.marks import RECALLED_END, RECALLED_START
 from firnline.digest.rules import extract
 from firnline.errors import InputError, StoreCorrupt
+from firnline.log import limits
 
 EMPTY = {
     "user_preferences": {},

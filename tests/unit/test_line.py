@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from firnline.store.sqlite.line import Line
+from firnline.store.sqlite.queue import Line
 
 
 def test_first_come_first_served():

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from firnline.looping import LoopThread
+from firnline.engine.loop_thread import LoopThread
 
 
 @pytest.fixture

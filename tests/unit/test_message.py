@@ -10,8 +10,8 @@ from openai.types.chat import ChatCompletionMessage
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
-from firnline.log import Key, chain, genesis
-from firnline.message import (
+from firnline.log.entry import Key, chain, genesis
+from firnline.log.message import (
     decode,
     encode,
     format_time,
@@ -19,7 +19,7 @@ from firnline.message import (
     microseconds,
     parse_time,
 )
-from firnline.wire import dump_openai, load_json, load_openai
+from firnline.log.wire import dump_openai, load_json, load_openai
 from strategies import anything, json_objects, messages, openai_messages, times
 
 pytestmark = pytest.mark.promise("byte-exact")

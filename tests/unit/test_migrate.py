@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from firnline.errors import StoreError, StoreReadOnly, StoreTooNew
-from firnline.log import Card, genesis
+from firnline.log.entry import Card, genesis
 from firnline.store import SqliteStore
 from firnline.store.sqlite import migrate
 from firnline.store.sqlite.connection import PRAGMAS, Place, connect

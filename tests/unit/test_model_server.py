@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from firnline import Memory
 from firnline.digest import prompts
 from firnline.errors import InputError
-from firnline.message import Message, ToolCall
+from firnline.log.message import Message, ToolCall
 from firnline.models.structured import problem
 from firnline.protocols import Brief
 from firnline.testing import ModelServer, call_tool
-from firnline.testing.brain import complaint, sample, think
 from firnline.testing.model_server import FAULTS
+from firnline.testing.scripted_model import complaint, sample, think
 
 ASK = [{"role": "user", "content": "Hello there"}]
 TOOL = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.log import Key
+from firnline.log.entry import Key
 from firnline.models.guard import Allowance, Backoff, Breaker, Spend
 
 

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 from firnline.errors import InputError, ModelError, ModelRefused, ModelTimeout
-from firnline.message import Message, ToolCall
+from firnline.log.message import Message, ToolCall
 from firnline.models import Timeouts, callable_model, open_model, with_fallback
 from firnline.models.http import HttpModel
-from firnline.models.timing import retry_after
+from firnline.models.timeouts import retry_after
 from firnline.protocols import Completion
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.model_server import FAULTS
@@ -373,7 +373,7 @@ async def test_a_used_up_quota_is_not_tried_again(make, slept):
 
 
 async def test_an_endless_answer_is_given_up(make, monkeypatch):
-    monkeypatch.setattr("firnline.limits.MESSAGE_BYTES_MAX", 10_000)
+    monkeypatch.setattr("firnline.log.limits.MESSAGE_BYTES_MAX", 10_000)
     async with _raw(b" " * 20_000) as url:
         with pytest.raises(ModelError) as caught:
             await make(url=url).complete(ASK)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firnline.errors import InputError, ModelError, ModelRefused
-from firnline.message import Message
+from firnline.log.message import Message
 from firnline.models import callable_model, open_model
 from firnline.models.repair import Lenient, json_values
 from firnline.models.structured import check_schema, climb_down, problem, read_json

@@ -2,8 +2,8 @@
 
 import pytest
 
-from firnline.message import Message
-from firnline.plan import call_ids
+from firnline.context.plan import call_ids
+from firnline.log.message import Message
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 

@@ -7,18 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import chat, chats, entry
-from firnline import Message, ToolCall, limits
+from firnline import Message, ToolCall
+from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest import model_extractor, model_summarizer
 from firnline.digest.items import FIELDS, checked
-from firnline.digest.marks import RECALLED_END, RECALLED_START
 from firnline.digest.prompts import (
     EXTRACTION_SCHEMA,
     extraction_messages,
     parse_items,
     summary_messages,
 )
+from firnline.log import limits
+from firnline.log.tokens import counter
 from firnline.protocols import Brief, Completion
-from firnline.tokens import counter
 from strategies import json_values
 
 COUNT = counter("gpt-4o-mini").text

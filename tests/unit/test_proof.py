@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from firnline.errors import StoreCorrupt
-from firnline.log import Head, Key, chain
-from firnline.message import encode
-from firnline.proof import Audit, Problem, entries
+from firnline.log.chain import Audit, Problem, entries
+from firnline.log.entry import Head, Key, chain
+from firnline.log.message import encode
 from firnline.store.ram import RamStore
 from firnline.testing import draft, drafts
 from firnline.testing.drafts import START

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.embedding.quantised import dots, pack, products, signs, unpack
+from firnline.embedding.quantize import dots, pack, products, signs, unpack
 from firnline.errors import InputError
 
 NUMBERS = st.floats(-(2.0**60), 2.0**60, width=32)

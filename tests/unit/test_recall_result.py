@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from firnline import Entry, Head, Message
+from firnline.engine.stats import measured
+from firnline.log.tokens import TokenCounter, counter
 from firnline.recall.result import Page, Writer, readable, runs
-from firnline.recall.stats import measured
-from firnline.tokens import TokenCounter, counter
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 TEXTS = some.text(max_size=40) | some.integers(0, 3_000).map(lambda n: "wort \u2603" * n)

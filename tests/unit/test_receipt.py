@@ -5,11 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from entries import chat, chats, entry, texts
-from firnline import Message, limits
+from firnline import Message
 from firnline.digest.items import checked, merge
 from firnline.digest.receipt import KINDS, describe, receipt
 from firnline.digest.rules import extract
-from firnline.text import clean_json
+from firnline.log import limits
+from firnline.log.text import clean_json
 from strategies import json_objects
 
 ENTRIES = chat(

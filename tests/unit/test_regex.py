@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 COMPILED_BY_US = """
 import re, sys

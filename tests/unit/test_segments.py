@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from firnline import Message
 from firnline.errors import StoreCorrupt
-from firnline.log import Key, Record, chain, genesis
-from firnline.message import encode, from_microseconds
+from firnline.log.entry import Key, Record, chain, genesis
+from firnline.log.message import encode, from_microseconds
 from firnline.store import segments
 from strategies import clean, messages, times
 

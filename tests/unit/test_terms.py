@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 
-from firnline.store.terms import fold, index_terms, query_terms
+from firnline.language.terms import fold, index_terms, query_terms
 from strategies import anything
 
 pytestmark = pytest.mark.promise("search-total")

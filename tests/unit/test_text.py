@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firnline.errors import InputError
-from firnline.text import altered, clean_json, clean_name, clean_text
+from firnline.log.text import altered, clean_json, clean_name, clean_text
 
 pytestmark = pytest.mark.promise("byte-exact")
 

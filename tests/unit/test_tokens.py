@@ -13,10 +13,11 @@ import tiktoken_ext.openai_public as published
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firnline import Memory, Message, Part, ToolCall, count_tokens, tokens
+from firnline import Memory, Message, Part, ToolCall, count_tokens
 from firnline.errors import FirnlineError, InputError
-from firnline.log import TOKENIZERS
-from firnline.tokens import MODELS, Model, counter, model_named
+from firnline.log import tokens
+from firnline.log.entry import TOKENIZERS
+from firnline.log.tokens import MODELS, Model, counter, model_named
 
 pytestmark = [pytest.mark.promise("exact-tokens"), pytest.mark.requirement("A1")]
 

@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from firnline.context.tools import Tool, Toolbox, answer, joined
 from firnline.errors import InputError
-from firnline.message import ToolCall
-from firnline.tools import Tool, Toolbox, answer, joined
+from firnline.log.message import ToolCall
 
 SCHEMA = {
     "type": "object",

@@ -11,8 +11,8 @@ import pytest
 
 from firnline.embedding import minilm as minilm_embedder
 from firnline.embedding import multilingual, words
-from firnline.log import Entry, Topic
-from firnline.message import Message
+from firnline.log.entry import Entry, Topic
+from firnline.log.message import Message
 from firnline.testing.drafts import START
 from firnline.topics import (
     LIKENESS,

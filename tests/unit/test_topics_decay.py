@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firnline.errors import InputError
-from firnline.log import Topic
+from firnline.log.entry import Topic
 from firnline.testing.drafts import START
 from firnline.topics import Rules, half_life, memory_type, priority, stats, survival
 from firnline.topics.rules import DAY

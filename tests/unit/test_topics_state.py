@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from entries import entry
-from firnline.digest.marks import RECALLED_END, RECALLED_START
+from firnline.context.marks import RECALLED_END, RECALLED_START
+from firnline.context.plan import is_question
 from firnline.errors import InputError
-from firnline.log import Topic
-from firnline.message import Message, ToolCall
-from firnline.plan import is_question
+from firnline.log.entry import Topic
+from firnline.log.message import Message, ToolCall
 from firnline.testing.conversations import conversations
 from firnline.testing.drafts import START
 from firnline.topics import (

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from entries import chat, entry
 from firnline import Budget, strategies
+from firnline.context.plan import View, check, units
 from firnline.errors import InputError
-from firnline.log import Digest, Topic
-from firnline.message import Message, ToolCall
-from firnline.plan import View, check, units
+from firnline.log.entry import Digest, Topic
+from firnline.log.message import Message, ToolCall
 from firnline.testing.conversations import conversations
 from firnline.testing.drafts import START
 from firnline.topics import folded, just_restored, to_fold

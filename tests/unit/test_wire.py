@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import InputError
-from firnline.message import decode, encode
-from firnline.testing.order import anthropic_problems
-from firnline.tokens import counter
-from firnline.wire import (
+from firnline.log.message import decode, encode
+from firnline.log.tokens import counter
+from firnline.log.wire import (
     OPENING,
     dump_anthropic,
     dump_openai,
@@ -20,6 +19,7 @@ from firnline.wire import (
     load_openai,
     sent_openai,
 )
+from firnline.testing.provider_rules import anthropic_problems
 from strategies import clean, json_objects, json_values
 
 pytestmark = pytest.mark.promise("byte-exact")

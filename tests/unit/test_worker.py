@@ -3,9 +3,9 @@
 import asyncio
 
 from firnline import Memory, Message, ModelError
-from firnline.log import Key
-from firnline.message import utc_now
-from firnline.worker import Worker
+from firnline.engine.worker import Worker
+from firnline.log.entry import Key
+from firnline.log.message import utc_now
 
 KEY = Key("default", "c")
 

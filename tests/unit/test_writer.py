@@ -10,7 +10,6 @@ import traceback
 import apsw
 import pytest
 
-from firnline import limits
 from firnline.errors import (
     InputError,
     StoreCorrupt,
@@ -19,6 +18,7 @@ from firnline.errors import (
     StoreNotOpen,
     StoreUnavailable,
 )
+from firnline.log import limits
 from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
 from firnline.store.sqlite.writer import Writer, _Job
 

@@ -1,4 +1,4 @@
-"""Learn what the features of `firnline.recall.ranking` weigh, from questions with known evidence.
+"""Learn what the features of `firnline.recall.rank` weigh, from questions with known evidence.
 
     python tools/ranker/train.py chats.json [--vectors vectors.npz] [--write]
 
@@ -32,13 +32,13 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from firnline.log import Entry
-from firnline.message import Message
+from firnline.language.terms import facts, index_terms, query_terms, searchable
+from firnline.log.entry import Entry
+from firnline.log.message import Message
+from firnline.log.tokens import counter
 from firnline.recall import weights
-from firnline.recall.asking import ask
-from firnline.recall.ranking import features, pack
-from firnline.store.terms import facts, index_terms, query_terms, searchable
-from firnline.tokens import counter
+from firnline.recall.query import ask
+from firnline.recall.rank import features, pack
 
 FOUND_MAX: Final = 250
 NEAR_MAX: Final = 125

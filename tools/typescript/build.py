@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from firnline.paths import PREFIX
+from firnline.client.paths import PREFIX
 from firnline.server.app import create_app
 from firnline.server.settings import load
 

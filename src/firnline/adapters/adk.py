@@ -11,8 +11,8 @@ from typing import Final
 from urllib.parse import quote
 
 from firnline.adapters.extras import needs
-from firnline.adapters.keeping import Keeper
-from firnline.log import Hit
+from firnline.adapters.history_sync import Keeper
+from firnline.log.entry import Hit
 from firnline.memory import Memory
 
 try:

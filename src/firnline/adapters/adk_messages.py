@@ -7,7 +7,7 @@ from typing import Any
 
 from google.genai import types
 
-from firnline.message import Message, Part, ToolCall, encode_json
+from firnline.log.message import Message, Part, ToolCall, encode_json
 
 
 def from_content(

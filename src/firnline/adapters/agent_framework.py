@@ -11,13 +11,13 @@ from contextvars import ContextVar
 from typing import Any
 
 from firnline.adapters.extras import needs
-from firnline.budget import BudgetLike, as_budget, less
+from firnline.context.budget import BudgetLike, as_budget, less
+from firnline.context.plan import UNANSWERED, call_ids, units
 from firnline.errors import InputError
-from firnline.limits import TOOL_CALL_REACH
+from firnline.log.limits import TOOL_CALL_REACH
+from firnline.log.message import Message
+from firnline.log.tokens import counter
 from firnline.memory import Memory
-from firnline.message import Message
-from firnline.plan import UNANSWERED, call_ids, units
-from firnline.tokens import counter
 
 try:
     from agent_framework import AgentSession, HistoryProvider, SessionContext, SupportsAgentRun

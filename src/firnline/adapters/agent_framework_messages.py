@@ -8,7 +8,7 @@ from typing import Any, Final
 from agent_framework import Content
 from agent_framework import Message as Turned
 
-from firnline.message import ROLES, Message, Part, ToolCall, encode_json
+from firnline.log.message import ROLES, Message, Part, ToolCall, encode_json
 
 NOTE: Final = "agent_framework"
 """In a message's metadata: what the framework's message had that ours has no place for."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from firnline.adapters.extras import needs
-from firnline.budget import Budget
+from firnline.context.budget import Budget
 from firnline.errors import InputError
+from firnline.log.message import Message, Part, ToolCall
+from firnline.log.tokens import counter
 from firnline.memory import Memory
-from firnline.message import Message, Part, ToolCall
-from firnline.tokens import counter
 
 try:
     from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock

@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 
 from firnline.adapters.extras import needs
 from firnline.adapters.openai_items import items_of, messages_of, plain_calls
-from firnline.budget import BudgetLike
+from firnline.context.budget import BudgetLike
 from firnline.memory import Memory
 
 try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from firnline.message import Message, Part, ToolCall, encode_json
+from firnline.log.message import Message, Part, ToolCall, encode_json
 
 ITEMS: Final = "items"
 """In a message's metadata: how its items were made, beside what the message itself holds."""

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from firnline.adapters.extras import needs
-from firnline.adapters.keeping import Keeper
-from firnline.budget import Budget, BudgetLike
+from firnline.adapters.history_sync import Keeper
+from firnline.context.budget import Budget, BudgetLike
 from firnline.errors import InputError
 from firnline.memory import Memory
 

@@ -24,8 +24,8 @@ from pydantic_ai.messages import (
     UserPromptPart,
 )
 
-from firnline.context import Context, Piece
-from firnline.message import Message, Part, ToolCall
+from firnline.context.context import Context, Piece
+from firnline.log.message import Message, Part, ToolCall
 
 Said: TypeAlias = SystemPromptPart | UserPromptPart | ToolReturnPart | RetryFeedbackPart
 

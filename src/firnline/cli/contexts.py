@@ -10,18 +10,18 @@ from dataclasses import asdict
 from itertools import groupby
 from typing import Any, Final
 
-from firnline.budget import Budget
-from firnline.cli.grammar import Command
-from firnline.cli.opening import known_to, with_memory
-from firnline.cli.printing import entry_json, human_entry, human_message, print_json
-from firnline.context import Context, Piece, Section
+from firnline.cli.arguments import Command
+from firnline.cli.open import known_to, with_memory
+from firnline.cli.output import entry_json, human_entry, human_message, print_json
+from firnline.cli.terminal import plain, table
+from firnline.context.budget import Budget
+from firnline.context.context import Context, Piece, Section
 from firnline.errors import InputError
-from firnline.log import Entry, Head, Key
+from firnline.log.entry import Entry, Head, Key
+from firnline.log.tokens import DEFAULT_MODEL
 from firnline.memory import Memory
 from firnline.strategies import STRATEGIES
 from firnline.strategies import strategy as strategy_named
-from firnline.terminal import plain, table
-from firnline.tokens import DEFAULT_MODEL
 
 # -- context ----------------------------------------------------------------------------------
 

@@ -8,16 +8,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from firnline.cli.grammar import Command, add_writer
-from firnline.cli.opening import known, known_to, open_memory, with_memory
-from firnline.cli.printing import entry_json, human_entry, print_json, progress_on
+from firnline.cli.arguments import Command, add_writer
+from firnline.cli.open import known, known_to, open_memory, with_memory
+from firnline.cli.output import entry_json, human_entry, print_json, progress_on
+from firnline.cli.terminal import cut, plain, table
 from firnline.digest import items
 from firnline.digest.receipt import describe
 from firnline.errors import InputError
-from firnline.log import Digest
+from firnline.log.entry import Digest
 from firnline.memory import Memory
 from firnline.protocols import Event
-from firnline.terminal import cut, plain, table
 
 # -- looking at them --------------------------------------------------------------------------
 

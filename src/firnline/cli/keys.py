@@ -11,14 +11,14 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from firnline.cli.grammar import Command
-from firnline.cli.printing import print_json
+from firnline.cli.arguments import Command
+from firnline.cli.output import print_json
+from firnline.cli.terminal import plain, table
 from firnline.errors import FirnlineError, InputError
-from firnline.keys import SCOPES, ApiKey, Keys
+from firnline.log.message import utc_now
 from firnline.memory import DEFAULT_TENANT
-from firnline.message import utc_now
+from firnline.server.keys import SCOPES, ApiKey, Keys
 from firnline.store import missing_file, open_store
-from firnline.terminal import plain, table
 
 T = TypeVar("T")
 _UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}

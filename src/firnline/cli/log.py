@@ -7,13 +7,13 @@ import sys
 from dataclasses import asdict
 from typing import TextIO
 
-from firnline.cli.grammar import Command, count
-from firnline.cli.opening import all_heads, known, open_memory
-from firnline.cli.printing import entry_json, head_json, human_entry, print_json, progress_on
+from firnline.cli.arguments import Command, count
+from firnline.cli.open import all_heads, known, open_memory
+from firnline.cli.output import entry_json, head_json, human_entry, print_json, progress_on
+from firnline.cli.terminal import plain, table
 from firnline.errors import InputError
-from firnline.message import ROLES, Message
-from firnline.terminal import plain, table
-from firnline.wire import load_json, load_openai
+from firnline.log.message import ROLES, Message
+from firnline.log.wire import load_json, load_openai
 
 
 def _append(options: argparse.Namespace) -> None:

@@ -9,8 +9,8 @@ import signal
 import sys
 from contextlib import suppress
 
-from firnline.cli.grammar import Command, add_writer
-from firnline.cli.opening import with_memory
+from firnline.cli.arguments import Command, add_writer
+from firnline.cli.open import with_memory
 from firnline.errors import FirnlineError
 from firnline.memory import Memory
 

@@ -14,20 +14,21 @@ from typing import Final
 
 from firnline import __version__
 from firnline.cli import (
-    bench,
+    benchmark,
     contexts,
     digests,
-    keeping,
     keys,
     log,
+    maintenance,
     mcp,
-    moving,
-    recalling,
-    serving,
+    migrate,
+    search,
+    serve,
     telegram,
-    working,
+    worker,
 )
-from firnline.cli.grammar import shared_options
+from firnline.cli.arguments import shared_options
+from firnline.cli.terminal import plain
 from firnline.errors import (
     BudgetError,
     ConflictError,
@@ -38,7 +39,6 @@ from firnline.errors import (
     StoreError,
     UnknownConversation,
 )
-from firnline.terminal import plain
 
 EXIT_CODES: Final = """exit codes:
   0  done; everything checked is whole
@@ -148,16 +148,16 @@ def _parser() -> argparse.ArgumentParser:
     for topic in (
         log,
         contexts,
-        recalling,
+        search,
         digests,
-        working,
-        serving,
+        worker,
+        serve,
         keys,
         telegram,
         mcp,
-        keeping,
-        moving,
-        bench,
+        maintenance,
+        migrate,
+        benchmark,
     ):
         topic.add(command)
     return parser

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
-from firnline.cli.grammar import Command
-from firnline.cli.printing import print_json
+from firnline.cli.arguments import Command
+from firnline.cli.output import print_json
+from firnline.cli.terminal import plain, table
 from firnline.errors import FirnlineError
-from firnline.terminal import plain, table
 
 
 def _set_webhook(options: argparse.Namespace) -> None:

@@ -3,7 +3,7 @@
 Needs the extra ``firnline[client]``. `firnline.client.sync` has the same without await.
 """
 
-from firnline.client.giving import ContextOptions, TurnOptions
+from firnline.client.encode import ContextOptions, TurnOptions
 from firnline.client.values import (
     Board,
     Context,

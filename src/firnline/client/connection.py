@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
+from firnline.client.paths import PREFIX
 from firnline.client.problems import error_of
 from firnline.errors import (
     FirnlineError,
@@ -20,10 +21,9 @@ from firnline.errors import (
     StoreUnavailable,
     TooFast,
 )
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 from firnline.models.guard import Backoff, Chance
-from firnline.models.timing import retry_after
-from firnline.paths import PREFIX
+from firnline.models.timeouts import retry_after
 
 try:
     import httpx2

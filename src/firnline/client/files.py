@@ -9,10 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from firnline.client.reading import read
+from firnline.client.decode import read
 from firnline.errors import InputError, StoreTimeout
-from firnline.files import written
-from firnline.transfer import Manifest
+from firnline.transfer.files import written
+from firnline.transfer.jsonl import Manifest
 
 _PIECE: Final = 1024 * 1024
 

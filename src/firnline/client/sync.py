@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from firnline.client import verbs
-from firnline.looping import LoopThread
+from firnline.engine.loop_thread import LoopThread
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from firnline.budget import Budget
-from firnline.context import Accounting, LeftOut
+from firnline.context.budget import Budget
+from firnline.context.context import Accounting, LeftOut
+from firnline.engine.digest_history import State
+from firnline.engine.stats import Cost
 from firnline.errors import FirnlineError
-from firnline.importing import Report
-from firnline.lineage import State
-from firnline.log import Entry, Head, Hit
-from firnline.message import Message
-from firnline.recall.stats import Cost
-from firnline.transfer import Manifest
+from firnline.log.entry import Entry, Head, Hit
+from firnline.log.message import Message
+from firnline.transfer.importer import Report
+from firnline.transfer.jsonl import Manifest
 
 # -- conversations and projects ---------------------------------------------------------------
 

@@ -9,12 +9,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
-from firnline import limits
-from firnline.budget import BudgetLike
 from firnline.client import values
 from firnline.client.connection import Ask, Connection
-from firnline.client.files import body_of, saved
-from firnline.client.giving import (
+from firnline.client.decode import read
+from firnline.client.encode import (
     ContextOptions,
     TurnOptions,
     keyed,
@@ -22,20 +20,22 @@ from firnline.client.giving import (
     messages_of,
     plain,
 )
-from firnline.client.reading import read
+from firnline.client.files import body_of, saved
+from firnline.client.paths import escaped
+from firnline.context.budget import BudgetLike
+from firnline.context.plan import Strategy
+from firnline.engine.digest_history import Difference, State
+from firnline.engine.recall import Filters
+from firnline.engine.stats import PRICE, Stats
 from firnline.errors import FirnlineError, StoreTimeout, UnknownConversation
-from firnline.importing import Report
-from firnline.lineage import Difference, State
-from firnline.log import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
-from firnline.paths import escaped
-from firnline.plan import Strategy
-from firnline.proof import Verification
-from firnline.recall.dates import Interval
-from firnline.recall.stats import PRICE, Stats
-from firnline.recaller import Filters
+from firnline.language.dates import Interval
+from firnline.log import limits
+from firnline.log.chain import Verification
+from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
+from firnline.log.wire import MessageLike
 from firnline.topics import Match, TopicStats
-from firnline.transfer import Manifest
-from firnline.wire import MessageLike
+from firnline.transfer.importer import Report
+from firnline.transfer.jsonl import Manifest
 
 T = TypeVar("T")
 

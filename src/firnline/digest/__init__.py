@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from firnline import limits
 from firnline.digest import claims, extractive, prompts, rules
-from firnline.digest.prose import Count, spans
+from firnline.language.prose import Count, spans
+from firnline.log import limits
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
 
 OFFLINE: Final = "offline"

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from firnline.digest import marks
+from firnline.context import marks
 from firnline.digest.claims import unsupported
 from firnline.digest.extractive import source_words
-from firnline.digest.prose import Count, count_words, cut_to, folded, sentences
+from firnline.language.prose import Count, count_words, cut_to, folded, sentences
+from firnline.log.regex import regex
 from firnline.protocols import Brief
-from firnline.regex import regex
 
 __all__ = ["Problem", "ProblemCode", "complaint", "cut_to", "problems"]
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
-from firnline.digest import numbers, prose
-from firnline.digest.lexicon import COMMON
-from firnline.digest.names import PIECE, everyday, names, plain
-from firnline.regex import regex
+from firnline.language import numbers, prose
+from firnline.language.lexicon import COMMON
+from firnline.language.names import PIECE, everyday, names, plain
+from firnline.log.regex import regex
 
 ClaimKind: TypeAlias = Literal["name", "number", "date", "url"]
 

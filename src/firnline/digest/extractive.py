@@ -20,10 +20,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from firnline import limits
-from firnline.digest import marks, rules
-from firnline.digest.lexicon import COMMON
-from firnline.digest.prose import (
+from firnline.context import marks
+from firnline.digest import rules
+from firnline.language.lexicon import COMMON
+from firnline.language.prose import (
     CJK,
     ELLIPSIS,
     Count,
@@ -33,10 +33,11 @@ from firnline.digest.prose import (
     half_words,
     sentences,
 )
-from firnline.log import Entry
-from firnline.message import Message
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.message import Message
+from firnline.log.regex import regex
 from firnline.protocols import Brief
-from firnline.regex import regex
 
 __all__ = ["sentences", "source_words", "speaker", "summarize"]
 

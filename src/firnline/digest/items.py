@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, cast, get_args
 
-from firnline import limits
-from firnline.digest import marks, prose
+from firnline.context import marks
 from firnline.digest.claims import unsupported, url_key
-from firnline.digest.names import plain
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import Entry
-from firnline.message import encode_json
-from firnline.text import Json, clean_json
+from firnline.language import prose
+from firnline.language.names import plain
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.message import encode_json
+from firnline.log.text import Json, clean_json
 
 DictField: TypeAlias = Literal["user_preferences", "document_structure", "custom_fields"]
 ListField: TypeAlias = Literal["key_decisions", "important_facts", "source_urls", "entities"]

@@ -13,10 +13,11 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from firnline.digest import personal, prose
-from firnline.digest.lexicon import AROUND, BINDING, NO_THING, POINTING
-from firnline.regex import regex
-from firnline.text import Json
+from firnline.digest import speaker
+from firnline.language import prose
+from firnline.language.lexicon import AROUND, BINDING, NO_THING, POINTING
+from firnline.log.regex import regex
+from firnline.log.text import Json
 
 _PHRASE_WORDS_MAX: Final = 8
 _SPLIT_WORDS_MAX: Final = 4
@@ -147,17 +148,17 @@ def matched(match: re.Match[str] | None, name: str) -> str:
 
 def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     """Attribute and value of everything that the sentence's speaker says of themselves."""
-    if personal.is_foreign(sentence):
+    if speaker.is_foreign(sentence):
         return
-    named = personal.called(sentence)
+    named = speaker.called(sentence)
     if named:
         yield "name", named
     language = _LANGUAGE.search(sentence)
-    spoken = language and personal.is_asked(sentence, language.start())
+    spoken = language and speaker.is_asked(sentence, language.start())
     if language and spoken:
         yield "language", language["language"]
     diet = _DIET.search(sentence)
-    if diet and personal.is_own(sentence, diet.start()):
+    if diet and speaker.is_own(sentence, diet.start()):
         yield "diet", diet["diet"].lower()
     yield from _stopped(sentence)
     yield from _avoided(sentence)
@@ -172,7 +173,7 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
 def _stopped(sentence: str) -> Iterator[tuple[str, Json]]:
     """What holds no longer."""
     for match in _STOPPED.finditer(sentence):
-        if not personal.is_own(sentence, match.start()):
+        if not speaker.is_own(sentence, match.start()):
             continue
         diet, free = matched(match, "diet"), matched(match, "free")
         thing = _thing(matched(match, "thing"))
@@ -188,7 +189,7 @@ def _stopped(sentence: str) -> Iterator[tuple[str, Json]]:
 def _avoided(sentence: str) -> Iterator[tuple[str, Json]]:
     for match in _ALLERGIC.finditer(sentence):
         between = match["between"] or ""
-        if not personal.is_own(sentence, match.start()) or personal.is_denied(between):
+        if not speaker.is_own(sentence, match.start()) or speaker.is_denied(between):
             continue
         listed = _THINGS_END.split(match["things"], maxsplit=1)[0]
         for thing in LIST_SPLIT.split(listed.replace(" or ", " and ")):
@@ -203,11 +204,11 @@ def _preferred(sentence: str) -> tuple[str, Json] | None:
     if doing:
         thing = _thing(doing["doing"])
         toward = "preferred" if doing["toward"].lower() == "to" else "not preferred"
-        fine = thing and personal.is_own(sentence, doing.start())
+        fine = thing and speaker.is_own(sentence, doing.start())
         return (_phrase(thing), toward) if fine else None
     for match in _PREFERS.finditer(sentence):
         thing, far = _thing(matched(match, "thing")), _thing(matched(match, "far"))
-        if not (thing or far) or not personal.is_own(sentence, match.start()):
+        if not (thing or far) or not speaker.is_own(sentence, match.start()):
             continue
         if thing:
             return _attribute(thing, match["over"])
@@ -222,7 +223,7 @@ def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
     for pattern, attitude in _ATTITUDE:
         match = pattern.search(sentence)
         thing = _thing(match["thing"]) if match else ""
-        if match and thing and personal.is_own(sentence, match.start()):
+        if match and thing and speaker.is_own(sentence, match.start()):
             yield _phrase(thing), attitude
 
 
@@ -233,10 +234,10 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
     """
     for pattern, how in _WISHES:
         match = pattern.search(sentence)
-        if match and personal.is_asked(sentence, match.start()):
+        if match and speaker.is_asked(sentence, match.start()):
             yield _phrase(match["thing"]), how
     habit = _HABITS.search(sentence)
-    if habit and personal.is_own(sentence, habit.start()):
+    if habit and speaker.is_own(sentence, habit.start()):
         yield _phrase(habit["thing"]), habit["how"].lower()
 
 

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Mapping
 from itertools import count as count_from
 from typing import Any, Final
 
-from firnline import limits
-from firnline.digest import marks, prose
+from firnline.context import marks
 from firnline.digest.items import DICT_FIELDS, FIELDS
-from firnline.log import Entry
-from firnline.message import encode_json
+from firnline.language import prose
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.message import encode_json
+from firnline.log.regex import regex
+from firnline.log.text import Json
 from firnline.protocols import Brief
-from firnline.regex import regex
-from firnline.text import Json
 
 EXTRACTION_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",

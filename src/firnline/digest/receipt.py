@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from firnline import limits
-from firnline.digest import claims, extractive, marks, prose, rules
+from firnline.context import marks
+from firnline.digest import claims, extractive, rules
 from firnline.digest.items import Item
-from firnline.digest.lexicon import COMMON
-from firnline.digest.names import plain
-from firnline.log import Entry
-from firnline.message import Message, encode_json
-from firnline.regex import regex
-from firnline.text import Json
+from firnline.language import prose
+from firnline.language.lexicon import COMMON
+from firnline.language.names import plain
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.message import Message, encode_json
+from firnline.log.regex import regex
+from firnline.log.text import Json
 
 KINDS: Final = ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions")
 """What a receipt counts."""

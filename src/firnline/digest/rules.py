@@ -14,13 +14,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from firnline import limits
-from firnline.digest import marks, personal, prose
+from firnline.context import marks
+from firnline.digest import speaker
 from firnline.digest.claims import Claim, claims
 from firnline.digest.preferences import LIST_SPLIT, any_of, matched, preferences
-from firnline.log import Entry
-from firnline.regex import regex
-from firnline.text import Json
+from firnline.language import prose
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.regex import regex
+from firnline.log.text import Json
 
 _WORDS_MAX: Final = 60
 _FACT_WORDS_MIN: Final = 3
@@ -110,12 +112,12 @@ def _decides(sentence: str) -> bool:
 
     What others say or want may come before it as its reason: "Bob asked for it, so let's use it".
     """
-    if personal.is_foreign(sentence):
+    if speaker.is_foreign(sentence):
         return False
     reasons = [0, *(reason.end() for reason in _CONCLUDES.finditer(sentence))]
     for match in _DECISION.finditer(sentence):
         own = reasons[bisect(reasons, match.start()) - 1]
-        if personal.is_own(sentence[own:], match.start() - own):
+        if speaker.is_own(sentence[own:], match.start() - own):
             return True
     return False
 
@@ -208,11 +210,11 @@ def _is_fact(sentence: str, *, by_user: bool) -> bool:
     """Marked as important; or a user's statement that has a name, a number or a date in it."""
     if prose.count_words(sentence) < _FACT_WORDS_MIN or prose.is_code(sentence):
         return False
-    if personal.is_imagined(sentence):
+    if speaker.is_imagined(sentence):
         return False
     if cues(sentence).marked:
         return True
-    if not by_user or personal.is_request(sentence):
+    if not by_user or speaker.is_request(sentence):
         return False
     checkable = [claim for claim in claims(sentence) if claim.sure and claim.kind != "url"]
     dated = any(claim.kind == "date" for claim in checkable)

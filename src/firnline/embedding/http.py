@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from firnline.errors import ModelError
+from firnline.log.text import clean_text
 from firnline.models.answers import read_complaint
 from firnline.models.endpoint import Endpoint
-from firnline.text import clean_text
 
 TEXT_CHARS_MAX: Final = 8_000
 """Characters of a text that are sent; endpoints refuse what is longer than their model reads."""

@@ -11,11 +11,11 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from firnline.embedding.lane import TEXT_CHARS_MAX, Lane, lane
+from firnline.embedding.model_thread import TEXT_CHARS_MAX, Lane, lane
 from firnline.embedding.wordpiece import END, START, wordpiece
 
 if TYPE_CHECKING:
-    from firnline.embedding.session import Session
+    from firnline.embedding.onnx import Session
 
 NAME: Final = "all-MiniLM-L6-v2-int8"
 PIECES_MAX: Final = 256
@@ -67,7 +67,7 @@ class MiniLM:
         self._lane = None
 
     def _load(self) -> Session:
-        from firnline.embedding.session import Session  # noqa: PLC0415 - an extra, and slow
+        from firnline.embedding.onnx import Session  # noqa: PLC0415 - an extra, and slow
 
         return Session.load(self._weights, self._threads)
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
-from firnline.embedding.lane import Lane, lane
+from firnline.embedding.model_thread import Lane, lane
 from firnline.errors import ModelRefused
-from firnline.text import clean_text
+from firnline.log.text import clean_text
 
 NAME: Final = "universal-sentence-encoder-multilingual-3"
 CHARS_MAX: Final = 2_000

@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Final, NamedTuple
 
 from firnline.errors import ModelRefused
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 VOCABULARY_SHA256: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WORD_CHARS_MAX: Final = 100

@@ -16,8 +16,8 @@ from typing import Final
 
 import apsw
 
-from firnline.embedding.lane import TEXT_CHARS_MAX, Lane, lane
-from firnline.store.terms import index_terms
+from firnline.embedding.model_thread import TEXT_CHARS_MAX, Lane, lane
+from firnline.language.terms import index_terms
 
 NAME: Final = "words-1"
 DIMENSION: Final = 256

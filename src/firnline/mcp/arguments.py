@@ -8,9 +8,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from firnline import limits
 from firnline.errors import InputError
-from firnline.recall.dates import TEXT_CHARS_MAX
+from firnline.language.dates import TEXT_CHARS_MAX
+from firnline.log import limits
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -16,9 +16,9 @@ from starlette.datastructures import Headers
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from firnline.keys import Keys
 from firnline.mcp.server import build
 from firnline.memory import Memory
+from firnline.server.keys import Keys
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 _READ: Final = "read"
@@ -26,7 +26,7 @@ _WRITE: Final = "write"
 
 
 class Granted(Protocol):
-    """Somebody who may ask: an id, a tenant and scopes, as a `firnline.keys.Grant` has them."""
+    """Somebody who may ask: an id, a tenant and scopes, as a `firnline.server.keys.Grant` has them."""
 
     @property
     def id(self) -> str:

@@ -7,13 +7,13 @@ from typing import Final
 from mcp import UriTemplate
 from mcp.types import Prompt, PromptArgument, Resource, ResourceTemplate
 
-from firnline import limits
 from firnline.errors import InputError, UnknownConversation
-from firnline.log import Head
+from firnline.log import limits
+from firnline.log.entry import Head
+from firnline.log.message import encode_json
 from firnline.mcp import arguments as args
-from firnline.mcp import derived, tools
-from firnline.mcp.desk import Desk
-from firnline.message import encode_json
+from firnline.mcp import derived_tools, tools
+from firnline.mcp.deps import Desk
 
 LIST: Final = "firnline://conversations"
 _LIST: Final = UriTemplate.parse(f"{LIST}{{?after}}")
@@ -124,7 +124,7 @@ async def _log_text(desk: Desk, name: str, first_seq: str) -> str:
 async def _digest_text(desk: Desk, name: str) -> str:
     """What is known of a conversation, as Markdown."""
     asked = {"conversation": name, "tokens": limits.RESOURCE_TOKENS}
-    known = await derived.state(desk, args.taken(args.State, asked))
+    known = await derived_tools.state(desk, args.taken(args.State, asked))
     facts = "\n".join(f"- {fact}" for fact in known.facts)
     summary = known.summary and f"Messages 0 to {known.summarised_to}:\n\n{known.summary}"
     parts = [

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 _BREAK: Final = regex(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 

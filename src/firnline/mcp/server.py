@@ -38,19 +38,20 @@ from mcp.types import (
     ToolAnnotations,
 )
 
-from firnline import __version__, limits
+from firnline import __version__
 from firnline.errors import FirnlineError, InputError, outline
+from firnline.language.calendar import frame_of
+from firnline.log import limits
+from firnline.log.message import utc_now
+from firnline.log.text import clean_text
+from firnline.log.tokens import counter
 from firnline.mcp import resources
 from firnline.mcp.arguments import taken
-from firnline.mcp.desk import Desk
+from firnline.mcp.deps import Desk
 from firnline.mcp.schemas import schema_of
 from firnline.mcp.tools import TOOLS, Spec
 from firnline.memory import Memory
-from firnline.message import utc_now
 from firnline.protocols import Clock
-from firnline.recall.when import frame_of
-from firnline.text import clean_text
-from firnline.tokens import counter
 
 logger: Final = logging.getLogger("firnline.mcp")
 

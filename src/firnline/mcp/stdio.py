@@ -11,9 +11,9 @@ from typing import Any, Final
 import anyio
 from mcp import stdio_server
 
+from firnline.log.regex import regex
 from firnline.mcp.server import build
 from firnline.memory import Memory
-from firnline.regex import regex
 
 _CHUNK: Final = 1 << 20
 _HALF: Final = rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}"

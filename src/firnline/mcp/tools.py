@@ -12,17 +12,17 @@ from typing import Any, Final, NamedTuple
 
 from pydantic import BaseModel
 
-from firnline import limits
-from firnline.log import Head
+from firnline.engine.recall import Filters
+from firnline.language.dates import Interval
+from firnline.log import limits
+from firnline.log.entry import Head
+from firnline.log.message import Message, format_time
 from firnline.mcp import arguments as args
 from firnline.mcp import results
-from firnline.mcp.derived import digests, state, topics
-from firnline.mcp.desk import Desk
-from firnline.mcp.quoting import Found, Quoter, next_seq, quoted
-from firnline.message import Message, format_time
-from firnline.recall.dates import Interval
+from firnline.mcp.deps import Desk
+from firnline.mcp.derived_tools import digests, state, topics
+from firnline.mcp.paging import Found, Quoter, next_seq, quoted
 from firnline.recall.result import readable
-from firnline.recaller import Filters
 
 # -- writing ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from firnline.errors import FirnlineError, InputError
 from firnline.models.fallback import FallbackModel, with_fallback
 from firnline.models.function import callable_model
 from firnline.models.guard import Allowance, Backoff, Breaker, Spend
-from firnline.models.timing import Timeouts
+from firnline.models.timeouts import Timeouts
 from firnline.protocols import ChatModel
 
 __all__ = [

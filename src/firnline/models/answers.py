@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from firnline.errors import InputError, ModelError
-from firnline.message import Message
+from firnline.log.message import Message
+from firnline.log.regex import regex
 from firnline.protocols import Completion
-from firnline.regex import regex
 
 MESSAGE_CHARS_MAX: Final = 500
 """Characters of an endpoint's own error message that ours repeats."""

@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from firnline import limits
 from firnline.errors import InputError, ModelError, ModelRefused, ModelTimeout
-from firnline.message import utc_now
+from firnline.log import limits
+from firnline.log.message import utc_now
 from firnline.models.answers import load_body, read_complaint
 from firnline.models.guard import Backoff, Chance
-from firnline.models.timing import Timeouts, retry_after
+from firnline.models.timeouts import Timeouts, retry_after
 from firnline.protocols import Clock
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]

@@ -7,10 +7,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final, TypeAlias, cast
 
-from firnline import limits
 from firnline.errors import InputError, ModelRefused
+from firnline.log import limits
+from firnline.log.tokens import count_tokens, model_named
 from firnline.protocols import ChatModel, Completion
-from firnline.tokens import count_tokens, model_named
 
 NEAR: Final = 0.95
 Messages: TypeAlias = Sequence[Mapping[str, Any]]

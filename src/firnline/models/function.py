@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, Final, TypeAlias
 
 from firnline.errors import FirnlineError, ModelError, ModelRefused, ModelTimeout
-from firnline.message import Message
+from firnline.log.message import Message
 from firnline.models.structured import Rung, climb_down
 from firnline.protocols import ChatModel, Completion
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from firnline.log import Key
+from firnline.log.entry import Key
 
 Ticker: TypeAlias = Callable[[], float]
 """Seconds on a clock that never goes back."""

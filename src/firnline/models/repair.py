@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
-from firnline import limits
-from firnline.regex import regex
+from firnline.log import limits
+from firnline.log.regex import regex
 
 TEXT_CHARS_MAX: Final = 2_000_000
 """Longer answers are not looked at."""

@@ -13,11 +13,11 @@ from dataclasses import replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 from firnline.errors import InputError, ModelError, ModelRefused
-from firnline.message import Message, encode_json
+from firnline.log.message import Message, encode_json
+from firnline.log.regex import regex
+from firnline.log.text import Json, clean_json
 from firnline.models.repair import REPAIR_CHARS_MAX, Lenient, json_values
 from firnline.protocols import Completion
-from firnline.regex import regex
-from firnline.text import Json, clean_json
 
 Rung: TypeAlias = Literal["json_schema", "json_object", "text"]
 RUNGS: Final[tuple[Rung, ...]] = get_args(Rung)

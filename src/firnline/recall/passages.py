@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline import limits
-from firnline.message import Message
-from firnline.regex import regex
+from firnline.log import limits
+from firnline.log.message import Message
+from firnline.log.regex import regex
 
 _END: Final = regex(r"(?<=[.!?。！？])\s+|\n+")  # noqa: RUF001 - full-width signs are meant
 _LAST: Final = limits.PASSAGES_MAX // 3

@@ -8,11 +8,11 @@ from datetime import datetime, tzinfo
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from firnline import limits
-from firnline.digest import prose
-from firnline.log import Entry
-from firnline.message import Message, Part, encode_json
-from firnline.tokens import TokenCounter
+from firnline.language import prose
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.message import Message, Part, encode_json
+from firnline.log.tokens import TokenCounter
 from firnline.topics import TopicStats
 
 MARK: Final = "recalled"

@@ -13,17 +13,17 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
-from firnline import limits
+from firnline.context.plan import call_ids, is_question
+from firnline.context.tools import Tool, Toolbox
 from firnline.errors import InputError
-from firnline.log import Digest, Entry, Head, Hit
-from firnline.message import Message, utc_now
-from firnline.plan import call_ids, is_question
+from firnline.language.dates import interval
+from firnline.log import limits
+from firnline.log.entry import Digest, Entry, Head, Hit
+from firnline.log.message import Message, utc_now
+from firnline.log.text import clean_name
+from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Clock
-from firnline.recall.dates import interval
 from firnline.recall.result import MARK, Page, Writer
-from firnline.text import clean_name
-from firnline.tokens import TokenCounter, counter
-from firnline.tools import Tool, Toolbox
 from firnline.topics import TopicStats
 
 BY_ID: Final = "get_message_by_id shows each of them."

@@ -12,26 +12,26 @@ from fastapi import APIRouter, FastAPI
 from pydantic import SecretStr
 from starlette.middleware import Middleware
 
-from firnline import __version__, page
+from firnline import __version__
+from firnline.engine.options import MemoryOptions
 from firnline.errors import StoreUnavailable
-from firnline.keys import Keys
 from firnline.models import open_model
-from firnline.options import MemoryOptions
 from firnline.protocols import ChatModel
-from firnline.server import agents, health, problems, rest
+from firnline.server import health, mcp_mount, page, problems, rest
+from firnline.server.auth import Gate
 from firnline.server.drafts import Drafts
-from firnline.server.gate import Gate
+from firnline.server.keys import Keys
 from firnline.server.metrics import Metrics
-from firnline.server.observing import Observing, observer, open_tracer
-from firnline.server.pace import Pace
-from firnline.server.parts import Parts
-from firnline.server.proxy import chat, messages, relay
+from firnline.server.middleware import Observing, observer, open_tracer
+from firnline.server.proxy import chat, messages, passthrough
 from firnline.server.proxy.upstream import Upstream
+from firnline.server.rate_limit import Pace
 from firnline.server.settings import Settings
+from firnline.server.state import Parts
 from firnline.server.streams import Streams
 from firnline.server.telegram import webhook
-from firnline.server.telegram.replier import Replier
 from firnline.server.telegram.settings import named
+from firnline.server.telegram.worker import Replier
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
 from firnline.strategies import strategy as strategy_named
@@ -49,7 +49,7 @@ repeated safely.
 # FastAPI works out what a route takes at the first request, for a tenth of a second: once for all
 # applications of a process. In the order of how often they are asked: they are tried one by one.
 _ROUTES: Final = APIRouter()
-for _each in (chat, messages, rest, health, relay, page):
+for _each in (chat, messages, rest, health, passthrough, page):
     _ROUTES.include_router(_each.router)
 
 
@@ -80,7 +80,7 @@ def create_app(settings: Settings) -> FastAPI:
             poke=parts.replier.poke,
         )
     )
-    agents.offer(app, parts)
+    mcp_mount.offer(app, parts)
     return app
 
 
@@ -148,7 +148,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.wait([opening], timeout=_AGAIN_SECONDS)
         if opening.done():
             opening.result()
-        async with agents.answering(parts):
+        async with mcp_mount.answering(parts):
             yield
     finally:
         parts.ready = False

@@ -21,11 +21,11 @@ from datetime import timedelta
 from itertools import groupby
 from typing import Any, Final, NamedTuple
 
-from firnline import limits
 from firnline.errors import ConflictError, FirnlineError, KeyReused, UnknownConversation
-from firnline.log import Appended, Card, Head
+from firnline.log import limits
+from firnline.log.entry import Appended, Card, Head
+from firnline.log.message import Message, utc_now
 from firnline.memory import Memory
-from firnline.message import Message, utc_now
 from firnline.protocols import Store
 
 logger: Final = logging.getLogger("firnline.server")

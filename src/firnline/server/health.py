@@ -8,8 +8,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
-from firnline.log import Key
-from firnline.server.gate import Ruling, parts_of
+from firnline.log.entry import Key
+from firnline.server.auth import Ruling, parts_of
 from firnline.server.metrics import CONTENT_TYPE
 
 router = APIRouter(include_in_schema=False)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias, cast
 
 from firnline.errors import FirnlineError, NotFound, TooFast, outline
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 from firnline.protocols import Clock
 from firnline.server.problems import as_problem
 

@@ -21,7 +21,7 @@ from pathlib import PurePath
 from typing import Any, Final, TextIO
 
 from firnline.errors import FirnlineError, outline
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 _TEXT_CHARS_MAX: Final = 8_000
 _FRAMES_MAX: Final = 30

@@ -24,9 +24,9 @@ from prometheus_client import (
 )
 
 from firnline import __version__
+from firnline.engine.digest_history import STUCK_AFTER
 from firnline.errors import StoreError, outline
-from firnline.lineage import STUCK_AFTER
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 from firnline.protocols import Clock, Event, Pending, Store
 
 logger: Final = logging.getLogger("firnline.server")

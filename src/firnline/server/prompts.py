@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import zstandard
 
-from firnline import limits
-from firnline.context import Context
+from firnline.context.context import Context
+from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
-from firnline.log import Card, Key
+from firnline.log import limits
+from firnline.log.entry import Card, Key
+from firnline.log.message import Message, encode_json, format_time
 from firnline.memory import Memory
-from firnline.message import Message, encode_json, format_time
-from firnline.turn import Turn
 
 logger: Final = logging.getLogger("firnline.server")
 

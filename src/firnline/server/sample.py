@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from firnline.demo import SAMPLE, SMALL_TALK
-from firnline.log import Project
+from firnline.cli.demo import SAMPLE, SMALL_TALK
+from firnline.log.entry import Project
+from firnline.log.message import Message, utc_now
 from firnline.memory import Memory
-from firnline.message import Message, utc_now
 
 CONVERSATION: Final = "ticket-42"
 _MINUTES: Final = timedelta(minutes=7)

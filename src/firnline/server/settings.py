@@ -19,8 +19,8 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from firnline import limits
 from firnline.errors import InputError
+from firnline.log import limits
 from firnline.server.telegram.settings import BotSettings
 
 FILE: Final = "firnline.toml"

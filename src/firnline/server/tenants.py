@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, Final, cast
 from weakref import WeakSet
 
+from firnline.engine.options import MemoryOptions
 from firnline.memory import Memory
-from firnline.options import MemoryOptions
 from firnline.protocols import ChatModel, Store
 
 REMEMBERED: Final = 100

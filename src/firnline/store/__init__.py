@@ -7,11 +7,11 @@ from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from firnline.errors import BadURL, StoreError
-from firnline.message import utc_now
+from firnline.log.message import utc_now
 from firnline.protocols import Clock, Store
-from firnline.store.addresses import check_server, shown
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
+from firnline.store.urls import check_server, shown
 
 __all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "shown"]
 

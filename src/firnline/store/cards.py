@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from firnline import limits
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import Card, Key, genesis
-from firnline.message import encode_json, from_microseconds
-from firnline.text import clean_name
+from firnline.log import limits
+from firnline.log.entry import Card, Key, genesis
+from firnline.log.message import encode_json, from_microseconds
+from firnline.log.text import clean_name
 
 
 class Asked(NamedTuple):

@@ -7,11 +7,11 @@ import json
 from dataclasses import asdict, replace
 from datetime import datetime
 
-from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt
-from firnline.log import Digest, Lease
-from firnline.message import encode_json, format_time, parse_time
-from firnline.text import clean_fields
+from firnline.log import limits
+from firnline.log.entry import Digest, Lease
+from firnline.log.message import encode_json, format_time, parse_time
+from firnline.log.text import clean_fields
 
 
 def encode_digest(digest: Digest) -> bytes:

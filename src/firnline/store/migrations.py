@@ -7,7 +7,7 @@ from importlib.resources.abc import Traversable
 from typing import Final
 
 from firnline.errors import StoreError, StoreTooNew
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 _FILE: Final = regex(r"(\d{4})_\w+\.sql")
 

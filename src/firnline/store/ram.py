@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from firnline import proof
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
-from firnline.log import (
+from firnline.language.terms import Terms, Understood, query_terms, score
+from firnline.log import chain as proof
+from firnline.log.entry import (
     Appended,
     Archived,
     Card,
@@ -33,7 +34,8 @@ from firnline.log import (
     chain,
     genesis,
 )
-from firnline.message import utc_now
+from firnline.log.message import utc_now
+from firnline.log.text import Json
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import Asked, asked, check_card, dropped
 from firnline.store.digests import (
@@ -45,9 +47,7 @@ from firnline.store.digests import (
     undone,
 )
 from firnline.store.rows import check_repeat
-from firnline.store.terms import Terms, Understood, query_terms, score
 from firnline.store.topics import check_assignment
-from firnline.text import Json
 
 
 @dataclass(slots=True)

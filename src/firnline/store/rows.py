@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
 
-from firnline import limits, proof
 from firnline.errors import ConflictError, InputError, KeyReused, StoreCorrupt
-from firnline.log import Draft, Entry, Head, Idempotency, Key, Record, chain, genesis
-from firnline.message import from_microseconds
+from firnline.log import chain as proof
+from firnline.log import limits
+from firnline.log.entry import Draft, Entry, Head, Idempotency, Key, Record, chain, genesis
+from firnline.log.message import from_microseconds
 from firnline.store import segments
 
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1

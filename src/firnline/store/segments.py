@@ -23,10 +23,18 @@ from typing import Final
 
 import zstandard
 
-from firnline import limits
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import TOKENIZERS, Record, chain
-from firnline.message import ROLES, Message, Role, decode, encode, from_microseconds, microseconds
+from firnline.log import limits
+from firnline.log.entry import TOKENIZERS, Record, chain
+from firnline.log.message import (
+    ROLES,
+    Message,
+    Role,
+    decode,
+    encode,
+    from_microseconds,
+    microseconds,
+)
 
 LEVEL: Final = 19
 _FORMAT: Final = 1

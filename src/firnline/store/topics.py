@@ -8,12 +8,12 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
-from firnline import limits
 from firnline.errors import ConflictError, InputError, StoreCorrupt
-from firnline.log import Key, Topic
-from firnline.message import encode_json, format_time, parse_time
+from firnline.log import limits
+from firnline.log.entry import Key, Topic
+from firnline.log.message import encode_json, format_time, parse_time
+from firnline.log.text import clean_fields
 from firnline.store.digests import checksum_of
-from firnline.text import clean_fields
 
 
 def encode_topic(topic: Topic) -> bytes:

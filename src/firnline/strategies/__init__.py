@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any, Final
 
+from firnline.context.plan import Strategy
 from firnline.errors import InputError
-from firnline.plan import Strategy
 from firnline.strategies.layered import layered
 from firnline.strategies.progressive import progressive
 from firnline.strategies.project import project

@@ -12,10 +12,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Final
 
-from firnline.budget import Budget
+from firnline.context.budget import Budget
+from firnline.context.plan import Fold, Plan, Strategy, View, fold_end, keep_from
 from firnline.errors import InputError
-from firnline.log import Digest
-from firnline.plan import Fold, Plan, Strategy, View, fold_end, keep_from
+from firnline.log.entry import Digest
 
 _WORDS_PER_TOKEN: Final = 0.7
 _TOKENS_MIN: Final = 96  # a shorter digest says too little

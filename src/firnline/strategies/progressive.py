@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from firnline.budget import Budget
+from firnline.context.budget import Budget
+from firnline.context.plan import RESIDUE_TOKENS, Fold, Plan, Strategy, View, fold_end, keep_from
 from firnline.errors import InputError
-from firnline.plan import RESIDUE_TOKENS, Fold, Plan, Strategy, View, fold_end, keep_from
 
 WORDS: Final = ((100, 150), (200, 250), (300, 350), (400, 450), (500, 750))
 """Words of the summary by its version; the last holds for all later ones."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from firnline.budget import Budget
+from firnline.context.budget import Budget
+from firnline.context.plan import Fold, Plan, Strategy, View, ends_round, units
 from firnline.errors import InputError
-from firnline.plan import Fold, Plan, Strategy, View, ends_round, units
 
 
 def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strategy:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from firnline.budget import Budget
+from firnline.context.budget import Budget
+from firnline.context.plan import UNANSWERED, Fold, Plan, Strategy, View, units
 from firnline.errors import InputError
-from firnline.log import Entry
-from firnline.plan import UNANSWERED, Fold, Plan, Strategy, View, units
-from firnline.text import Json
-from firnline.topics.folding import just_restored, to_fold
+from firnline.log.entry import Entry
+from firnline.log.text import Json
+from firnline.topics.fold import just_restored, to_fold
 from firnline.topics.rules import check_folding
 
 _MANY: Final = "the topic has more than {} active messages"

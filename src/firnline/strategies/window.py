@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from firnline.budget import Budget
+from firnline.context.budget import Budget
+from firnline.context.plan import Fold, Plan, Strategy, View, data_room, fold_end, keep_from
 from firnline.errors import InputError
-from firnline.plan import Fold, Plan, Strategy, View, data_room, fold_end, keep_from
 
 
 def window(

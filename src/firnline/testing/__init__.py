@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 from firnline.testing.drafts import draft, drafts
 
 if TYPE_CHECKING:
-    from firnline.testing.brain import call_tool
     from firnline.testing.conformance import StoreConformance
     from firnline.testing.conversations import conversations
     from firnline.testing.machine import store_machine
     from firnline.testing.model_server import ModelServer
+    from firnline.testing.scripted_model import call_tool
     from firnline.testing.strategy_conformance import StrategyConformance
     from firnline.testing.telegram_server import TelegramServer
 

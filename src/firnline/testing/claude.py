@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from firnline.message import encode_json
+from firnline.log.message import encode_json
+from firnline.log.tokens import count_tokens
 from firnline.testing.replies import Request, pieces_of
-from firnline.tokens import count_tokens
 
 PATH: Final = "/v1/messages"
 _MARKS_MAX: Final = 4

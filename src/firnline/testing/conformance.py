@@ -13,15 +13,15 @@ import pytest
 import pytest_asyncio
 
 from firnline.errors import ConflictError, InputError, KeyReused, UnknownConversation
-from firnline.log import Draft, Idempotency, Key, Project, Scope, chain, genesis
-from firnline.message import Message, Part, ToolCall, encode
-from firnline.proof import Audit
+from firnline.log.chain import Audit
+from firnline.log.entry import Draft, Idempotency, Key, Project, Scope, chain, genesis
+from firnline.log.message import Message, Part, ToolCall, encode
+from firnline.log.text import Json
 from firnline.protocols import Clock, Store
-from firnline.testing.digesting import DigestingConformance, reopen
+from firnline.testing.cards_suite import KeepingConformance
+from firnline.testing.digests_suite import DigestingConformance, reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, draft, drafts
-from firnline.testing.keeping import KeepingConformance
-from firnline.testing.viewing import ViewingConformance
-from firnline.text import Json
+from firnline.testing.views_suite import ViewingConformance
 
 HOSTILE_TEXTS: Final = (
     "",

@@ -8,7 +8,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from firnline.message import Message, ToolCall
+from firnline.log.message import Message, ToolCall
 
 _WORDS: Final = (
     "order",

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from firnline.log import Draft, Key
-from firnline.message import Message, encode
+from firnline.log.entry import Draft, Key
+from firnline.log.message import Message, encode
 
 START: Final = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from firnline.errors import FirnlineError
-from firnline.log import Card, Digest, Idempotency, Key, Lease
-from firnline.message import Message
-from firnline.proof import Audit
+from firnline.log.chain import Audit
+from firnline.log.entry import Card, Digest, Idempotency, Key, Lease
+from firnline.log.message import Message
 from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
 from firnline.testing.drafts import START, Ticking, draft

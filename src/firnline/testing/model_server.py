@@ -32,13 +32,12 @@ from typing import Any, Self
 
 from firnline.errors import InputError
 from firnline.testing import claude
-from firnline.testing.brain import call_tool, complaint, think
 from firnline.testing.embeddings import (
     EMBEDDING_FAULTS,
     embeddings_answer,
     embeddings_complaint,
 )
-from firnline.testing.listening import Listener, held
+from firnline.testing.listener import Listener, held
 from firnline.testing.replies import (
     BODIES,
     FAULTS,
@@ -51,6 +50,7 @@ from firnline.testing.replies import (
     to_message,
     usage_of,
 )
+from firnline.testing.scripted_model import call_tool, complaint, think
 
 __all__ = ["EMBEDDING_FAULTS", "FAULTS", "ModelServer", "call_tool", "main"]
 

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from firnline.message import Message
-from firnline.testing.brain import text_of
-from firnline.tokens import count_tokens
+from firnline.log.message import Message
+from firnline.log.tokens import count_tokens
+from firnline.testing.scripted_model import text_of
 
 Request: TypeAlias = dict[str, Any]
 Answer: TypeAlias = "str | Mapping[str, Any] | Message"

@@ -19,16 +19,16 @@ import tiktoken
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from firnline.budget import Budget
-from firnline.context import Context
+from firnline.context.budget import Budget
+from firnline.context.context import Context
+from firnline.context.plan import Fold, Strategy, View, check, covering, is_question, units
 from firnline.errors import BudgetError
-from firnline.log import Digest, Entry
+from firnline.log.entry import Digest, Entry
+from firnline.log.message import Message
+from firnline.log.tokens import counter, reference_encoder
 from firnline.memory import Memory
-from firnline.message import Message
-from firnline.plan import Fold, Strategy, View, check, covering, is_question, units
 from firnline.testing.conversations import conversations
-from firnline.testing.order import anthropic_problems, openai_problems
-from firnline.tokens import counter, reference_encoder
+from firnline.testing.provider_rules import anthropic_problems, openai_problems
 
 ROUNDS_MAX = 200
 """Folds after which a plan that still wants more is taken to be endless."""

@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from firnline.errors import InputError
-from firnline.testing.listening import Listener
+from firnline.testing.listener import Listener
 
 FAULTS: Final[Mapping[str, str]] = {
     "400": "a bad request",

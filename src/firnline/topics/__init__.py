@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from firnline.topics.decay import half_life, memory_type, priority, survival
 from firnline.topics.feedback import feedback, tagged, used
-from firnline.topics.folding import folded, just_restored, to_fold
+from firnline.topics.fold import folded, just_restored, to_fold
 from firnline.topics.followup import is_followup, leans
-from firnline.topics.merging import Merged, merge, merged
+from firnline.topics.merge import Merged, merge, merged
 from firnline.topics.rules import Rules
 from firnline.topics.similarity import LIKENESS, Match, calibrated, matches
 from firnline.topics.standalone import checked, standalone, standalone_messages

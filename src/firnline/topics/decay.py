@@ -6,7 +6,7 @@ import math
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
-from firnline.log import Topic
+from firnline.log.entry import Topic
 from firnline.topics.rules import Rules
 
 MemoryType: TypeAlias = Literal["short-term", "transitioning", "long-term"]

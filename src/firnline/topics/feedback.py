@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final, Literal
 
 from firnline.errors import InputError
-from firnline.log import Topic
-from firnline.text import clean_name
+from firnline.log.entry import Topic
+from firnline.log.text import clean_name
 from firnline.topics.rules import TAGS_MAX
 
 STEP: Final = 0.25

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from firnline.topics.words import (
+from firnline.language.stop_words import (
     ABOUT,
     BEING,
     OPENERS,

@@ -13,8 +13,8 @@ from functools import lru_cache
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
-from firnline.embedding.quantised import signs as sign_code
-from firnline.log import Topic
+from firnline.embedding.quantize import signs as sign_code
+from firnline.log.entry import Topic
 from firnline.topics.rules import Rules
 from firnline.topics.vectors import Floats, dot, norm, unpack
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from firnline.log import Entry
-from firnline.plan import is_question
-from firnline.regex import regex
+from firnline.context.plan import is_question
+from firnline.language.stop_words import PERSONS, fold, is_content, root, words
+from firnline.log.entry import Entry
+from firnline.log.regex import regex
 from firnline.topics.followup import is_followup, refers
-from firnline.topics.words import PERSONS, fold, is_content, root, words
 
 LOOK_BACK: Final = 12
 """Newest entries of the topic that are looked at."""

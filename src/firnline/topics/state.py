@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Final
 
-from firnline.digest import marks
+from firnline.context import marks
+from firnline.context.plan import is_question
 from firnline.errors import InputError
-from firnline.log import Entry, Topic
-from firnline.message import Message
-from firnline.plan import is_question
+from firnline.log.entry import Entry, Topic
+from firnline.log.message import Message
 from firnline.topics.decay import priority
 from firnline.topics.followup import is_followup
 from firnline.topics.rules import Rules

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
-from firnline.log import Topic
+from firnline.log.entry import Topic
 from firnline.topics.decay import MemoryType, elapsed, half_life, memory_type, priority
 from firnline.topics.rules import DAY, Rules
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from firnline.log import Entry
-from firnline.topics.words import is_content, root, words
+from firnline.language.stop_words import is_content, root, words
+from firnline.log.entry import Entry
 
 WEIGHT_MIN: Final = 2
 """Words of a recalled entry that an answer has to repeat; one with a digit counts for two."""

@@ -12,8 +12,8 @@ from erase_kill import forked
 from faulty_disk import FaultyDisk
 from torture_kit import memory_at, say
 
-from firnline import limits
-from firnline.tokens import counter
+from firnline.log import limits
+from firnline.log.tokens import counter
 
 
 async def first(path, seq, nth):

@@ -10,7 +10,7 @@ import time
 
 from torture_kit import memory_at, said, say
 
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 async def crowd(path, name, clients, appends):

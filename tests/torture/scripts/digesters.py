@@ -16,8 +16,8 @@ import time
 from torture_kit import say, store_at
 
 from firnline.digest import offline_summarizer
+from firnline.log.tokens import counter
 from firnline.memory import Memory
-from firnline.tokens import counter
 
 LEASE_SECONDS = 0.5
 PAUSE_SECONDS = (0.2, 1.5)  # some of them longer than the lease

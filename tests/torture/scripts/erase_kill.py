@@ -12,7 +12,7 @@ import sys
 from faulty_disk import FaultyDisk
 from torture_kit import memory_at, say
 
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 def forked(coroutine):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from torture_kit import memory_at, said, say
 
 from firnline.errors import ConflictError
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 TASKS = 4
 WORDS = ["snow", "ice", "firn", "layer", "core", "crevasse", "Gletscher", "névé", "万年雪", "🧊"]

@@ -7,7 +7,7 @@ import sys
 
 from torture_kit import memory_at, said, say
 
-from firnline.tokens import counter
+from firnline.log.tokens import counter
 
 
 async def hello(path, name):

@@ -11,8 +11,8 @@ from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+from firnline.log.message import Message, utc_now
 from firnline.memory import Memory
-from firnline.message import Message, utc_now
 from firnline.store.mongo import MongoStore
 from firnline.store.postgres import PostgresStore
 from firnline.store.sqlite import SqliteStore

@@ -9,7 +9,7 @@ try:
     from firnline.adapters.langchain.middleware import FirnlineMiddleware
     from firnline.adapters.langchain.retrieval import BudgetedRetriever
     from firnline.adapters.langchain.store import FirnlineStore
-    from firnline.adapters.langchain.summarizing import summarizer
+    from firnline.adapters.langchain.summarizer import summarizer
 except ModuleNotFoundError as error:
     raise needs("langchain", error) from error
 

@@ -10,8 +10,8 @@ from urllib.parse import quote, unquote
 
 from langgraph.store.base import Item, MatchCondition, get_text_at_path
 
-from firnline.log import Card
-from firnline.message import parse_time
+from firnline.log.entry import Card
+from firnline.log.message import parse_time
 
 
 def folder_of(namespace: tuple[str, ...]) -> str:

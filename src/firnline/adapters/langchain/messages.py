@@ -23,9 +23,9 @@ from langchain_core.messages import (
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from firnline.budget import Budget
-from firnline.context import Context, Piece
-from firnline.message import Message, Part
+from firnline.context.budget import Budget
+from firnline.context.context import Context, Piece
+from firnline.log.message import Message, Part
 
 _SAID: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
 

@@ -15,7 +15,8 @@ from langchain_core.messages import AnyMessage
 from langgraph.config import get_config
 from langgraph.types import TracePolicy, omit_payload
 
-from firnline.adapters.keeping import Keeper
+from firnline.adapters.bridge import MemoryLike, Reach
+from firnline.adapters.history_sync import Keeper
 from firnline.adapters.langchain.messages import (
     budget_of,
     from_langchain,
@@ -25,15 +26,14 @@ from firnline.adapters.langchain.messages import (
     shown,
 )
 from firnline.adapters.langchain.retrieval import Asked, retrieval_tool
-from firnline.adapters.reaching import MemoryLike, Reach
-from firnline.budget import Budget, BudgetLike, as_budget, less
-from firnline.context import Context
+from firnline.context.budget import Budget, BudgetLike, as_budget, less
+from firnline.context.context import Context
+from firnline.context.plan import Strategy
+from firnline.engine.turn import within
 from firnline.errors import InputError
-from firnline.plan import Strategy
+from firnline.log.tokens import counter
 from firnline.protocols import Retriever
 from firnline.strategies import window
-from firnline.tokens import counter
-from firnline.turn import within
 
 T = TypeVar("T")
 DEFAULT: Final = window()

@@ -16,11 +16,11 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 
-from firnline.adapters.reaching import Reach
-from firnline.budget import Budget
-from firnline.message import Message
+from firnline.adapters.bridge import Reach
+from firnline.context.budget import Budget
+from firnline.log.message import Message
+from firnline.log.tokens import DEFAULT_MODEL, counter
 from firnline.protocols import Retriever
-from firnline.tokens import DEFAULT_MODEL, counter
 
 NOTHING: Final = "Nothing was found that fits."
 _ABOUT: Final = "Find documents that help to answer. `query` says what to look for."

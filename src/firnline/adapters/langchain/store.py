@@ -25,7 +25,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from firnline import limits
+from firnline.adapters.bridge import MemoryLike, Reach
 from firnline.adapters.langchain.items import (
     fields_of,
     folder_of,
@@ -35,11 +35,11 @@ from firnline.adapters.langchain.items import (
     name_of,
     texts_of,
 )
-from firnline.adapters.reaching import MemoryLike, Reach
-from firnline.log import Card, Hit
+from firnline.log import limits
+from firnline.log.entry import Card, Hit
+from firnline.log.message import Message, format_time, utc_now
+from firnline.log.text import clean_json
 from firnline.memory import Memory
-from firnline.message import Message, format_time, utc_now
-from firnline.text import clean_json
 
 PROJECT: Final = "langgraph store"
 _KIND: Final = "langgraph"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from firnline.log import Entry
-from firnline.message import Message
+from firnline.log.entry import Entry
+from firnline.log.message import Message
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy.identity import fingerprint, is_spoken
 

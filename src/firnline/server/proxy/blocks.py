@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
-from firnline.message import encode_json
+from firnline.log.message import encode_json
 from firnline.models.answers import load_body
 
 Event: TypeAlias = dict[str, Any]

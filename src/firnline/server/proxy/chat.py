@@ -11,18 +11,18 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
 from firnline.errors import BudgetError, FirnlineError, InputError
+from firnline.log.wire import load_json
 from firnline.memory import Memory
-from firnline.server.gate import Writing, caller_of, parts_of
+from firnline.server.auth import Writing, caller_of, parts_of
 from firnline.server.problems import as_openai
-from firnline.server.proxy import rounds
-from firnline.server.proxy.again import AnswerAgain
+from firnline.server.proxy import openai_stream
 from firnline.server.proxy.exchange import Exchange
 from firnline.server.proxy.identity import Named, named
-from firnline.server.proxy.placing import Attempt
-from firnline.server.proxy.rounds import Asking
+from firnline.server.proxy.locate import Attempt
+from firnline.server.proxy.openai_stream import Asking
+from firnline.server.proxy.replay import AnswerAgain
 from firnline.server.proxy.upstream import OfflineReply, Reply
 from firnline.server.streams import Listener
-from firnline.wire import load_json
 
 router = APIRouter(tags=["proxy"])
 
@@ -79,7 +79,9 @@ async def _chat(request: Request, memory: Memory, path: str | None) -> Response:
         return Response(await reply.body(), reply.status, {**reply.headers, **exchange.told()})
     if body.get("stream"):
         return await streamed(exchange, asking, reply)
-    data = await exchange.parts.streams.whole(exchange.whole(asking, rounds.whole(asking, reply)))
+    data = await exchange.parts.streams.whole(
+        exchange.whole(asking, openai_stream.whole(asking, reply))
+    )
     headers = {**but_type(reply.headers), **exchange.told()}
     return JSONResponse(data, headers=headers)
 
@@ -117,7 +119,7 @@ async def streamed(exchange: Exchange, asking: Asking, reply: Reply) -> Response
     """The answer as it comes; a task of its own reads it, and goes on without the client."""
     options = exchange.body.get("stream_options")
     wanted = isinstance(options, dict) and bool(options.get("include_usage"))
-    events = exchange.events(asking, rounds.streamed(asking, reply, with_usage=wanted))
+    events = exchange.events(asking, openai_stream.streamed(asking, reply, with_usage=wanted))
     listener = exchange.parts.streams.open(events, exchange.keeper())
     headers = {**but_type(reply.headers), **exchange.told(), "cache-control": "no-cache"}
     return StreamingResponse(_lines(listener), media_type=_STREAM, headers=headers)

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
 
-from firnline import limits
-from firnline.budget import Budget
-from firnline.context import Context
+from firnline.context.budget import Budget
+from firnline.context.context import Context
+from firnline.context.tools import Tool
 from firnline.errors import (
     BudgetError,
     ConflictError,
@@ -26,22 +26,22 @@ from firnline.errors import (
     UnknownConversation,
     outline,
 )
-from firnline.log import Entry
+from firnline.log import limits
+from firnline.log.entry import Entry
+from firnline.log.message import Message
+from firnline.log.tokens import counter, model_named
 from firnline.memory import Memory
-from firnline.message import Message
+from firnline.server.auth import Caller
 from firnline.server.drafts import Draft, Question, store_answer
-from firnline.server.gate import Caller
-from firnline.server.offline import OfflineModel
-from firnline.server.parts import Parts
+from firnline.server.offline_model import OfflineModel
 from firnline.server.prompts import keep
-from firnline.server.proxy.fitting import fitted, joined, leading, words_now
+from firnline.server.proxy.dialect import OPENAI, Shape
 from firnline.server.proxy.identity import Named, fingerprint, longer
-from firnline.server.proxy.placing import Attempt, Place, branch, place, remember
-from firnline.server.proxy.rounds import Asking
-from firnline.server.proxy.shape import OPENAI, Shape
+from firnline.server.proxy.locate import Attempt, Place, branch, place, remember
+from firnline.server.proxy.openai_stream import Asking
+from firnline.server.proxy.request_context import fitted, joined, leading, words_now
 from firnline.server.proxy.upstream import OfflineReply, Reply, Upstream
-from firnline.tokens import counter, model_named
-from firnline.tools import Tool
+from firnline.server.state import Parts
 
 logger: Final = logging.getLogger("firnline.proxy")
 

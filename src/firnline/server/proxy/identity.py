@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from firnline.client.paths import unescaped
 from firnline.errors import InputError
-from firnline.message import Message, encode_json
-from firnline.paths import unescaped
-from firnline.regex import regex
-from firnline.text import Json, clean_name
-from firnline.wire import tool_input
+from firnline.log.message import Message, encode_json
+from firnline.log.regex import regex
+from firnline.log.text import Json, clean_name
+from firnline.log.wire import tool_input
 
 HEADER: Final = "x-firnline-conversation"
 _HEADERS: Final = (

@@ -16,23 +16,23 @@ from fastapi.responses import JSONResponse
 from starlette.responses import Response, StreamingResponse
 
 from firnline.errors import BudgetError, FirnlineError, InputError
-from firnline.log import Entry
+from firnline.log.entry import Entry
+from firnline.log.message import Message
+from firnline.log.tokens import counter
+from firnline.log.wire import anthropic_blocks, load_anthropic
 from firnline.memory import Memory
-from firnline.message import Message
 from firnline.models.answers import CONTEXT_LENGTH, load_body, read_complaint
 from firnline.models.http import limit_name
-from firnline.server.gate import Reading, Writing, caller_of, parts_of
+from firnline.server.auth import Reading, Writing, caller_of, parts_of
 from firnline.server.problems import anthropic_body, as_anthropic
-from firnline.server.proxy import blocks, native, rounds, translating
+from firnline.server.proxy import anthropic_stream, blocks, openai_stream, translate
 from firnline.server.proxy.chat import begin, but_type, read_body
+from firnline.server.proxy.dialect import ANTHROPIC
 from firnline.server.proxy.exchange import Exchange
 from firnline.server.proxy.identity import named
-from firnline.server.proxy.rounds import Asking
-from firnline.server.proxy.shape import ANTHROPIC
+from firnline.server.proxy.openai_stream import Asking
 from firnline.server.proxy.upstream import Reply
 from firnline.server.streams import Listener
-from firnline.tokens import counter
-from firnline.wire import anthropic_blocks, load_anthropic
 
 router = APIRouter(tags=["proxy"])
 
@@ -78,7 +78,7 @@ async def messages_in(request: Request, memory: Writing, conversation: str) -> R
 async def count_tokens(request: Request, memory: Reading) -> Response:  # noqa: ARG001
     """The tokens of a request as it is sent, by our own counter."""
     body = await read_body(request)
-    tools = translating.listed(body.get("tools") or [], "tools")
+    tools = translate.listed(body.get("tools") or [], "tools")
     sent, count = load_anthropic(body), counter(str(body.get("model") or ""))
 
     def counted() -> int:
@@ -130,9 +130,9 @@ def _exchange(request: Request, memory: Memory, body: dict[str, Any]) -> Exchang
         parts=parts,
         caller=caller,
         memory=memory,
-        body=translating.translated(body, limit),
+        body=translate.translated(body, limit),
         headers=headers,
-        shape=translating.TRANSLATED,
+        shape=translate.TRANSLATED,
         upstream=parts.upstream,
     )
 
@@ -142,19 +142,19 @@ def _exchange(request: Request, memory: Memory, body: dict[str, Any]) -> Exchang
 
 async def _whole(exchange: Exchange, asking: Asking, reply: Reply) -> dict[str, Any]:
     if exchange.shape is ANTHROPIC:
-        return await exchange.whole(asking, native.whole(asking, reply))
-    await exchange.whole(asking, rounds.whole(asking, reply))
-    return translating.answer(asking)
+        return await exchange.whole(asking, anthropic_stream.whole(asking, reply))
+    await exchange.whole(asking, openai_stream.whole(asking, reply))
+    return translate.answer(asking)
 
 
 def _events(
     exchange: Exchange, asking: Asking, reply: Reply
 ) -> AsyncGenerator[tuple[str, str], None]:
     if exchange.shape is ANTHROPIC:
-        return exchange.events(asking, native.streamed(asking, reply))
-    chunks = exchange.events(asking, rounds.streamed(asking, reply, with_usage=True))
+        return exchange.events(asking, anthropic_stream.streamed(asking, reply))
+    chunks = exchange.events(asking, openai_stream.streamed(asking, reply, with_usage=True))
     tokens = exchange.context.tokens if exchange.context else 0
-    return translating.streamed(asking, chunks, tokens)
+    return translate.streamed(asking, chunks, tokens)
 
 
 async def _lines(listener: Listener[str]) -> AsyncIterator[bytes]:
@@ -181,7 +181,7 @@ def _stored(message: Message) -> dict[str, Any]:
     """An answer that is in the log, as its client got it."""
     model = str(message.metadata.get("model") or "firnline")
     usual = "tool_use" if message.tool_calls else "end_turn"
-    reason = translating.reason_of(str(message.metadata.get("finish_reason") or usual))
+    reason = translate.reason_of(str(message.metadata.get("finish_reason") or usual))
     return blocks.answer(model, anthropic_blocks(message), reason, _FREE)
 
 

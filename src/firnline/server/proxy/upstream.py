@@ -15,10 +15,10 @@ from typing import Any, Final, Protocol
 import httpx2
 
 from firnline.errors import ModelError, ModelTimeout
+from firnline.log.regex import regex
 from firnline.models.answers import load_body
 from firnline.models.events import events
 from firnline.protocols import ChatModel, Completion
-from firnline.regex import regex
 
 _THERE: Final = regex(
     r"(openai|anthropic|helicone|x-stainless|x-litellm|x-openwebui)-.*|http-referer|x-title"

@@ -7,7 +7,7 @@ from typing import Final
 from fastapi import APIRouter, Security
 from fastapi.security import HTTPBearer
 
-from firnline.paths import PREFIX
+from firnline.client.paths import PREFIX
 from firnline.server.rest import (
     contexts,
     conversations,
@@ -15,15 +15,15 @@ from firnline.server.rest import (
     digests,
     me,
     messages,
-    numbers,
+    past_turns,
     projects,
-    recorded,
-    searching,
+    search,
+    stats,
     topics,
-    transferring,
+    transfer,
     turns,
 )
-from firnline.server.rest.documenting import ALWAYS, operation_id
+from firnline.server.rest.openapi import ALWAYS, operation_id
 
 _BEARER: Final = HTTPBearer(
     auto_error=False,
@@ -46,13 +46,13 @@ for _subject in (
     conversations.routes,
     me.routes,
     projects.routes,
-    recorded.routes,
-    searching.routes,
+    past_turns.routes,
+    search.routes,
     topics.routes,
     digests.routes,
-    numbers.routes,
+    stats.routes,
     costs.routes,
-    transferring.routes,
-    transferring.raw_routes,
+    transfer.routes,
+    transfer.raw_routes,
 ):
     router.include_router(_subject)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from fastapi import Request, Response
 
-from firnline.budget import Budget, as_budget
+from firnline.context.budget import Budget, as_budget
 from firnline.errors import InputError
-from firnline.server.gate import Reading, charge, may_write, parts_of
-from firnline.server.parts import Parts
-from firnline.server.reading import head_of, sent
-from firnline.server.rest import asking, shapes, showing
-from firnline.server.rest.checking import BUDGET_IS
-from firnline.server.rest.documenting import MISSING, problems, router
-from firnline.server.rest.naming import Conversation
-from firnline.tokens import DEFAULT_MODEL, is_known
+from firnline.log.tokens import DEFAULT_MODEL, is_known
+from firnline.server.auth import Reading, charge, may_write, parts_of
+from firnline.server.bodies import head_of, sent
+from firnline.server.rest import requests, responses, schemas
+from firnline.server.rest.openapi import MISSING, problems, router
+from firnline.server.rest.path_params import Conversation
+from firnline.server.rest.validation import BUDGET_IS
+from firnline.server.state import Parts
 
 routes = router("contexts")
 
 
 @routes.post(
     "/conversations/{conversation}/context",
-    response_model=shapes.Context,
+    response_model=schemas.Context,
     responses={**MISSING, **problems(409, 415)},
 )
 async def build_context(
-    request: Request, memory: Reading, conversation: Conversation, ask: asking.ContextAsk
+    request: Request, memory: Reading, conversation: Conversation, ask: requests.ContextAsk
 ) -> Response:
     """The messages to send, never more tokens than the budget, with where each of them went.
 
@@ -43,12 +43,12 @@ async def build_context(
         fold=ask.fold and may_write(request),
     )
     charge(request, context.tokens)
-    return sent(showing.context(context, ask.format))
+    return sent(responses.context(context, ask.format))
 
 
-def budget_of(parts: Parts, asked: asking.BudgetLike | None) -> Budget:
+def budget_of(parts: Parts, asked: requests.BudgetLike | None) -> Budget:
     """The budget that is meant; the window of the server's model if nothing is."""
-    if isinstance(asked, asking.BudgetAsk):
+    if isinstance(asked, requests.BudgetAsk):
         return Budget(**asked.model_dump())
     own = parts.tenants.model.name if parts.tenants.model else DEFAULT_MODEL
     if asked is None or asked == own:  # the server's own may be one that nobody knows

@@ -7,16 +7,19 @@ from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 
-from firnline import limits
+from firnline.client.paths import conversation_path
+from firnline.engine.digest_history import state_of
 from firnline.errors import ConflictError, NotFound
-from firnline.lineage import state_of
-from firnline.log import Head, Key
+from firnline.log import limits
+from firnline.log.entry import Head, Key
 from firnline.memory import Memory
-from firnline.paths import conversation_path
-from firnline.server.gate import Reading, Ruling, Writing, caller_of, parts_of
-from firnline.server.reading import head_of, position_of, sent, tagged
-from firnline.server.rest import shapes, showing
-from firnline.server.rest.asking import (
+from firnline.server.auth import Reading, Ruling, Writing, caller_of, parts_of
+from firnline.server.bodies import head_of, position_of, sent, tagged
+from firnline.server.rest import responses, schemas
+from firnline.server.rest.messages import AtSeq
+from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, problems, router
+from firnline.server.rest.path_params import Conversation
+from firnline.server.rest.requests import (
     ArchiveAsk,
     BranchAsk,
     ConversationAsk,
@@ -25,9 +28,6 @@ from firnline.server.rest.asking import (
     Name,
     VerifyAsk,
 )
-from firnline.server.rest.documenting import FOUND, LOCATION, MISSING, problems, router
-from firnline.server.rest.messages import AtSeq
-from firnline.server.rest.naming import Conversation
 from firnline.strategies import strategy as strategy_named
 
 routes = router("conversations")
@@ -35,7 +35,7 @@ routes = router("conversations")
 _KEPT: Final = 1_000
 
 
-@routes.get("/conversations", response_model=shapes.HeadPage, responses=FOUND)
+@routes.get("/conversations", response_model=schemas.HeadPage, responses=FOUND)
 async def list_conversations(
     request: Request,
     memory: Reading,
@@ -47,12 +47,12 @@ async def list_conversations(
     after = position_of(cursor, str) or ""
     found = await memory.conversations(project=project, after=after, limit=limit)
     following = found[-1].conversation if len(found) == limit else None
-    return tagged(request, showing.page([showing.head(head) for head in found], following))
+    return tagged(request, responses.page([responses.head(head) for head in found], following))
 
 
 @routes.get(
     "/conversations/{conversation}",
-    response_model=shapes.Conversation,
+    response_model=schemas.Conversation,
     responses={**FOUND, **MISSING},
 )
 async def get_conversation(
@@ -68,9 +68,9 @@ async def _described(memory: Memory, head: Head) -> dict[str, Any]:
     force = await memory.in_force(name)
     pinned = await memory.store.pinned(Key(memory.tenant, name))
     return {
-        **showing.head(head),
-        "strategy": showing.strategy(await memory.strategy(name), head),
-        "state": showing.plain(state_of(force)),
+        **responses.head(head),
+        "strategy": responses.strategy(await memory.strategy(name), head),
+        "state": responses.plain(state_of(force)),
         "digests": len(await memory.digests(name)),
         "in_force": [digest.version for digest in force],
         "pinned": [entry.seq for entry in pinned],
@@ -79,7 +79,7 @@ async def _described(memory: Memory, head: Head) -> dict[str, Any]:
 
 @routes.patch(
     "/conversations/{conversation}",
-    response_model=shapes.Conversation,
+    response_model=schemas.Conversation,
     responses={**MISSING, **problems(409, 415)},
 )
 async def change_conversation(
@@ -102,7 +102,7 @@ async def _changed(memory: Memory, head: Head, ask: ConversationAsk) -> Head:
     return head if chosen is None else await memory.set_strategy(name, chosen, known=head)
 
 
-@routes.delete("/conversations/{conversation}", response_model=shapes.Erased, responses=MISSING)
+@routes.delete("/conversations/{conversation}", response_model=schemas.Erased, responses=MISSING)
 async def erase_conversation(
     request: Request, memory: Ruling, conversation: Conversation
 ) -> Response:
@@ -115,12 +115,12 @@ async def erase_conversation(
     await jobs.forget(tenant)
     erased = await memory.erase(conversation)
     await jobs.forget(tenant)  # what was begun in between may have read it
-    return sent(showing.plain(erased))
+    return sent(responses.plain(erased))
 
 
 @routes.post(
     "/conversations/{conversation}/verify",
-    response_model=shapes.Verified,
+    response_model=schemas.Verified,
     responses={**MISSING, **problems(415)},
 )
 async def verify_conversation(
@@ -129,12 +129,12 @@ async def verify_conversation(
     """Derive every hash again; `ok` is false if anything is not as it was acknowledged."""
     result = await memory.verify(conversation, anchor=ask.anchor if ask else None)
     listed = [str(problem) for problem in result.problems]
-    return sent({**showing.plain(result), "ok": result.ok, "problems": listed})
+    return sent({**responses.plain(result), "ok": result.ok, "problems": listed})
 
 
 @routes.post(
     "/conversations/{conversation}/archive",
-    response_model=shapes.Archived,
+    response_model=schemas.Archived,
     responses={**MISSING, **problems(415)},
 )
 async def archive_conversation(
@@ -142,11 +142,11 @@ async def archive_conversation(
 ) -> Response:
     """Compress old entries; reading, searching and verifying go on as before."""
     done = await memory.archive(conversation, keep=ask.keep if ask else _KEPT)
-    return sent(showing.plain(done))
+    return sent(responses.plain(done))
 
 
 @routes.post(
-    "/conversations/{conversation}/restore", response_model=shapes.Restored, responses=MISSING
+    "/conversations/{conversation}/restore", response_model=schemas.Restored, responses=MISSING
 )
 async def restore_conversation(memory: Writing, conversation: Conversation) -> Response:
     """Take archived entries back."""
@@ -157,9 +157,9 @@ async def restore_conversation(memory: Writing, conversation: Conversation) -> R
 @routes.post(
     "/conversations/{conversation}/branch",
     status_code=201,
-    response_model=shapes.Head,
+    response_model=schemas.Head,
     responses={
-        200: {"description": "It was there already.", "model": shapes.Head, "headers": LOCATION},
+        200: {"description": "It was there already.", "model": schemas.Head, "headers": LOCATION},
         201: {"description": "Made.", "headers": LOCATION},
         **MISSING,
         **problems(409, 415),
@@ -176,7 +176,7 @@ async def branch_conversation(
     before = await memory.head(ask.name)
     made = await memory.branch(conversation, ask.seq, ask.name)
     headers = {"location": conversation_path(ask.name)}
-    return sent(showing.head(made), 201 if before is None else 200, headers)
+    return sent(responses.head(made), 201 if before is None else 200, headers)
 
 
 # -- pins -------------------------------------------------------------------------------------
@@ -184,18 +184,18 @@ async def branch_conversation(
 
 @routes.get(
     "/conversations/{conversation}/pins",
-    response_model=shapes.EntryPage,
+    response_model=schemas.EntryPage,
     responses={**FOUND, **MISSING},
 )
 async def list_pins(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """The entries that every context shows."""
     await head_of(memory, conversation)
     found = await memory.store.pinned(Key(memory.tenant, conversation))
-    return tagged(request, showing.page([showing.entry(entry) for entry in found], None))
+    return tagged(request, responses.page([responses.entry(entry) for entry in found], None))
 
 
 @routes.put(
-    "/conversations/{conversation}/pins/{seq}", response_model=shapes.Pinned, responses=MISSING
+    "/conversations/{conversation}/pins/{seq}", response_model=schemas.Pinned, responses=MISSING
 )
 async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
     """Show this entry in every context from now on, word for word."""
@@ -205,7 +205,7 @@ async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -
 
 
 @routes.delete(
-    "/conversations/{conversation}/pins/{seq}", response_model=shapes.Pinned, responses=MISSING
+    "/conversations/{conversation}/pins/{seq}", response_model=schemas.Pinned, responses=MISSING
 )
 async def unpin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
     """Treat the entry like any other again."""

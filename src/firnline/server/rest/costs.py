@@ -8,15 +8,15 @@ from typing import Any, Final, NamedTuple
 
 from fastapi import Request, Response
 
-from firnline import limits
+from firnline.engine import stats
+from firnline.log import limits
 from firnline.memory import Memory
-from firnline.recall import stats
 from firnline.server import prompts
-from firnline.server.gate import Reading
-from firnline.server.reading import tagged
-from firnline.server.rest import figures, walking
-from firnline.server.rest.documenting import FOUND, router
-from firnline.server.rest.numbers import Price
+from firnline.server.auth import Reading
+from firnline.server.bodies import tagged
+from firnline.server.rest import paging, stats_schemas
+from firnline.server.rest.openapi import FOUND, router
+from firnline.server.rest.stats import Price
 
 routes = router("numbers")
 
@@ -33,7 +33,7 @@ class _Sent(NamedTuple):
     whole: int
 
 
-@routes.get("/costs", response_model=figures.Costs, responses=FOUND)
+@routes.get("/costs", response_model=stats_schemas.Costs, responses=FOUND)
 async def get_costs(request: Request, memory: Reading, price: Price = stats.PRICE) -> Response:
     """Tokens sent against the whole history, over time, in all conversations.
 
@@ -57,7 +57,7 @@ async def get_costs(request: Request, memory: Reading, price: Price = stats.PRIC
 
 async def _turns(memory: Memory) -> tuple[list[_Sent], bool]:
     """What is recorded, oldest first, and whether it is all there is."""
-    heads = [head async for head in walking.heads(memory)]
+    heads = [head async for head in paging.heads(memory)]
     found: list[_Sent] = []
     for head in sorted(heads, key=lambda head: head.updated_at, reverse=True):
         before: int | None = None

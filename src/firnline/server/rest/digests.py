@@ -7,48 +7,48 @@ from typing import Annotated, Any
 
 from fastapi import Path, Query, Request, Response
 
-from firnline import limits
 from firnline.digest import items
 from firnline.errors import NotFound
-from firnline.log import Digest, Key
+from firnline.log import limits
+from firnline.log.entry import Digest, Key
 from firnline.memory import Memory
-from firnline.server.gate import Reading, Writing
-from firnline.server.reading import head_of, position_of, sent, tagged
-from firnline.server.rest import asking, figures, shapes, showing, walking
-from firnline.server.rest.documenting import FOUND, MISSING, problems, router
-from firnline.server.rest.naming import Conversation
+from firnline.server.auth import Reading, Writing
+from firnline.server.bodies import head_of, position_of, sent, tagged
+from firnline.server.rest import paging, requests, responses, schemas, stats_schemas
+from firnline.server.rest.openapi import FOUND, MISSING, problems, router
+from firnline.server.rest.path_params import Conversation
 
 routes = router("digests")
 
-AtVersion = Annotated[asking.Version, Path(description="The digest's version.")]
+AtVersion = Annotated[requests.Version, Path(description="The digest's version.")]
 
 
 @routes.get(
     "/conversations/{conversation}/digests",
-    response_model=shapes.DigestPage,
+    response_model=schemas.DigestPage,
     responses={**FOUND, **MISSING},
 )
 async def list_digests(
     request: Request,
     memory: Reading,
     conversation: Conversation,
-    limit: asking.Limit = 100,
-    cursor: asking.Cursor = None,
+    limit: requests.Limit = 100,
+    cursor: requests.Cursor = None,
 ) -> Response:
     """The versions from the first on, failed and undone ones too."""
     await head_of(memory, conversation)
-    first = min(max(position_of(cursor, int) or 1, 1), asking.SEQ_MAX)
+    first = min(max(position_of(cursor, int) or 1, 1), requests.SEQ_MAX)
     versions = list(range(first, first + limit + 1))  # they have no holes
     found = await memory.store.digests(Key(memory.tenant, conversation), versions)
     following = first + limit if len(found) > limit else None
     return tagged(
-        request, showing.page(await _shown(memory, conversation, found[:limit]), following)
+        request, responses.page(await _shown(memory, conversation, found[:limit]), following)
     )
 
 
 @routes.get(
     "/conversations/{conversation}/digests/in-force",
-    response_model=shapes.Digests,
+    response_model=schemas.Digests,
     responses={**FOUND, **MISSING},
 )
 async def list_digests_in_force(
@@ -58,12 +58,12 @@ async def list_digests_in_force(
     await head_of(memory, conversation)
     found = await memory.in_force(conversation)
     force = [digest.version for digest in found]
-    return tagged(request, {"data": [showing.digest(digest, force) for digest in found]})
+    return tagged(request, {"data": [responses.digest(digest, force) for digest in found]})
 
 
 @routes.get(
     "/conversations/{conversation}/digests/{version}",
-    response_model=shapes.Digest,
+    response_model=schemas.Digest,
     responses={**FOUND, **MISSING},
 )
 async def get_digest(
@@ -76,7 +76,7 @@ async def get_digest(
 
 @routes.get(
     "/conversations/{conversation}/digests/{version}/messages",
-    response_model=shapes.EntryPage,
+    response_model=schemas.EntryPage,
     responses={**FOUND, **MISSING},
 )
 async def expand_digest(
@@ -84,8 +84,8 @@ async def expand_digest(
     memory: Reading,
     conversation: Conversation,
     version: AtVersion,
-    limit: asking.Limit = 100,
-    cursor: asking.Cursor = None,
+    limit: requests.Limit = 100,
+    cursor: requests.Cursor = None,
 ) -> Response:
     """The entries that a digest covers, word for word."""
     found = await _digest(memory, conversation, version)
@@ -94,12 +94,12 @@ async def expand_digest(
         key = Key(memory.tenant, conversation)
         members = await memory.store.members(key, found.topic, found.first_seq)
         seqs = [seq for seq in members if seq <= found.last_seq]
-    return tagged(request, await walking.entries(memory, conversation, seqs, cursor, limit))
+    return tagged(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
 
 @routes.get(
     "/conversations/{conversation}/digests/{version}/diff",
-    response_model=shapes.Difference,
+    response_model=schemas.Difference,
     responses={**FOUND, **MISSING},
 )
 async def compare_digests(
@@ -107,29 +107,29 @@ async def compare_digests(
     memory: Reading,
     conversation: Conversation,
     version: AtVersion,
-    before: Annotated[asking.Version, Query(description="The version to compare it with.")],
+    before: Annotated[requests.Version, Query(description="The version to compare it with.")],
 ) -> Response:
     """What changed from the version `before` to this one: text line by line, data by item."""
     for one in (before, version):
         await _digest(memory, conversation, one)
     difference = await memory.diff(conversation, before, version)
-    return tagged(request, showing.plain(difference))
+    return tagged(request, responses.plain(difference))
 
 
 @routes.get(
     "/conversations/{conversation}/state",
-    response_model=shapes.State,
+    response_model=schemas.State,
     responses={**FOUND, **MISSING},
 )
 async def get_state(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """What the conversation's memory holds: important data, summary, how far it reaches."""
     await head_of(memory, conversation)
-    return tagged(request, showing.plain(await memory.state(conversation)))
+    return tagged(request, responses.plain(await memory.state(conversation)))
 
 
 @routes.get(
     "/conversations/{conversation}/important",
-    response_model=figures.Important,
+    response_model=stats_schemas.Important,
     responses={**FOUND, **MISSING},
 )
 async def get_important(request: Request, memory: Reading, conversation: Conversation) -> Response:
@@ -159,8 +159,10 @@ def _identity(item: items.Item) -> tuple[str, ...]:
 
 def _listed(item: items.Item) -> dict[str, Any]:
     """An item that is shown, whose name says who speaks where that matters."""
-    fields: dict[str, Any] = showing.plain(item)
-    return {name: fields[name] for name in figures.ImportantItem.model_fields if name in fields}
+    fields: dict[str, Any] = responses.plain(item)
+    return {
+        name: fields[name] for name in stats_schemas.ImportantItem.model_fields if name in fields
+    }
 
 
 # -- making and changing them -----------------------------------------------------------------
@@ -168,7 +170,7 @@ def _listed(item: items.Item) -> dict[str, Any]:
 
 @routes.post(
     "/conversations/{conversation}/digests",
-    response_model=shapes.Made,
+    response_model=schemas.Made,
     responses={**MISSING, **problems(409, 502, 504)},
 )
 async def digest_now(memory: Writing, conversation: Conversation) -> Response:
@@ -185,11 +187,11 @@ async def digest_now(memory: Writing, conversation: Conversation) -> Response:
 
 @routes.post(
     "/conversations/{conversation}/digests/undo",
-    response_model=shapes.Digest,
+    response_model=schemas.Digest,
     responses={**MISSING, **problems(409, 415)},
 )
 async def undo_digest(
-    memory: Writing, conversation: Conversation, ask: asking.UndoAsk | None = None
+    memory: Writing, conversation: Conversation, ask: requests.UndoAsk | None = None
 ) -> Response:
     """Take the newest digest out of force; it is kept, and those before it hold again."""
     await head_of(memory, conversation)
@@ -199,7 +201,7 @@ async def undo_digest(
 
 @routes.post(
     "/conversations/{conversation}/digests/clear",
-    response_model=shapes.Made,
+    response_model=schemas.Made,
     responses={**MISSING, **problems(409)},
 )
 async def clear_digests(memory: Writing, conversation: Conversation) -> Response:
@@ -210,11 +212,11 @@ async def clear_digests(memory: Writing, conversation: Conversation) -> Response
 
 @routes.post(
     "/conversations/{conversation}/digests/rebuild",
-    response_model=shapes.Digests,
+    response_model=schemas.Digests,
     responses={**MISSING, **problems(409, 415, 502, 504)},
 )
 async def rebuild_digests(
-    memory: Writing, conversation: Conversation, ask: asking.RebuildAsk | None = None
+    memory: Writing, conversation: Conversation, ask: requests.RebuildAsk | None = None
 ) -> Response:
     """Make the digests in force anew from the log, for example with a better model."""
     await head_of(memory, conversation)
@@ -224,11 +226,11 @@ async def rebuild_digests(
 
 @routes.post(
     "/conversations/{conversation}/important",
-    response_model=shapes.Digest,
+    response_model=schemas.Digest,
     responses={**MISSING, **problems(409, 415)},
 )
 async def remember(
-    memory: Writing, conversation: Conversation, ask: asking.RememberAsk
+    memory: Writing, conversation: Conversation, ask: requests.RememberAsk
 ) -> Response:
     """Add what the application knows to the important data; a new version, so it can be undone."""
     await head_of(memory, conversation)
@@ -238,10 +240,10 @@ async def remember(
 
 @routes.post(
     "/conversations/{conversation}/important/revert",
-    response_model=shapes.Digest,
+    response_model=schemas.Digest,
     responses={**MISSING, **problems(409, 415)},
 )
-async def revert(memory: Writing, conversation: Conversation, ask: asking.RevertAsk) -> Response:
+async def revert(memory: Writing, conversation: Conversation, ask: requests.RevertAsk) -> Response:
     """Take back what an entry replaced in the important data: the old value holds again."""
     await head_of(memory, conversation)
     made = await memory.revert(conversation, ask.seq)
@@ -260,4 +262,4 @@ async def _shown(
     memory: Memory, conversation: str, found: Sequence[Digest]
 ) -> list[dict[str, Any]]:
     force = [digest.version for digest in await memory.in_force(conversation)]
-    return [showing.digest(digest, force) for digest in found]
+    return [responses.digest(digest, force) for digest in found]

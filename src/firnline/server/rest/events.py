@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from fastapi.responses import StreamingResponse
 
-from firnline.message import encode_json
+from firnline.log.message import encode_json
 
 MEDIA_TYPE: Final = "text/event-stream"
 _ALIVE_SECONDS: Final = 15.0

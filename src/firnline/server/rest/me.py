@@ -6,18 +6,19 @@ from typing import Any
 
 from fastapi import Request, Response
 
-from firnline import __version__, limits
-from firnline.keys import SCOPES
-from firnline.server.gate import Reading, caller_of, parts_of
-from firnline.server.reading import tagged
-from firnline.server.rest import figures
-from firnline.server.rest.documenting import FOUND, router
+from firnline import __version__
+from firnline.log import limits
+from firnline.server.auth import Reading, caller_of, parts_of
+from firnline.server.bodies import tagged
+from firnline.server.keys import SCOPES
+from firnline.server.rest import stats_schemas
+from firnline.server.rest.openapi import FOUND, router
 from firnline.server.settings import Settings
 
 routes = router("me")
 
 
-@routes.get("/me", response_model=figures.Me, responses=FOUND)
+@routes.get("/me", response_model=stats_schemas.Me, responses=FOUND)
 async def who_am_i(request: Request, _: Reading) -> Response:
     """The tenant and the scopes of the key, and the server's limits."""
     caller, settings = caller_of(request), parts_of(request).settings

@@ -6,14 +6,13 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Path, Query, Request, Response
 
+from firnline.client.paths import conversation_path
 from firnline.errors import NotFound
-from firnline.message import Message
-from firnline.paths import conversation_path
-from firnline.server.gate import Reading, Writing, charge
-from firnline.server.reading import head_of, sent, tagged
-from firnline.server.rest import shapes, showing, walking
-from firnline.server.rest.asking import AppendAsk, Cursor, IdempotencyKey, Item, Limit, Said, Seq
-from firnline.server.rest.documenting import (
+from firnline.log.message import Message
+from firnline.server.auth import Reading, Writing, charge
+from firnline.server.bodies import head_of, sent, tagged
+from firnline.server.rest import paging, responses, schemas
+from firnline.server.rest.openapi import (
     FOUND,
     LOCATION,
     MISSING,
@@ -22,7 +21,8 @@ from firnline.server.rest.documenting import (
     problems,
     router,
 )
-from firnline.server.rest.naming import Conversation
+from firnline.server.rest.path_params import Conversation
+from firnline.server.rest.requests import AppendAsk, Cursor, IdempotencyKey, Item, Limit, Said, Seq
 
 routes = router("messages")
 
@@ -31,7 +31,7 @@ AtSeq = Annotated[Seq, Path(description="The entry's sequence number.")]
 
 @routes.get(
     "/conversations/{conversation}/messages",
-    response_model=shapes.EntryPage,
+    response_model=schemas.EntryPage,
     responses={**FOUND, **MISSING},
 )
 async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the query
@@ -52,12 +52,12 @@ async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the 
     last = head.seq if last_seq is None else min(last_seq, head.seq)
     seqs = range(first_seq, last + 1)
     chosen = seqs if order == "asc" else seqs[::-1]
-    return tagged(request, await walking.entries(memory, conversation, chosen, cursor, limit))
+    return tagged(request, await paging.entries(memory, conversation, chosen, cursor, limit))
 
 
 @routes.get(
     "/conversations/{conversation}/messages/{seq}",
-    response_model=shapes.Entry,
+    response_model=schemas.Entry,
     responses={**FOUND, **MISSING},
 )
 async def get_message(
@@ -68,13 +68,13 @@ async def get_message(
     found = await memory.read(conversation, first_seq=seq, last_seq=seq)
     if not found:
         raise NotFound(f"there is no entry {seq}")
-    return tagged(request, showing.entry(found[0]))
+    return tagged(request, responses.entry(found[0]))
 
 
 _STORED: Final[Responses] = {
     200: {
         "description": "Stored by an earlier request with this `Idempotency-Key`.",
-        "model": shapes.Appended,
+        "model": schemas.Appended,
         "headers": {**LOCATION, **REPLAYED},
     },
     201: {"description": "Stored, and durable.", "headers": LOCATION},
@@ -85,7 +85,7 @@ _STORED: Final[Responses] = {
 @routes.post(
     "/conversations/{conversation}/messages",
     status_code=201,
-    response_model=shapes.Appended,
+    response_model=schemas.Appended,
     responses=_STORED,
 )
 async def append_messages(
@@ -111,7 +111,7 @@ async def append_messages(
     else:
         charge(request, sum(entry.tokens for entry in appended))
     stored = {
-        "data": [showing.entry(entry) for entry in appended],
+        "data": [responses.entry(entry) for entry in appended],
         "seq": appended.seq,
         "replayed": appended.replayed,
     }

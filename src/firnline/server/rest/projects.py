@@ -7,18 +7,18 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from firnline import limits
+from firnline.client.paths import project_path
 from firnline.errors import NotFound
-from firnline.log import Head, Project
+from firnline.log import limits
+from firnline.log.entry import Head, Project
 from firnline.memory import Memory
-from firnline.paths import project_path
-from firnline.server.gate import Reading, Writing
-from firnline.server.reading import position_of, sent, tagged
-from firnline.server.rest import shapes, showing, walking
-from firnline.server.rest.asking import Cursor, Limit, ProjectAsk
-from firnline.server.rest.documenting import FOUND, LOCATION, MISSING, Responses, problems, router
-from firnline.server.rest.naming import ProjectName
-from firnline.server.rest.numbers import owed
+from firnline.server.auth import Reading, Writing
+from firnline.server.bodies import position_of, sent, tagged
+from firnline.server.rest import paging, responses, schemas
+from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, Responses, problems, router
+from firnline.server.rest.path_params import ProjectName
+from firnline.server.rest.requests import Cursor, Limit, ProjectAsk
+from firnline.server.rest.stats import owed
 
 routes = router("projects")
 
@@ -26,7 +26,7 @@ _NEWEST: Final = 20
 _ACTIVE: Final = "active"
 
 
-@routes.get("/projects", response_model=shapes.ProjectPage, responses=FOUND)
+@routes.get("/projects", response_model=schemas.ProjectPage, responses=FOUND)
 async def list_projects(
     request: Request, memory: Reading, limit: Limit = 100, cursor: Cursor = None
 ) -> Response:
@@ -42,7 +42,7 @@ async def list_projects(
     if active is not None:
         active["context"] = await _situation(memory, active)
     following = found[limit - 1].name if len(found) > limit else None
-    page = showing.page(boards, following)
+    page = responses.page(boards, following)
     return tagged(request, {**page, "active": active["name"] if active else None})
 
 
@@ -51,7 +51,7 @@ def _is_active(board: dict[str, Any]) -> bool:
 
 
 @routes.get(
-    "/projects/{project}", response_model=shapes.ProjectBoard, responses={**FOUND, **MISSING}
+    "/projects/{project}", response_model=schemas.ProjectBoard, responses={**FOUND, **MISSING}
 )
 async def get_project(request: Request, memory: Reading, project: ProjectName) -> Response:
     """One project with what is known in its newest conversation."""
@@ -64,35 +64,35 @@ async def get_project(request: Request, memory: Reading, project: ProjectName) -
 
 _SAVED: Final[Responses] = {
     200: {"description": "Replaced."},
-    201: {"description": "Created.", "model": shapes.Project, "headers": LOCATION},
+    201: {"description": "Created.", "model": schemas.Project, "headers": LOCATION},
     **problems(415),
 }
 
 
-@routes.put("/projects/{project}", response_model=shapes.Project, responses=_SAVED)
+@routes.put("/projects/{project}", response_model=schemas.Project, responses=_SAVED)
 async def save_project(memory: Writing, project: ProjectName, ask: ProjectAsk) -> Response:
     """Create a project, or replace what is known of it; its conversations stay with it."""
     known = {one.name for one in await memory.projects()}
     saved = replace(Project(project), **ask.model_dump())
     await memory.save_project(saved)
     if project in known:
-        return sent(showing.project(saved))
-    return sent(showing.project(saved), 201, {"location": project_path(project)})
+        return sent(responses.project(saved))
+    return sent(responses.project(saved), 201, {"location": project_path(project)})
 
 
 async def _board(memory: Memory, project: Project, debts: set[str]) -> dict[str, Any]:
     """The project in numbers; all its conversations count, the newest are listed."""
     count = entries = tokens = debt = 0
     newest: list[Head] = []
-    async for head in walking.heads(memory, project.name):
+    async for head in paging.heads(memory, project.name):
         count, entries, tokens = count + 1, entries + head.entries, tokens + head.tokens
         debt += head.conversation in debts
         newest.append(head)
         if len(newest) >= limits.PAGE_MAX:
             newest = _newest(newest)
-    listed = [showing.head(head) for head in _newest(newest)]
+    listed = [responses.head(head) for head in _newest(newest)]
     return {
-        **showing.project(project),
+        **responses.project(project),
         "conversations": count,
         "entries": entries,
         "tokens": tokens,
@@ -111,4 +111,4 @@ async def _situation(memory: Memory, board: dict[str, Any]) -> dict[str, Any] | 
     if not board["newest"]:
         return None
     name: str = board["newest"][0]["conversation"]
-    return {"conversation": name, "state": showing.plain(await memory.state(name))}
+    return {"conversation": name, "state": responses.plain(await memory.state(name))}

@@ -7,24 +7,24 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from firnline.errors import InputError, NotFound
-from firnline.log import Key
+from firnline.log.entry import Key
 from firnline.memory import Memory
-from firnline.server.gate import Reading, Writing, charge, may_write, parts_of
-from firnline.server.reading import head_of, sent, tagged
-from firnline.server.rest import asking, shapes, showing, walking
+from firnline.server.auth import Reading, Writing, charge, may_write, parts_of
+from firnline.server.bodies import head_of, sent, tagged
+from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.contexts import budget_of
-from firnline.server.rest.documenting import FOUND, MISSING, problems, router
-from firnline.server.rest.naming import Conversation
+from firnline.server.rest.openapi import FOUND, MISSING, problems, router
+from firnline.server.rest.path_params import Conversation
 from firnline.topics import TopicStats
 
 routes = router("topics")
 
-TopicId = Annotated[asking.Seq, Path(description="The topic's number.")]
+TopicId = Annotated[requests.Seq, Path(description="The topic's number.")]
 
 
 @routes.get(
     "/conversations/{conversation}/topics",
-    response_model=shapes.Topics,
+    response_model=schemas.Topics,
     responses={**FOUND, **MISSING},
 )
 async def list_topics(request: Request, memory: Reading, conversation: Conversation) -> Response:
@@ -36,7 +36,7 @@ async def list_topics(request: Request, memory: Reading, conversation: Conversat
 
 @routes.get(
     "/conversations/{conversation}/topics/{topic}",
-    response_model=shapes.Topic,
+    response_model=schemas.Topic,
     responses={**FOUND, **MISSING},
 )
 async def get_topic(
@@ -48,7 +48,7 @@ async def get_topic(
 
 @routes.get(
     "/conversations/{conversation}/topics/{topic}/messages",
-    response_model=shapes.EntryPage,
+    response_model=schemas.EntryPage,
     responses={**FOUND, **MISSING},
 )
 async def list_topic_messages(
@@ -56,40 +56,40 @@ async def list_topic_messages(
     memory: Reading,
     conversation: Conversation,
     topic: TopicId,
-    limit: asking.Limit = 100,
-    cursor: asking.Cursor = None,
+    limit: requests.Limit = 100,
+    cursor: requests.Cursor = None,
 ) -> Response:
     """Every message of a topic, archived or not, in order."""
     known = await _topic(memory, conversation, topic)
     seqs = await memory.store.members(Key(memory.tenant, conversation), known.topic_id)
-    return tagged(request, await walking.entries(memory, conversation, seqs, cursor, limit))
+    return tagged(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
 
 @routes.post(
     "/conversations/{conversation}/topics/match",
-    response_model=shapes.Match,
+    response_model=schemas.Match,
     responses={**MISSING, **problems(415)},
 )
 async def match_topic(
-    memory: Reading, conversation: Conversation, ask: asking.MatchAsk
+    memory: Reading, conversation: Conversation, ask: requests.MatchAsk
 ) -> Response:
     """The topic that a text is most like."""
     await head_of(memory, conversation)
     match = await memory.match_topic(conversation, ask.text)
     nothing = {"topic": None, "raw": None, "similarity": None}
-    return sent(showing.plain(match) if match else nothing)
+    return sent(responses.plain(match) if match else nothing)
 
 
 @routes.post(
     "/conversations/{conversation}/topics/context",
-    response_model=shapes.Context,
+    response_model=schemas.Context,
     responses={**MISSING, **problems(409, 415)},
 )
 async def build_topic_context(
     request: Request,
     memory: Reading,
     conversation: Conversation,
-    ask: asking.TopicContextAsk | None = None,
+    ask: requests.TopicContextAsk | None = None,
 ) -> Response:
     """The active topic: its summary as a system message, then its active messages.
 
@@ -99,16 +99,16 @@ async def build_topic_context(
     budget = budget_of(parts_of(request), ask.budget if ask else None)
     context = await memory.topic_context(conversation, budget, fold=may_write(request))
     charge(request, context.tokens)
-    return sent(showing.context(context))
+    return sent(responses.context(context))
 
 
 @routes.post(
     "/conversations/{conversation}/topics/{topic}/merge",
-    response_model=shapes.Topic,
+    response_model=schemas.Topic,
     responses={**MISSING, **problems(409, 415)},
 )
 async def merge_topics(
-    memory: Writing, conversation: Conversation, topic: TopicId, ask: asking.MergeAsk
+    memory: Writing, conversation: Conversation, topic: TopicId, ask: requests.MergeAsk
 ) -> Response:
     """Put the messages of another topic into this one."""
     for one in (topic, ask.topic):
@@ -118,11 +118,11 @@ async def merge_topics(
 
 @routes.patch(
     "/conversations/{conversation}/topics/{topic}/tags",
-    response_model=shapes.Topic,
+    response_model=schemas.Topic,
     responses={**MISSING, **problems(409, 415)},
 )
 async def tag_topic(
-    memory: Writing, conversation: Conversation, topic: TopicId, ask: asking.TagsAsk
+    memory: Writing, conversation: Conversation, topic: TopicId, ask: requests.TagsAsk
 ) -> Response:
     """Add tags to a topic, and remove some; search can keep to topics with a tag."""
     await _topic(memory, conversation, topic)
@@ -132,11 +132,11 @@ async def tag_topic(
 
 @routes.post(
     "/conversations/{conversation}/feedback",
-    response_model=shapes.Topic,
+    response_model=schemas.Topic,
     responses={**MISSING, **problems(409, 415)},
 )
 async def give_feedback(
-    memory: Writing, conversation: Conversation, ask: asking.FeedbackAsk
+    memory: Writing, conversation: Conversation, ask: requests.FeedbackAsk
 ) -> Response:
     """Say that an entry was of use or not; its topic gains or loses importance."""
     await head_of(memory, conversation)

@@ -8,24 +8,24 @@ from typing import Final
 
 from fastapi import Request, Response
 
+from firnline.engine.turn import Turn, TurnOptions
 from firnline.errors import FirnlineError
+from firnline.log.message import Message
 from firnline.memory import Memory
-from firnline.message import Message
 from firnline.protocols import ChatModel
+from firnline.server.auth import Writing, charge, parts_of
+from firnline.server.bodies import head_of, sent
 from firnline.server.drafts import Draft, Question
-from firnline.server.gate import Writing, charge, parts_of
-from firnline.server.offline import OfflineModel
-from firnline.server.parts import Parts
+from firnline.server.offline_model import OfflineModel
 from firnline.server.problems import as_problem
 from firnline.server.prompts import keep_turn
-from firnline.server.reading import head_of, sent
-from firnline.server.rest import events, shapes, showing
-from firnline.server.rest.asking import IdempotencyKey, TurnAsk
+from firnline.server.rest import events, responses, schemas
 from firnline.server.rest.contexts import budget_of
-from firnline.server.rest.documenting import MISSING, REPLAYED, Responses, problems, router
 from firnline.server.rest.messages import message_of
-from firnline.server.rest.naming import Conversation
-from firnline.turn import Turn, TurnOptions
+from firnline.server.rest.openapi import MISSING, REPLAYED, Responses, problems, router
+from firnline.server.rest.path_params import Conversation
+from firnline.server.rest.requests import IdempotencyKey, TurnAsk
+from firnline.server.state import Parts
 
 routes = router("turns")
 
@@ -45,7 +45,7 @@ _TAKEN: Final[Responses] = {
 }
 
 
-@routes.post("/conversations/{conversation}/turns", response_model=shapes.Turn, responses=_TAKEN)
+@routes.post("/conversations/{conversation}/turns", response_model=schemas.Turn, responses=_TAKEN)
 async def take_turn(
     request: Request,
     memory: Writing,
@@ -73,7 +73,7 @@ async def take_turn(
     turn = await parts.streams.whole(spoken.answered())
     charge(request, _cost(turn))
     headers = {} if turn.calls else {"idempotent-replayed": "true"}
-    return sent(showing.turn(turn, spoken.model.name), headers=headers)
+    return sent(responses.turn(turn, spoken.model.name), headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _cost(turn: Turn) -> int:
 
 
 @routes.post(
-    "/conversations/{conversation}/turns/stop", response_model=shapes.Stopped, responses=MISSING
+    "/conversations/{conversation}/turns/stop", response_model=schemas.Stopped, responses=MISSING
 )
 async def stop_turns(request: Request, memory: Writing, conversation: Conversation) -> Response:
     """End the answers that this process streams into the conversation, where they are.
@@ -166,7 +166,7 @@ async def _events(request: Request, spoken: _Spoken) -> AsyncGenerator[tuple[str
     async for piece in spoken.pieces():
         if isinstance(piece, Turn):
             charge(request, _cost(piece))
-            yield "", events.event("turn", showing.turn(piece, spoken.model.name))
+            yield "", events.event("turn", responses.turn(piece, spoken.model.name))
         else:
             yield piece, events.event("delta", {"text": piece})
 

@@ -13,7 +13,7 @@ import httpx2
 from pydantic import SecretStr
 
 from firnline.errors import FirnlineError
-from firnline.regex import regex
+from firnline.log.regex import regex
 
 _TOKEN: Final = regex(r"(/bot\d+):[^/\s\"']+")
 _SECONDS: Final = 30.0

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, StoreCorrupt
-from firnline.log import Card
+from firnline.log.entry import Card
 from firnline.protocols import Clock, Store
 
 JOB: Final = "telegram"

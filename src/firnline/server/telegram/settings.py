@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from firnline import strategies
+from firnline.context.plan import Strategy
 from firnline.errors import InputError
-from firnline.plan import Strategy
-from firnline.regex import regex
-from firnline.text import clean_name
+from firnline.log.regex import regex
+from firnline.log.text import clean_name
 
 TELEGRAM: Final = "https://api.telegram.org"
 LEAN: Final = "lean"

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from firnline.errors import InputError
-from firnline.message import Message
-from firnline.regex import regex
-from firnline.text import Json
+from firnline.log.message import Message
+from firnline.log.regex import regex
+from firnline.log.text import Json
 
 KINDS: Final = ("message", "edited_message")
 """The updates that are taken; a webhook is set for these alone."""

@@ -16,18 +16,18 @@ from typing import Final, TypeAlias
 from fastapi import APIRouter, Request, Response
 from pydantic import SecretStr
 
+from firnline.engine.events import Events
 from firnline.errors import ConflictError, FirnlineError, InputError
-from firnline.events import Events
-from firnline.log import Card
+from firnline.log.entry import Card
+from firnline.log.message import Message, utc_now
+from firnline.log.text import Json
+from firnline.log.wire import load_json
 from firnline.memory import Memory
-from firnline.message import Message, utc_now
 from firnline.protocols import Clock, Event, Observer
 from firnline.server.telegram import updates
 from firnline.server.telegram.jobs import EDIT, MOVED, REFUSED, Job, Place
 from firnline.server.telegram.settings import BotSettings, checked
 from firnline.server.telegram.updates import Incoming
-from firnline.text import Json
-from firnline.wire import load_json
 
 logger: Final = logging.getLogger("firnline.telegram")
 

@@ -15,9 +15,9 @@ from typing import Final
 from pymongo import ReplaceOne
 
 from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
-from firnline.log import Archived, Key, Record
+from firnline.log.entry import Archived, Key, Record
 from firnline.store import rows
-from firnline.store.mongo import log, redo
+from firnline.store.mongo import intents, log
 from firnline.store.mongo.connection import Database, Doc, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, flush
 from firnline.store.mongo.heads import Span, State
@@ -28,10 +28,10 @@ _TRIES: Final = 100
 
 async def whole(database: Database, key: Key) -> State | None:
     """The conversation, all that it had in its tail moved, and nothing left to be carried out."""
-    state = await redo.current(database, key)
+    state = await intents.current(database, key)
     if state is not None and state.tail:
         await flush(database, state)
-        state = await redo.current(database, key)
+        state = await intents.current(database, key)
     return state
 
 
@@ -70,18 +70,18 @@ async def store(database: Database, state: State, packed: Packed) -> Archived:
     segment, key = packed.segment, state.found.key
     span = Span(segment.first_seq, segment.last_seq)
     for tries in range(_TRIES):
-        now = await redo.current(database, key)
+        now = await intents.current(database, key)
         if now is None or now.life != state.life:
             raise ConflictError(f"{key.conversation}: it was erased or changed meanwhile")
         if any(s.first <= span.last and span.first <= s.last for s in now.segments):
             raise ConflictError(f"{key.conversation}: the entries were moved by somebody else")
-        put = redo.Put(
+        put = intents.Put(
             "segments",
             {"first_seq": span.first, "last_seq": span.last},
             {name: value for name, value in segment._asdict().items() if name[-4:] != "_seq"},
         )
         listed = [list(item) for item in sorted((*now.segments, span))]
-        done = await redo.change(database, now, [put], {"segments": listed})
+        done = await intents.change(database, now, [put], {"segments": listed})
         if done is not None:
             await _delete_entries(database, now, span)
             count = span.last - span.first + 1
@@ -114,7 +114,7 @@ async def _delete_entries(database: Database, state: State, span: Span) -> None:
 async def restore(database: Database, key: Key, first: int, last: int) -> int:
     """Make the entries of every segment that touches the span live again."""
     restored = 0
-    state = await redo.current(database, key)
+    state = await intents.current(database, key)
     touched = _touching(state, first, last)
     for start in range(0, len(touched), log.SEGMENTS_AT_ONCE):
         for span in touched[start : start + log.SEGMENTS_AT_ONCE]:
@@ -129,19 +129,19 @@ def _touching(state: State | None, first: int, last: int) -> list[Span]:
 
 async def _restore_one(database: Database, key: Key, span: Span) -> int:
     for tries in range(_TRIES):
-        state = await redo.current(database, key)
+        state = await intents.current(database, key)
         if state is None or span not in state.segments:
             return 0  # somebody else has done so
         found = await log.segments(database, state, [span])
         if not found:  # somebody else has done so, or it is missing
-            now = await redo.current(database, key)
+            now = await intents.current(database, key)
             if now is not None and (now.life, now.op) == (state.life, state.op):
                 raise StoreCorrupt(f"{key.conversation}: an archived segment is missing")
             continue
         records = rows.unpacked(found[0])
         await _write_entries(database, state, records)
         left = [list(item) for item in state.segments if item != span]
-        if await redo.change(database, state, [], {"segments": left}):
+        if await intents.change(database, state, [], {"segments": left}):
             gone = {**state.own, "first_seq": span.first, "last_seq": span.last}
             older = {**gone, "op": {"$lte": state.op}}
             await database.read(partial(database["segments"].delete_many, older))

@@ -15,13 +15,13 @@ from typing import Any, BinaryIO, Final
 import bson
 
 from firnline.errors import InputError, StoreCorrupt, StoreUnavailable
-from firnline.files import written
-from firnline.log import Key
+from firnline.log.entry import Key
 from firnline.protocols import Progress
 from firnline.store.mongo import archive, schema, views
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import put_new
 from firnline.store.mongo.heads import State
+from firnline.transfer.files import written
 
 _FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
 _TRIES: Final = 50

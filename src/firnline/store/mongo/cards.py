@@ -16,9 +16,9 @@ from bson import ObjectId
 from pymongo import UpdateOne
 
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import Card, Key, genesis
+from firnline.log.entry import Card, Key, genesis
 from firnline.store.cards import Asked, card_checksum, checked_card
-from firnline.store.mongo import redo
+from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Database, Doc
 
 _BATCH_BYTES_MAX: Final = 15 * 1024 * 1024
@@ -125,7 +125,7 @@ async def finish(database: Database, *, left: int = _LEFT_MICROSECONDS) -> None:
     old = {"at": {"$lte": await database.time() - left}}
     for batch in await database.read(lambda: database["batches"].find(old).sort("_id").to_list()):
         requests = [_late(doc, absent=batch["absent"]) for doc in batch["cards"]]
-        await database.read(partial(redo.put_unless_newer, database, "cards", requests))
+        await database.read(partial(intents.put_unless_newer, database, "cards", requests))
         await _not_of_erased(database, batch["cards"])
         gone = {"_id": batch["_id"]}
         await database.read(partial(database["batches"].delete_one, gone))

@@ -30,12 +30,12 @@ from pymongo.read_concern import ReadConcern
 from pymongo.read_preferences import ReadPreference
 from pymongo.write_concern import WriteConcern
 
-from firnline import limits
 from firnline.errors import BadURL, FirnlineError, StoreNotOpen, StoreTimeout, StoreUnavailable
-from firnline.message import microseconds
-from firnline.regex import regex
-from firnline.store.cancelling import unlost_cancellation
-from firnline.store.mongo.failures import FAILURES, is_lost, translated
+from firnline.log import limits
+from firnline.log.message import microseconds
+from firnline.log.regex import regex
+from firnline.store.cancellation import unlost_cancellation
+from firnline.store.mongo.errors import FAILURES, is_lost, translated
 
 T = TypeVar("T")
 Doc = dict[str, Any]

@@ -11,9 +11,9 @@ from functools import partial
 from typing import Final
 
 from firnline.errors import FirnlineError, StoreUnavailable
-from firnline.log import Erased, Key
-from firnline.message import from_microseconds
-from firnline.store.mongo import redo
+from firnline.log.entry import Erased, Key
+from firnline.log.message import from_microseconds
+from firnline.store.mongo import intents
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import sweep
 from firnline.store.mongo.heads import state_of, unknown
@@ -25,7 +25,7 @@ _AT_ONCE: Final = 100
 async def erase(database: Database, key: Key) -> Erased:
     """Delete the head, then every document the conversation owns."""
     await finish(database, key)  # what an earlier try has left
-    state = await redo.current(database, key)
+    state = await intents.current(database, key)
     if state is None:
         raise unknown(key)
     digests = await database.read(lambda: database["digests"].count_documents(state.own))

@@ -15,13 +15,13 @@ from typing import Any, Final
 from pymongo import ReturnDocument
 from pymongo.errors import BulkWriteError
 
-from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Key
-from firnline.message import EPOCH, Message, decode, microseconds
+from firnline.log import limits
+from firnline.log.entry import Key
+from firnline.log.message import EPOCH, Message, decode, microseconds
 from firnline.store.mongo import words
 from firnline.store.mongo.connection import Database, Doc
-from firnline.store.mongo.failures import only_duplicates
+from firnline.store.mongo.errors import only_duplicates
 from firnline.store.mongo.heads import State, find, state_of
 from firnline.store.mongo.schema import OWNED
 

@@ -19,11 +19,11 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from firnline.errors import StoreCorrupt, UnknownConversation
-from firnline.log import Head, Key, Record, genesis
-from firnline.message import encode_json
+from firnline.log.entry import Head, Key, Record, genesis
+from firnline.log.message import encode_json
+from firnline.log.text import Json
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.rows import SEQ_MAX, Found, are, head_of
-from firnline.text import Json
 
 _HEAVY: Final = {"tail": 0, "redo": 0, "pins": 0}
 _DESCRIBED: Final = ("project", "metadata", "strategy")

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import pairwise
 
 from firnline.errors import StoreCorrupt
-from firnline.log import Key
+from firnline.log.entry import Key
 from firnline.protocols import Finding
 from firnline.store.mongo import cards, schema
 from firnline.store.mongo.connection import Database, Doc

@@ -13,8 +13,8 @@ from typing import Any, Final
 from pymongo import ReturnDocument
 
 from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
-from firnline.log import Digest, Key, Lease
-from firnline.message import from_microseconds, microseconds
+from firnline.log.entry import Digest, Key, Lease
+from firnline.log.message import from_microseconds, microseconds
 from firnline.store.digests import (
     abandoned,
     check_finish,
@@ -26,7 +26,7 @@ from firnline.store.digests import (
     undone,
     unreadable,
 )
-from firnline.store.mongo import record, redo
+from firnline.store.mongo import intents, record
 from firnline.store.mongo.connection import Database, Doc, pause
 from firnline.store.mongo.heads import State, find, unknown
 from firnline.store.mongo.schema import NO_TOPIC
@@ -100,13 +100,13 @@ async def _decide(
 ) -> Digest:
     """Change digests under a lease that is still the newest, until nobody was in between."""
     for tries in range(_TRIES):
-        state = await redo.current(database, lease.key)
+        state = await intents.current(database, lease.key)
         if state is None or not _holds(state, lease):
             raise overtaken(lease)
         result, changed, sets = await decide(state)
         puts = [await _put(database, state, digest, lease.fence) for digest in changed]
         held = {"fence": lease.fence, "lease_owner": lease.owner}
-        if await redo.change(database, state, puts, sets, held):
+        if await intents.change(database, state, puts, sets, held):
             return result
         await pause(tries)
     raise StoreUnavailable("others are in the way, nothing was written")
@@ -179,7 +179,7 @@ async def fail_damaged(database: Database, lease: Lease) -> int:
 async def put_all(database: Database, key: Key, items: Sequence[Digest]) -> None:
     """Write digests as they are, into a conversation that has none."""
     for tries in range(_TRIES):
-        state = await redo.current(database, key)
+        state = await intents.current(database, key)
         if state is None:
             raise unknown(key)
         if state.doc.get("last_version", 0) or await _docs(database, state, {}):
@@ -192,7 +192,7 @@ async def put_all(database: Database, key: Key, items: Sequence[Digest]) -> None
         ]
         last = max((item.version for item in items), default=0)
         sets = {"last_version": last, "making": making or None}
-        if await redo.change(database, state, puts, sets):
+        if await intents.change(database, state, puts, sets):
             return
         await pause(tries)
     raise StoreUnavailable("others are in the way, nothing was written")
@@ -258,7 +258,7 @@ def _sane(version: int) -> int:
     return version if 0 <= version <= SEQ_MAX else -1
 
 
-async def _put(database: Database, state: State, digest: Digest, fence: int) -> redo.Put:
+async def _put(database: Database, state: State, digest: Digest, fence: int) -> intents.Put:
     body = encode_digest(digest)
     doc: Doc = {
         "topic": NO_TOPIC if digest.topic is None else digest.topic,
@@ -270,4 +270,4 @@ async def _put(database: Database, state: State, digest: Digest, fence: int) -> 
     if digest.status == "completed" and digest.topic is None:
         beside = await digests(database, state, digest.beside) if digest.beside else []
         doc["memory"] = record.of([*beside, digest])
-    return redo.Put("digests", {"version": digest.version}, doc)
+    return intents.Put("digests", {"version": digest.version}, doc)

@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final, TypeVar
 
-from firnline import limits, proof
 from firnline.errors import StoreCorrupt
-from firnline.log import Entry, Key, Record, genesis, runs
-from firnline.message import EPOCH, decode, microseconds
+from firnline.log import chain, limits
+from firnline.log.entry import Entry, Key, Record, genesis, runs
+from firnline.log.message import EPOCH, decode, microseconds
 from firnline.store import rows
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import settled
 from firnline.store.mongo.heads import Span, State, record_of
-from firnline.store.mongo.redo import current
+from firnline.store.mongo.intents import current
 from firnline.store.rows import SEQ_MAX, Segment
 
 T = TypeVar("T")
@@ -274,7 +274,7 @@ async def newest(database: Database, state: State, tokens_max: int) -> list[Entr
     rows.check_newest(state.found, fitting)
     if not before:
         before = await hash_at(database, state, fitting[0].seq - 1)
-    return proof.entries(fitting, before)
+    return chain.entries(fitting, before)
 
 
 async def _backwards(database: Database, state: State, end: int, tokens: int) -> list[Record]:

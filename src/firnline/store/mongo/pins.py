@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import Entry, Key
+from firnline.log.entry import Entry, Key
 from firnline.store.mongo import log
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.heads import State, find, unknown

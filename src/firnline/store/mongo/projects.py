@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from functools import partial
 
-from firnline.log import Project
-from firnline.message import encode_json
+from firnline.log.entry import Project
+from firnline.log.message import encode_json
 from firnline.store.mongo.connection import Database
 
 

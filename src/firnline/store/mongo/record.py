@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from firnline.digest import items
-from firnline.log import Digest
+from firnline.log.entry import Digest
 from firnline.store.mongo.connection import Doc
 
 _INT64: Final = 1 << 63

@@ -11,15 +11,15 @@ from typing import Any, Final, NamedTuple
 
 from bson import ObjectId
 
-from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Key, Match, Scope
-from firnline.message import microseconds
+from firnline.language.terms import query_terms
+from firnline.log import limits
+from firnline.log.entry import Key, Match, Scope
+from firnline.log.message import microseconds
 from firnline.store.mongo import words
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import flush
 from firnline.store.mongo.heads import state_of
-from firnline.store.terms import query_terms
 
 _USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
 _CONVERSATIONS_COUNTED: Final = 1000

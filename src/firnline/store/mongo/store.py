@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
-from firnline import limits
 from firnline.errors import InputError, StoreError, StoreNotOpen
-from firnline.log import (
+from firnline.log import limits
+from firnline.log.entry import (
     Appended,
     Archived,
     Card,
@@ -28,36 +28,36 @@ from firnline.log import (
     Scope,
     Topic,
 )
-from firnline.message import utc_now
+from firnline.log.message import utc_now
+from firnline.log.text import Json
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import asked, check_card, dropped
+from firnline.store.clock_skew import Skew
 from firnline.store.digests import check_seconds
 from firnline.store.mongo import (
     archive,
-    assigned,
     backup,
-    debt,
-    embedded,
     erase,
     heads,
     health,
+    intents,
     leases,
     log,
     pins,
     projects,
-    redo,
     schema,
     search,
     views,
 )
 from firnline.store.mongo import cards as cards_
+from firnline.store.mongo import pending as debt
+from firnline.store.mongo import topics as assigned
+from firnline.store.mongo import vectors as embedded
 from firnline.store.mongo.connection import Database
 from firnline.store.mongo.heads import State
 from firnline.store.mongo.writer import Writer
 from firnline.store.rows import SEQ_MAX
-from firnline.store.skew import Skew
 from firnline.store.topics import Remembered
-from firnline.text import Json
 
 T = TypeVar("T")
 
@@ -120,7 +120,7 @@ class MongoStore:
 
     async def _beside(self, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T) -> T:
         """What `work` makes of what lies beside the log, with nothing left to be carried out."""
-        state = await redo.current(self._checked, key)
+        state = await intents.current(self._checked, key)
         return otherwise if state is None else await work(state)
 
     # -- the log ------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ class MongoStore:
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        state = await redo.current(self._checked, key)
+        state = await intents.current(self._checked, key)
         return embedded.reach(state, model) if state else 0
 
     async def put_vectors(
@@ -336,7 +336,7 @@ class MongoStore:
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        state = await redo.current(self._checked, key)
+        state = await intents.current(self._checked, key)
         return await leases.newest_of(self._checked, state, topic) if state else None
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from pymongo import ReplaceOne
 
-from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Key, Record
-from firnline.message import Message, decode
+from firnline.log import limits
+from firnline.log.entry import Key, Record
+from firnline.log.message import Message, decode
 from firnline.store.mongo import flush, log
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.heads import State

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from firnline.message import Message
-from firnline.store.stems import stem
-from firnline.store.terms import facts, index_terms, role_term, searchable, spellings
+from firnline.language.stems import stem
+from firnline.language.terms import facts, index_terms, role_term, searchable, spellings
+from firnline.log.message import Message
 
 PART: Final = 50_000
 """Terms in one document."""

@@ -20,7 +20,6 @@ from typing import Final
 from bson import ObjectId
 from pymongo.errors import DuplicateKeyError
 
-from firnline import limits
 from firnline.errors import (
     FirnlineError,
     MessageTooLarge,
@@ -28,8 +27,9 @@ from firnline.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from firnline.log import Appended, Draft, Entry, Idempotency, Key, genesis
-from firnline.message import microseconds
+from firnline.log import limits
+from firnline.log.entry import Appended, Draft, Entry, Idempotency, Key, genesis
+from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.mongo import log
 from firnline.store.mongo.connection import Database, Doc, in_doubt, passing, pause

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from firnline.errors import ConflictError
-from firnline.log import Archived, Key, Record
+from firnline.log.entry import Archived, Key, Record
 from firnline.store import rows
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction

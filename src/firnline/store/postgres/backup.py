@@ -15,11 +15,11 @@ from typing import Any, BinaryIO, Final
 import psycopg
 from psycopg import AsyncConnection
 
-from firnline.files import written
 from firnline.protocols import Progress
 from firnline.store.postgres import migrate
 from firnline.store.postgres.connection import SCHEMA, Database
-from firnline.store.postgres.failures import translated
+from firnline.store.postgres.errors import translated
+from firnline.transfer.files import written
 
 _CHUNK: Final = 1024 * 1024
 _BEGIN: Final = (

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from firnline.errors import StoreCorrupt
-from firnline.log import Card, Key
+from firnline.log.entry import Card, Key
 from firnline.store.cards import Asked, card_checksum, checked_card
 from firnline.store.postgres.connection import Row, Transaction
 

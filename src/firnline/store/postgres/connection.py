@@ -23,11 +23,11 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
-from firnline import limits
 from firnline.errors import BadURL, FirnlineError, InputError, StoreNotOpen, StoreTimeout
-from firnline.message import microseconds
-from firnline.store.cancelling import unlost_cancellation
-from firnline.store.postgres.failures import REPEATABLE, is_lost, translated
+from firnline.log import limits
+from firnline.log.message import microseconds
+from firnline.store.cancellation import unlost_cancellation
+from firnline.store.postgres.errors import REPEATABLE, is_lost, translated
 
 T = TypeVar("T")
 Row = tuple[Any, ...]

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Final
 
 from firnline.errors import StoreError
-from firnline.log import Erased, Key
-from firnline.message import from_microseconds
+from firnline.log.entry import Erased, Key
+from firnline.log.message import from_microseconds
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import SCHEMA, Database, Transaction
 

@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Final
 
 from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
-from firnline.log import Digest, Key, Lease
-from firnline.message import from_microseconds
+from firnline.log.entry import Digest, Key, Lease
+from firnline.log.message import from_microseconds
 from firnline.store.digests import (
     abandoned,
     check_finish,

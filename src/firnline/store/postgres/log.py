@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from firnline import limits, proof
 from firnline.errors import StoreCorrupt, UnknownConversation
-from firnline.log import Entry, Head, Key, Record, genesis, runs
-from firnline.message import microseconds
+from firnline.log import chain, limits
+from firnline.log.entry import Entry, Head, Key, Record, genesis, runs
+from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import SEQ_MAX, Found, Segment
@@ -318,7 +318,7 @@ async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[En
     rows.check_newest(found, fitting)
     if not before:
         before = await hash_at(transaction, key, fitting[0].seq - 1)
-    return proof.entries(fitting, before)
+    return chain.entries(fitting, before)
 
 
 async def _backwards(

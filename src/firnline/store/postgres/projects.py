@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 
-from firnline.log import Head, Key, Project
-from firnline.message import encode_json
+from firnline.log.entry import Head, Key, Project
+from firnline.log.message import encode_json
+from firnline.log.text import Json
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction
-from firnline.text import Json
 
 
 async def describe(

@@ -6,13 +6,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from firnline import limits
-from firnline.log import Key, Match, Scope
-from firnline.message import microseconds
+from firnline.language.terms import query_terms
+from firnline.log import limits
+from firnline.log.entry import Key, Match, Scope
+from firnline.log.message import microseconds
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import Found
-from firnline.store.terms import query_terms
 
 # Of words that are everywhere PostgreSQL takes a sample; and the table is never read from its
 # beginning to its end, whatever the planner thinks of a word that it does not know. Nor are all of

@@ -12,9 +12,9 @@ from typing import TypeVar
 
 import psycopg
 
-from firnline import limits
 from firnline.errors import InputError, StoreError, StoreTimeout
-from firnline.log import (
+from firnline.log import limits
+from firnline.log.entry import (
     Appended,
     Archived,
     Card,
@@ -32,17 +32,16 @@ from firnline.log import (
     Scope,
     Topic,
 )
-from firnline.message import utc_now
+from firnline.log.message import utc_now
+from firnline.log.text import Json
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import asked, check_card, dropped
+from firnline.store.clock_skew import Skew
 from firnline.store.digests import check_seconds
+from firnline.store.postgres import append as appending
 from firnline.store.postgres import (
-    appending,
     archive,
-    assigned,
     backup,
-    debt,
-    embedded,
     erase,
     health,
     leases,
@@ -54,13 +53,14 @@ from firnline.store.postgres import (
     views,
 )
 from firnline.store.postgres import cards as cards_
+from firnline.store.postgres import pending as debt
+from firnline.store.postgres import topics as assigned
+from firnline.store.postgres import vectors as embedded
 from firnline.store.postgres.connection import EVERYONE, Database, Transaction, Work
-from firnline.store.postgres.failures import translated
-from firnline.store.postgres.listening import Listener
+from firnline.store.postgres.errors import translated
+from firnline.store.postgres.listen import Listener
 from firnline.store.rows import SEQ_MAX, page
-from firnline.store.skew import Skew
 from firnline.store.topics import Remembered
-from firnline.text import Json
 
 T = TypeVar("T")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Key, Record
-from firnline.message import Message, decode
-from firnline.store.postgres import appending, log
+from firnline.log import limits
+from firnline.log.entry import Key, Record
+from firnline.log.message import Message, decode
+from firnline.store.postgres import append, log
 from firnline.store.postgres.connection import Transaction
 from firnline.store.rows import SEQ_MAX, Found
 
@@ -37,7 +37,7 @@ async def analysed(
     key: Key, first: int, readable: Sequence[tuple[int, Message]]
 ) -> list[log.ViewRow]:
     """What the views have of a page; made beside the event loop, outside any transaction."""
-    found = await appending.analysed(key.tenant, [(message, _LARGE) for _, message in readable])
+    found = await append.analysed(key.tenant, [(message, _LARGE) for _, message in readable])
     return [(readable[place][0] - first, part, at, words) for place, part, at, words in found]
 
 

@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final
 
-from firnline.message import Message
-from firnline.store.stems import stem
-from firnline.store.terms import facts, index_terms, role_term, searchable, spellings
+from firnline.language.stems import stem
+from firnline.language.terms import facts, index_terms, role_term, searchable, spellings
+from firnline.log.message import Message
 
 _PART: Final = 50_000  # terms in one row; a tsvector holds a megabyte
 _FACT: Final = "@"  # in front of what says who spoke and when

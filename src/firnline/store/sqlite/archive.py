@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from firnline.errors import ConflictError
-from firnline.log import Archived
+from firnline.log.entry import Archived
 from firnline.store import rows
 from firnline.store.rows import Packed
 from firnline.store.sqlite import log

@@ -8,10 +8,10 @@ from typing import Any, Final
 import apsw
 
 from firnline.errors import StoreCorrupt
-from firnline.log import Card, Key
-from firnline.message import encode_json
+from firnline.log.entry import Card, Key
+from firnline.log.message import encode_json
 from firnline.store.cards import Asked, card_checksum, checked_card
-from firnline.store.sqlite.heads import Heads
+from firnline.store.sqlite.write_buffer import Heads
 
 # As bytes, whatever they have become: a text that is not text would stop those who look for damage.
 _COLUMNS: Final = (

@@ -14,7 +14,6 @@ from typing import Any, Final, final
 
 import apsw
 
-from firnline import limits
 from firnline.errors import (
     BadURL,
     StoreCorrupt,
@@ -24,6 +23,7 @@ from firnline.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from firnline.log import limits
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # before it, several processes could corrupt a WAL database

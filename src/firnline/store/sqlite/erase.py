@@ -14,10 +14,10 @@ from typing import Final
 
 import apsw
 
-from firnline import limits
 from firnline.errors import StoreUnavailable, UnknownConversation
-from firnline.log import Erased, Key
-from firnline.store.sqlite import embedded, log
+from firnline.log import limits
+from firnline.log.entry import Erased, Key
+from firnline.store.sqlite import log, vectors
 from firnline.store.sqlite.connection import one
 
 _EMBEDDERS: Final = "SELECT id FROM embedder"
@@ -51,7 +51,7 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
         connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
         gone[table] = connection.changes()
     connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
-    embedded.delete(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
+    vectors.delete(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
     for table in ("said", "idempotency", "pin", "member", "assigned", "embedded", "card"):
         connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))

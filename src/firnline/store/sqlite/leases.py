@@ -10,8 +10,8 @@ from typing import Any, Final
 import apsw
 
 from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
-from firnline.log import Digest, Key, Lease
-from firnline.message import from_microseconds, microseconds
+from firnline.log.entry import Digest, Key, Lease
+from firnline.log.message import from_microseconds, microseconds
 from firnline.store.digests import (
     abandoned,
     check_finish,

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import apsw
 
-from firnline import limits, proof
 from firnline.errors import InputError, StoreCorrupt
-from firnline.log import Appended, Draft, Entry, Head, Idempotency, Key, Record, genesis, runs
-from firnline.message import microseconds
+from firnline.log import chain, limits
+from firnline.log.entry import Appended, Draft, Entry, Head, Idempotency, Key, Record, genesis, runs
+from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.rows import Segment, are
 from firnline.store.sqlite.connection import one
-from firnline.store.sqlite.heads import Heads, OpenHead
+from firnline.store.sqlite.write_buffer import Heads, OpenHead
 
 SEQ_MASK: Final = rows.SEQ_MAX
 
@@ -223,7 +223,7 @@ def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[E
     if not fitting:
         return []
     rows.check_newest(found, fitting)
-    return proof.entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
+    return chain.entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
 
 
 def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:

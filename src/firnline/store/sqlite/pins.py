@@ -5,7 +5,7 @@ from __future__ import annotations
 import apsw
 
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
-from firnline.log import Entry, Key
+from firnline.log.entry import Entry, Key
 from firnline.store.sqlite import log
 
 

@@ -6,12 +6,12 @@ import json
 
 import apsw
 
-from firnline.log import Head, Key, Project
-from firnline.message import encode_json
+from firnline.log.entry import Head, Key, Project
+from firnline.log.message import encode_json
+from firnline.log.text import Json
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import one
-from firnline.store.sqlite.heads import Heads
-from firnline.text import Json
+from firnline.store.sqlite.write_buffer import Heads
 
 
 def describe(

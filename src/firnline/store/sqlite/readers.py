@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import apsw
 
-from firnline import limits
 from firnline.errors import StoreNotOpen, StoreUnavailable
+from firnline.log import limits
 from firnline.store.sqlite.connection import Place, connect, errors, release_cursors
 from firnline.store.sqlite.transactions import Work
 

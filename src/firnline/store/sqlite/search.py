@@ -9,15 +9,9 @@ from typing import Any, Final
 
 import apsw
 
-from firnline import limits
 from firnline.errors import StoreCorrupt
-from firnline.log import Key, Match, Record, Scope
-from firnline.message import EPOCH, Message, decode, microseconds
-from firnline.store.rows import page
-from firnline.store.sqlite import log
-from firnline.store.sqlite.connection import one
-from firnline.store.stems import stem
-from firnline.store.terms import (
+from firnline.language.stems import stem
+from firnline.language.terms import (
     all_facts,
     all_terms,
     facts,
@@ -27,6 +21,12 @@ from firnline.store.terms import (
     score,
     searchable,
 )
+from firnline.log import limits
+from firnline.log.entry import Key, Match, Record, Scope
+from firnline.log.message import EPOCH, Message, decode, microseconds
+from firnline.store.rows import page
+from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
 
 _RANK: Final = "bm25(1.0, 0.2, 0.1)"  # its own words, those before it, who spoke and when
 _EVER: Final = 1 << 62

@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import apsw
 
-from firnline import limits
 from firnline.errors import (
     InputError,
     StoreCorrupt,
@@ -23,7 +22,8 @@ from firnline.errors import (
     StoreReadOnly,
     StoreUnavailable,
 )
-from firnline.log import (
+from firnline.log import limits
+from firnline.log.entry import (
     Appended,
     Archived,
     Card,
@@ -41,34 +41,34 @@ from firnline.log import (
     Scope,
     Topic,
 )
-from firnline.message import microseconds, utc_now
+from firnline.log.message import microseconds, utc_now
+from firnline.log.text import Json
 from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
 from firnline.store.cards import asked, check_card, dropped
 from firnline.store.digests import check_seconds
 from firnline.store.rows import page
 from firnline.store.sqlite import (
     archive,
-    assigned,
     backup,
-    debt,
-    embedded,
     erase,
     health,
     leases,
     log,
-    opening,
     pins,
     projects,
     search,
 )
 from firnline.store.sqlite import cards as cards_
+from firnline.store.sqlite import open as opening
+from firnline.store.sqlite import pending as debt
+from firnline.store.sqlite import topics as assigned
+from firnline.store.sqlite import vectors as embedded
 from firnline.store.sqlite.connection import Place, check_filesystem, check_library
-from firnline.store.sqlite.heads import Heads
 from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.transactions import Work
+from firnline.store.sqlite.write_buffer import Heads
 from firnline.store.sqlite.writer import LARGE, Writer
 from firnline.store.topics import Remembered
-from firnline.text import Json
 
 T = TypeVar("T")
 

@@ -22,7 +22,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import apsw
 
-from firnline import limits
 from firnline.errors import (
     FirnlineError,
     StoreCorrupt,
@@ -31,8 +30,9 @@ from firnline.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
+from firnline.log import limits
 from firnline.store.sqlite.connection import Place
-from firnline.store.sqlite.line import Line
+from firnline.store.sqlite.queue import Line
 from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work, failed
 
 T = TypeVar("T")

@@ -1,0 +1,184 @@
+"""LongMemEval and BEAM: a user talks with an assistant; questions on what was said long ago."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from firnline.cli.bench.cases import Asking, Case, Evidence, Question
+from firnline.cli.bench.location import Spot
+from firnline.cli.bench.talks import later
+from firnline.log.message import Message
+from firnline.log.regex import regex
+from firnline.log.text import clean_name
+
+ABSTENTION: Final = "abstention: made to have no answer"
+
+_WEEKDAY: Final = regex(r"\s*\([^)]*\)\s*")
+_DEPTH_MAX: Final = 8  # plans of batches of turns of messages, and some to spare
+
+
+# -- LongMemEval ------------------------------------------------------------------------------
+
+
+def longmemeval(spot: Spot, name: str) -> Case:
+    """An instance of LongMemEval: one question and its own haystack of sessions.
+
+    The evidence is the turns marked ``has_answer``; where none is, the sessions that are named.
+    """
+    named = spot.get("question_id")
+    name = clean_name(named.label if named else name, spot.where)
+    sessions = _sessions(spot)
+    messages: list[Message] = []
+    marked: list[int] = []
+    spans: dict[str, frozenset[int]] = {}
+    for session, started, turns in sessions:
+        first, time = len(messages), started
+        for turn in turns.each("turn"):
+            answer = turn.get("has_answer")
+            if answer is not None and answer.value is True:
+                marked.append(len(messages))
+            messages.append(_message(turn, time))
+            time = later(time)
+        spans[session] = frozenset(range(first, len(messages)))
+    if not messages:
+        raise spot.wrong("haystack_sessions with turns in them")
+    asking = Asking(range(len(messages)))
+    question, kind = spot["question"].text, spot["question_type"].label
+    if name.endswith("_abs"):
+        asking.left_out[ABSTENTION] += 1
+    elif marked or not (held := _held(spot, spans)):
+        asking.ask(name, question, kind, marked)
+    else:
+        asking.questions.append(Question(name, question, kind, held, by_session=True))
+    return asking.case(name, messages)
+
+
+def _sessions(spot: Spot) -> list[tuple[str, datetime, Spot]]:
+    """Id, time and turns of each session, in the order of their times."""
+    sessions = list(spot["haystack_sessions"].each("session"))
+    dates = list(spot["haystack_dates"].each("date"))
+    given = spot.get("haystack_session_ids")
+    names = [i.label for i in given.each("id")] if given else [str(n) for n in range(len(sessions))]
+    if not len(sessions) == len(dates) == len(names):
+        raise spot.wrong(
+            f"as many haystack_dates ({len(dates)}) and haystack_session_ids ({len(names)}) "
+            f"as haystack_sessions ({len(sessions)})"
+        )
+    found = zip(names, map(_date, dates), sessions, strict=True)
+    return sorted(found, key=lambda session: session[1])
+
+
+def _date(spot: Spot) -> datetime:
+    try:
+        text = _WEEKDAY.sub(" ", spot.text).strip()
+        return datetime.strptime(text, "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
+    except ValueError:
+        raise spot.wrong("a time such as '2023/05/20 (Sat) 02:21'") from None
+
+
+def _held(spot: Spot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
+    """The sessions that hold the answer, as far as they are in the haystack."""
+    given = spot.get("answer_session_ids")
+    names = dict.fromkeys(i.label for i in given.each("id")) if given else ()
+    return tuple(Evidence(i, spans[i]) for i in names if spans.get(i))
+
+
+# -- BEAM -------------------------------------------------------------------------------------
+
+
+def beam(spot: Spot, name: str) -> Case:
+    """A chat of BEAM and its probing questions, which name the messages that they are about."""
+    named = spot.get("conversation_id")
+    name = clean_name(named.label if named else name, spot.where)
+    turns = list(_messages(spot["chat"]))
+    if not turns:
+        raise spot["chat"].wrong("batches of turns, each with role and content")
+    anchors = [_anchor(turn.get("time_anchor")) for turn in turns]
+    time = next(filter(None, anchors), None)
+    messages = []
+    for turn, anchor in zip(turns, anchors, strict=True):
+        time = anchor or time
+        messages.append(_message(turn, time))
+        time = later(time) if time else None
+    ids = (turn.get("id") for turn in turns)
+    asking = Asking(str(at) if i is None else i.label for at, i in enumerate(ids))
+    for category, asked in _probes(spot["probing_questions"]):
+        number = len(asking.questions) + asking.left_out.total() + 1
+        evidence = list(dict.fromkeys(_sources(asked.get("source_chat_ids"))))
+        asking.ask(f"{name}/{number}", asked["question"].text, category, evidence)
+    return asking.case(name, messages)
+
+
+def _messages(spot: Spot, depth: int = 0) -> Iterator[Spot]:
+    """The messages in whatever holds them: lists, batches with ``turns``, plans by name."""
+    if isinstance(spot.value, list) and depth < _DEPTH_MAX:
+        for item in spot.each("item"):
+            yield from _messages(item, depth + 1)
+    elif "role" in spot.fields:
+        yield spot
+    elif depth < _DEPTH_MAX:
+        turns = spot.get("turns")
+        plans = [spot.get(name) for name in spot.fields if name.startswith("plan-")]
+        inner = [turns] if turns else [plan for plan in plans if plan]
+        if not inner:
+            raise spot.wrong("a message with role and content, or a batch with turns")
+        for part in inner:
+            yield from _messages(part, depth + 1)
+
+
+def _anchor(spot: Spot | None) -> datetime | None:
+    """The day that a message is set on, if it says one that can be read."""
+    try:
+        text = str(spot.value) if spot else ""
+        return datetime.strptime(text, "%B-%d-%Y").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+
+
+def _probes(spot: Spot) -> Iterator[tuple[str, Spot]]:
+    """The questions with their kind; the data set's hub keeps them as the text of a literal."""
+    if isinstance(spot.value, str):
+        spot = Spot(_literal(spot), spot.where)
+    for category in spot.fields:
+        given = spot.get(category)
+        for asked in given.each("question") if given else ():
+            yield category, asked
+
+
+def _literal(spot: Spot) -> object:
+    for read in (json.loads, ast.literal_eval):
+        try:
+            return json.loads(json.dumps(read(spot.text)))  # nothing but JSON comes out of it
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+            continue
+    raise spot.wrong("probing questions as JSON")
+
+
+def _sources(spot: Spot | None, depth: int = 0) -> Iterator[str]:
+    """The ids of the messages that hold the evidence, also where they are grouped by their part."""
+    if spot is None:
+        return
+    if depth < _DEPTH_MAX and isinstance(spot.value, dict):
+        for name in spot.value:
+            yield from _sources(spot.get(name), depth + 1)
+    elif depth < _DEPTH_MAX and isinstance(spot.value, list):
+        for item in spot.each("id"):
+            yield from _sources(item, depth + 1)
+    else:
+        yield spot.label
+
+
+# -- both -------------------------------------------------------------------------------------
+
+
+def _message(turn: Spot, time: datetime | None) -> Message:
+    role = turn["role"]
+    if role.value == "user":
+        return Message.user(turn["content"].text, created_at=time)
+    if role.value == "assistant":
+        return Message.assistant(turn["content"].text, created_at=time)
+    raise role.wrong("'user' or 'assistant'")

@@ -1,0 +1,93 @@
+"""A value in a JSON file and where it is, so that a complaint can name the place. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from firnline.errors import InputError
+from firnline.log.text import clean_text
+
+_SHOWN_MAX: Final = 40
+_FIELDS_MAX: Final = 6
+_LABEL_MAX: Final = 10**18
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A JSON value and its place, such as ``conversation 3, session_2, turn 5``.
+
+    Every question it cannot answer raises an `InputError` that says what was expected there.
+    """
+
+    value: object
+    where: str
+
+    def wrong(self, expected: str) -> InputError:
+        """The complaint that something else was expected here."""
+        return InputError(f"{self.where}: expected {expected}, found {_shown(self.value)}")
+
+    @property
+    def fields(self) -> dict[str, object]:
+        """The fields of an object."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("an object")
+        return self.value
+
+    def __getitem__(self, name: str) -> Spot:
+        """A field that must be there."""
+        found = self.get(name)
+        if found is None:
+            raise InputError(
+                f"{self.where}: expected a field {name!r}, found {_names(self.fields)}"
+            )
+        return found
+
+    def get(self, name: str) -> Spot | None:
+        """A field that may be there; null is as good as nothing."""
+        value = self.fields.get(name)
+        return None if value is None else Spot(value, f"{self.where}, {name}")
+
+    def each(self, called: str) -> Iterator[Spot]:
+        """The items of a list; in complaints they are `called` so, and counted from 1."""
+        if not isinstance(self.value, list):
+            raise self.wrong("a list")
+        for number, item in enumerate(self.value, 1):
+            yield Spot(item, f"{self.where}, {called} {number}")
+
+    @property
+    def text(self) -> str:
+        """A text, made storable."""
+        if not isinstance(self.value, str):
+            raise self.wrong("text")
+        return clean_text(self.value)
+
+    @property
+    def label(self) -> str:
+        """A text or a whole number, as text: what names a thing."""
+        if type(self.value) is int and abs(self.value) <= _LABEL_MAX:
+            return str(self.value)
+        if not isinstance(self.value, str):
+            raise self.wrong("text or a number")
+        return clean_text(self.value)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict):
+        return f"an object with {_names(value)}"
+    if isinstance(value, list):
+        return f"a list of {len(value):,}"
+    if isinstance(value, str):
+        short = value if len(value) <= _SHOWN_MAX else value[:_SHOWN_MAX] + "…"
+        return f"the text {clean_text(short)!r}"
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else "a number"
+    )
+
+
+def _names(fields: dict[str, object]) -> str:
+    if not fields:
+        return "no fields"
+    names = ", ".join(name[:_SHOWN_MAX] for name in list(fields)[:_FIELDS_MAX])
+    return clean_text(names) + (", …" if len(fields) > _FIELDS_MAX else "")

@@ -1,0 +1,142 @@
+"""The benchmark: how much evidence is, word for word, in what the memory returns in N tokens."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import json
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+from firnline.cli.arguments import Command
+from firnline.cli.bench import plot, report
+from firnline.cli.bench.cases import Case
+from firnline.cli.bench.datasets import FORMATS, load
+from firnline.cli.bench.measure import Measured, Way, measure
+from firnline.cli.output import progress_on
+from firnline.cli.terminal import plain
+from firnline.embedding import default_embedder, open_embedder
+from firnline.errors import InputError
+from firnline.memory import Memory
+from firnline.protocols import Embedder
+
+_TOKENS: Final = "500,1000,2000,4000"
+_WAYS: Final[dict[str, tuple[Way, ...]]] = {
+    "recall": ("recall",),
+    "context": ("context",),
+    "both": ("recall", "context"),
+}
+
+
+def _bench(options: argparse.Namespace) -> None:
+    tokens = _budgets(options.tokens)
+    for path in filter(None, (options.json, options.plot)):
+        if not path.parent.is_dir():  # said now, and not after an hour of work
+            raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    cases = _chosen(options)
+    with _place(options.url) as url:
+        measured, embedder = asyncio.run(_measured(options, cases, tokens, url))
+    print(plain(f"{options.format} ({options.file.name}), embedder: {embedder or 'none'}"))
+    print(plain(report.text(measured)))
+    if options.json:
+        about = _about(options, embedder)
+        options.json.write_text(json.dumps(report.as_json(measured, about), indent=1) + "\n")
+    if options.plot:
+        title = f"{options.format}: evidence found within N tokens"
+        options.plot.write_text(plot.draw(measured.tokens, plot.curves(measured), title))
+
+
+def _budgets(text: str) -> tuple[int, ...]:
+    words = text.split(",")
+    if not all(word.strip().isdecimal() and int(word) for word in words):
+        raise InputError(f"--tokens {text}: expected numbers with commas, such as {_TOKENS}")
+    return tuple(sorted({int(word) for word in words}))
+
+
+def _chosen(options: argparse.Namespace) -> list[Case]:
+    """The conversations and questions that are to be asked."""
+    for name in ("conversations", "questions"):
+        limit = getattr(options, f"limit_{name}")
+        if limit is not None and limit < 1:
+            raise InputError(f"--limit-{name} {limit}: at least 1")
+    cases = load(options.format, options.file, limit=options.limit_conversations)
+    if not any(case.questions for case in cases):
+        raise InputError(f"{options.file.name}: it has no question with evidence to look for")
+    return [replace(case, questions=case.questions[: options.limit_questions]) for case in cases]
+
+
+@contextmanager
+def _place(url: str | None) -> Iterator[str]:
+    """The store that is meant, or a new one that is gone afterwards, whatever happens."""
+    if url is not None:
+        yield url
+        return
+    with tempfile.TemporaryDirectory(prefix="firnline-bench-") as folder:
+        yield f"sqlite:///{Path(folder) / 'bench.db'}"
+
+
+async def _measured(
+    options: argparse.Namespace, cases: Sequence[Case], tokens: Sequence[int], url: str
+) -> tuple[Measured, str]:
+    """The run, and the name of the embedder it was made with."""
+    baselines = options.format == "locomo" if options.baselines is None else options.baselines
+    embedder = _embedder(options.embedder)
+    async with Memory.open(url, tenant="bench", worker=False, embedder=embedder) as memory:
+        measured = await measure(
+            memory,
+            cases,
+            tokens,
+            ways=_WAYS[options.ask],
+            baselines=baselines,
+            embedder=embedder,
+            watch=progress_on,
+        )
+    return measured, embedder.name if embedder else ""
+
+
+def _embedder(name: str) -> Embedder | None:
+    """The embedder that is meant, for the memory and for the baselines alike."""
+    if name == "none":
+        return None
+    return default_embedder() if name == "auto" else open_embedder(name)
+
+
+def _about(options: argparse.Namespace, embedder: str) -> dict[str, Any]:
+    about: dict[str, Any] = {"format": options.format, "file": options.file.name}
+    if options.file.is_file():
+        about["sha256"] = hashlib.sha256(options.file.read_bytes()).hexdigest()
+    return {**about, "environment": {"embedder": embedder or None}}
+
+
+def add(command: Command) -> None:
+    """Tell the parser of this command."""
+    text = "Measure how much evidence is found within N tokens, on a public question set."
+    bench = command("bench", _bench, text, store=False)
+    bench.add_argument("format", choices=FORMATS, help="of the file")
+    bench.add_argument("file", type=Path, help="your copy of the set (realtalk, beam: or a folder)")
+    bench.add_argument(
+        "--tokens", default=_TOKENS, metavar="N,N,…", help="the budgets (%(default)s)"
+    )
+    bench.add_argument(
+        "--ask", choices=_WAYS, default="recall", help="for what (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--baselines",
+        action=argparse.BooleanOptionalAction,
+        help="plain SQLite searches beside it (default: for locomo)",
+    )
+    bench.add_argument(
+        "--embedder", default="auto", metavar="NAME", help="auto, none, or one by name (auto)"
+    )
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write every figure to a file")
+    bench.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
+    bench.add_argument(
+        "--url", "--store", metavar="URL", help="an empty store to use (default: a temporary one)"
+    )
+    bench.add_argument("--limit-conversations", type=int, metavar="N", help="only the first N")
+    bench.add_argument("--limit-questions", type=int, metavar="N", help="only N of each")

@@ -1,0 +1,180 @@
+"""The commands of keeping: copies, archives, erasure, and the health of the store."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+from firnline.cli.arguments import Command, count
+from firnline.cli.open import known, open_memory, with_memory
+from firnline.cli.output import print_json, progress_on, report
+from firnline.cli.streams import STANDARD, to_read, to_write
+from firnline.cli.terminal import cut, plain, table
+from firnline.errors import InputError
+from firnline.log.entry import Head
+from firnline.log.message import format_time
+from firnline.sync import Memory
+from firnline.transfer.exporter import FORMATS as WRITTEN
+from firnline.transfer.formats import OWN
+from firnline.transfer.formats.records import Noted
+from firnline.transfer.importer import FORMATS as READ
+from firnline.transfer.importer import format_of
+
+_EXAMPLES_SHOWN: Final = 2
+
+
+def _export(options: argparse.Namespace) -> None:
+    with (
+        open_memory(options) as memory,
+        to_write(options.file) as path,
+        progress_on("exporting") as progress,
+    ):
+        manifest = memory.export(
+            path,
+            conversations=options.conversations or None,
+            as_format=options.format,
+            progress=progress,
+        )
+    if options.file != STANDARD:
+        shown = ("conversations", "entries", "tokens")
+        report(options, f"{options.file}: ", asdict(manifest), shown)
+
+
+def _import(options: argparse.Namespace) -> int:
+    with to_read(options.file) as path:
+        return _import_from(path, options)
+
+
+def _import_from(path: Path, options: argparse.Namespace) -> int:
+    if options.format == OWN or (options.format is None and format_of(path) == OWN):
+        with open_memory(options, create=True) as memory, progress_on("importing") as progress:
+            manifest = memory.import_(path, progress=progress)
+        shown = ("conversations", "entries", "added")
+        report(options, f"{options.file}: ", asdict(manifest), shown)
+        return 0
+    with progress_on("importing") as progress:
+        found = with_memory(
+            options,
+            lambda memory: memory.import_file(
+                path, as_format=options.format, zone=options.zone, progress=progress
+            ),
+            create=True,
+        )
+    what = f"{options.file} ({', '.join(found.formats)}): "
+    report(options, what, asdict(found), ("conversations", "branches", "messages", "added"))
+    if not options.json:
+        _print_notes("left out:", found.left_out)
+        _print_notes("not understood:", found.not_understood)
+    return 0 if found else 1
+
+
+def _print_notes(title: str, notes: Mapping[str, Noted]) -> None:
+    if notes:
+        print(title)
+    for what, noted in notes.items():
+        print(plain(f"  {noted.count:,} times {what}"))
+        for example in noted.examples[:_EXAMPLES_SHOWN]:
+            print(plain(f"      {cut(example, 160)}"))
+
+
+def _backup(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory, progress_on("copying") as progress:
+        memory.backup(options.file, progress=progress)
+    report(options, f"the store was copied to {options.file}", {"file": options.file}, ())
+
+
+def _archive(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        done = memory.archive(options.conversation, keep=options.keep)
+    names = ("entries", "segments", "plain_bytes", "stored_bytes")
+    report(options, f"{options.conversation} archived: ", asdict(done), names)
+
+
+def _restore(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        restored = memory.restore(options.conversation)
+    report(options, f"{options.conversation} restored: ", {"entries": restored}, ("entries",))
+
+
+def _erase(options: argparse.Namespace) -> None:
+    with open_memory(options) as memory:
+        head = known(memory, options.conversation)
+        if not options.yes and not _confirmed(head):
+            raise InputError("nothing was erased; say --yes to erase without being asked")
+        erased = memory.erase(options.conversation)
+    fields = {**asdict(erased), "erased_at": format_time(erased.erased_at)}
+    report(options, f"{erased.conversation} erased: ", fields, ("entries", "digests", "tokens"))
+
+
+def _confirmed(head: Head) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    question = f"Erase {head.entries:,} entries of {head.conversation!r} for good? Type its name: "
+    return input(question).strip() == head.conversation
+
+
+def _doctor(options: argparse.Namespace) -> int:
+    with open_memory(options) as memory:
+        if options.rebuild_index:
+            _rebuild_index(memory)
+        findings = memory.check(thorough=not options.quick)
+    if options.json:
+        print_json([finding._asdict() for finding in findings])
+    else:
+        print(table(("check", "state", "detail"), findings))
+    return 1 if any(finding.state == "broken" for finding in findings) else 0
+
+
+def _rebuild_index(memory: Memory) -> None:
+    with progress_on("indexing") as progress:
+        memory.rebuild_index(progress=progress)
+
+
+def add(command: Command) -> None:
+    """Tell the parser of these commands."""
+    export = command("export", _export, "Write conversations to a file.", "conversations")
+    export.add_argument(
+        "file", help="for markdown and html a folder, unless one is named; - is standard output"
+    )
+    export.add_argument(
+        "--format",
+        choices=WRITTEN,
+        default=WRITTEN[0],
+        help="jsonl (can be imported again without loss), or for others to read (%(default)s)",
+    )
+    export.add_argument("conversations", nargs="*", help="which ones; without any, all")
+
+    imports = command(
+        "import", _import, "Read such a file, or another program's; doing it again adds nothing."
+    )
+    imports.add_argument("file", help="a file, a zip or a folder; - is standard input")
+    imports.add_argument(
+        "--format", choices=(OWN, *READ), help="what it is; without it, that is found out"
+    )
+    imports.add_argument(
+        "--zone", default="UTC", help="the time zone of times that name none (%(default)s)"
+    )
+
+    backup = command("backup", _backup, "Copy the whole store to a new file, also while in use.")
+    backup.add_argument("file")
+
+    archive = command("archive", _archive, "Compress old entries; nothing else changes.")
+    archive.add_argument("conversation")
+    archive.add_argument(
+        "--keep", type=count, default=1_000, help="so many stay live (%(default)s)"
+    )
+
+    restore = command("restore", _restore, "Take archived entries back.")
+    restore.add_argument("conversation")
+
+    erase = command("erase", _erase, "Destroy a conversation: no byte of it is left.")
+    erase.add_argument("conversation")
+    erase.add_argument("--yes", action="store_true", help="do not ask")
+
+    doctor = command("doctor", _doctor, "Check the health of the store.")
+    doctor.add_argument("--quick", action="store_true", help="do not read every page")
+    doctor.add_argument("--rebuild-index", action="store_true", help="make the search index anew")

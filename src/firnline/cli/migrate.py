@@ -1,0 +1,55 @@
+"""The command that moves a whole store to another database."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from dataclasses import asdict
+
+from firnline.cli.arguments import Command
+from firnline.cli.output import progress_on, report
+from firnline.errors import InputError
+from firnline.protocols import Progress
+from firnline.store import missing_file, open_store, shown
+from firnline.transfer.migrate import Moved, move
+
+
+def _migrate(options: argparse.Namespace) -> None:
+    if missing := missing_file(options.source):
+        raise InputError(f"there is no store at {missing}")
+    if options.source == options.target:
+        raise InputError("--from and --to name the same store")
+    if options.target.startswith("memory:"):
+        raise InputError("memory: ends with this command; name a store that stays")
+    with progress_on("moving") as progress:
+        moved = asyncio.run(_moved(options, progress))
+    report(options, f"{shown(options.target)}: ", asdict(moved), tuple(asdict(moved)))
+
+
+async def _moved(options: argparse.Namespace, progress: Progress) -> Moved:
+    source, target = open_store(options.source), open_store(options.target)
+    await source.open()
+    try:
+        await target.open()
+        try:
+            return await move(source, target, tenants=options.only, progress=progress)
+        finally:
+            await target.close()
+    finally:
+        await source.close()
+
+
+def add(command: Command) -> None:
+    """Tell the parser of this command."""
+    text = "Copy a whole store into another, of any kind; doing it again adds what is new."
+    migrate = command("migrate", _migrate, text, store=False)
+    migrate.add_argument(
+        "--from", dest="source", required=True, metavar="URL", help="the store that is read"
+    )
+    migrate.add_argument(
+        "--to", dest="target", required=True, metavar="URL", help="the store that is written"
+    )
+    migrate.add_argument(
+        "--only", action="append", metavar="TENANT", help="this tenant alone; may be repeated"
+    )
+    migrate.add_argument("--json", action="store_true", help="print JSON")

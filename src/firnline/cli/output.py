@@ -1,0 +1,86 @@
+"""What commands print: entries, heads and results; lines for people, JSON for machines."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from firnline.cli.terminal import cut, plain, progress_bar
+from firnline.log.entry import Entry, Head
+from firnline.log.message import Message, format_time
+from firnline.protocols import Progress
+
+
+def entry_json(entry: Entry) -> dict[str, Any]:
+    """An entry for machines."""
+    message = entry.message
+    return {
+        "seq": entry.seq,
+        "created_at": format_time(message.created_at) if message.created_at else None,
+        "tokens": entry.tokens,
+        "tokenizer": entry.tokenizer,
+        "hash": entry.hash,
+        "archived": entry.archived,
+        "metadata": message.metadata,
+        "message": message.to_openai(),
+    }
+
+
+def head_json(head: Head) -> dict[str, Any]:
+    """Where a conversation stands, for machines."""
+    times = {name: format_time(getattr(head, name)) for name in ("created_at", "updated_at")}
+    return {**asdict(head), "entries": head.entries, **times}
+
+
+def human_entry(entry: Entry) -> str:
+    """An entry for people: its number, its time, who speaks and what."""
+    return human_message(entry.message, str(entry.seq))
+
+
+def human_message(message: Message, number: str = "") -> str:
+    """A message for people, with its number if it has one."""
+    when = f"{message.created_at:%Y-%m-%d %H:%M}" if message.created_at else ""
+    who = f"{message.role} ({message.name})" if message.name else message.role
+    calls = [f"→ {call.name}({cut(call.arguments, 200)})" for call in message.tool_calls]
+    text = "\n".join(filter(None, (message.text, *calls)))
+    indented = plain(text).replace("\n", "\n     ")
+    return (
+        f"{number:>4} {when}  {plain(who)}: {indented}"
+        if number
+        else f"     {plain(who)}: {indented}"
+    )
+
+
+def report(
+    options: argparse.Namespace, what: str, fields: dict[str, Any], shown: Sequence[str]
+) -> None:
+    """What a command did: all fields for machines, those to be shown for people."""
+    if options.json:
+        print_json(fields)
+    else:
+        numbers = ", ".join(f"{fields[name]:,} {name.replace('_', ' ')}" for name in shown)
+        print(plain(f"{what}{numbers}"))
+
+
+def print_json(value: object) -> None:
+    """One line of JSON."""
+    print(json.dumps(value, ensure_ascii=False, default=_plain_time))
+
+
+def _plain_time(value: object) -> str:
+    if isinstance(value, datetime):
+        return format_time(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+@contextmanager
+def progress_on(what: str) -> Iterator[Progress]:
+    """A bar for work that takes a while."""
+    with progress_bar(what, sys.stderr) as progress:
+        yield progress

@@ -1,0 +1,1 @@
+"""What goes to the model: budget, plan, view, sections, and how they are written. Pure."""

@@ -1,0 +1,326 @@
+"""What goes to the model: sections with exact token counts, never more than the budget. Pure.
+
+The order is the order in which things change: what is always the same comes first, so that
+providers' prompt caches keep working, and what was recalled for this one question comes last, right
+before the question.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from firnline.context.budget import Budget
+from firnline.context.plan import is_question
+from firnline.errors import ConflictError
+from firnline.log.entry import Entry, Hit
+from firnline.log.message import Message, encode
+from firnline.log.wire import dump_anthropic, sent_openai
+
+NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
+NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
+MORE_TO_FOLD: Final = "there is more to fold than one context waits for"
+
+SectionName: TypeAlias = Literal[
+    "system", "pinned", "task", "important", "digests", "recent", "retrieved", "recalled"
+]
+
+
+class Piece(NamedTuple):
+    """A message of the context and its exact tokens.
+
+    `entry` is the entry it stands for, `whole` whether it is shown word for word, or only its
+    beginning and its end.
+    """
+
+    message: Message
+    tokens: int
+    entry: Entry | None = None
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of the context, and why it is there."""
+
+    name: SectionName
+    pieces: tuple[Piece, ...] = ()
+    why: str = ""
+
+    @property
+    def tokens(self) -> int:
+        """What it takes."""
+        return sum(piece.tokens for piece in self.pieces)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """Its messages."""
+        return tuple(piece.message for piece in self.pieces)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The entries that are in it word for word."""
+        return tuple(piece.entry for piece in self.pieces if piece.entry and piece.whole)
+
+
+class LeftOut(NamedTuple):
+    """Something that is not in the context, or not as a whole, and why."""
+
+    what: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounting:
+    """Where a request's tokens went."""
+
+    window: int
+    reserve: int
+    tools: int
+    system: int
+    pinned: int
+    task: int
+    important: int
+    digests: int
+    history: int
+    recalled: int
+    retrieved: int
+    framing: int
+    free: int
+
+    def __str__(self) -> str:
+        names = self.__slots__[2:]
+        parts = ", ".join(f"{name} {getattr(self, name):,}" for name in names)
+        return f"window {self.window:,} (reserve {self.reserve:,}): {parts}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a model should see of a conversation.
+
+    `degraded` says why this is less than the strategy wanted, and is empty if it is not; `crowded`
+    is true if a larger window would have helped.
+    `stability` is the share of the last prompt that this one repeats from its start, which a
+    provider's cache need not read again; None for the first one. `hits` are the entries in its
+    recalled section, best first, with what their scores are made of. `log_tokens` are those of the
+    whole conversation, which need not be sent.
+    """
+
+    conversation: str
+    strategy: str
+    budget: Budget
+    sections: tuple[Section, ...]
+    tools_tokens: int = 0
+    framing_tokens: int = 0
+    left_out: tuple[LeftOut, ...] = ()
+    degraded: tuple[str, ...] = ()
+    crowded: bool = False
+    stability: float | None = None
+    reason: str = ""
+    hits: tuple[Hit, ...] = ()
+    log_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """What the request takes: every message, the tool schemas and the framing."""
+        return self.tools_tokens + self.framing_tokens + sum(s.tokens for s in self.sections)
+
+    @property
+    def whole_tokens(self) -> int:
+        """What a request with the whole conversation in it would take."""
+        given = sum(piece.tokens for piece in self["system"].pieces if piece.entry is None)
+        return self.log_tokens + given + self.tools_tokens + self.framing_tokens
+
+    @property
+    def seqs(self) -> tuple[int, ...]:
+        """The sequence numbers of the entries that are present as messages, word for word."""
+        return tuple(sorted({entry.seq for s in self.sections for entry in s.entries}))
+
+    @property
+    def pieces(self) -> tuple[Piece, ...]:
+        """All messages in the order in which they are sent, with their tokens."""
+        ordered: list[Piece] = []
+        late = [piece for s in self.sections if s.name in _LATE for piece in s.pieces]
+        for part in self.sections:
+            if part.name == "recent":
+                at = _question_at(part.pieces)
+                ordered += [*part.pieces[:at], *late, *part.pieces[at:]]
+                late = []
+            elif part.name not in _LATE:
+                ordered += part.pieces
+        return (*ordered, *late)
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """All messages in the order in which they are sent."""
+        return tuple(piece.message for piece in self.pieces)
+
+    def __getitem__(self, name: SectionName) -> Section:
+        """The section called `name`; an empty one if the context has none."""
+        return next((s for s in self.sections if s.name == name), Section(name))
+
+    def to_openai(self, *, merge: bool = False) -> list[dict[str, Any]]:
+        """The messages in the OpenAI chat shape, as its endpoints take them.
+
+        `merge` joins neighbours of one role, for local models whose templates want them to take
+        turns.
+        """
+        messages = sent_openai(self.messages)
+        return _merged(messages) if merge else messages
+
+    def to_anthropic(self) -> dict[str, Any]:
+        """``system`` and ``messages`` in Anthropic's shape."""
+        return dump_anthropic(self.messages)
+
+    def room_for_retrieval(self) -> int:
+        """The tokens that documents for this request may still take."""
+        return max(self.budget.limit - self.tokens, 0)
+
+    @property
+    def reserved_tokens(self) -> int:
+        """What is taken of the window before anything is retrieved, the answer's reserve too."""
+        return self.tokens + self.budget.reserve_tokens
+
+    @property
+    def accounting(self) -> Accounting:
+        """Where the tokens went."""
+        size = {s.name: s.tokens for s in self.sections}
+        return Accounting(
+            window=self.budget.window_tokens,
+            reserve=self.budget.reserve_tokens,
+            tools=self.tools_tokens,
+            system=size.get("system", 0),
+            pinned=size.get("pinned", 0),
+            task=size.get("task", 0),
+            important=size.get("important", 0),
+            digests=size.get("digests", 0),
+            history=size.get("recent", 0),
+            recalled=size.get("recalled", 0),
+            retrieved=size.get("retrieved", 0),
+            framing=self.framing_tokens,
+            free=self.room_for_retrieval(),
+        )
+
+    def up_to(self, seq: int) -> Context:
+        """The same without what was said behind the entry `seq`.
+
+        Several may ask in one conversation at once, and each is to be answered its own question.
+        `ConflictError` if the others have said so much in the meantime that it is not in it.
+        """
+        recent = self["recent"].pieces
+        kept = [p for p in recent if p.entry is None or p.entry.seq <= seq]
+        own = self.with_recent(kept)
+        shown = any(p.entry is not None and p.entry.seq == seq for p in own.pieces)
+        if len(kept) < len(recent) and not shown:
+            raise ConflictError("others have asked so much at the same time that there is no room")
+        return own
+
+    def with_recent(self, pieces: Sequence[Piece]) -> Context:
+        """The same with these messages at its end."""
+        sections = (
+            replace(section, pieces=tuple(pieces)) if section.name == "recent" else section
+            for section in self.sections
+        )
+        return replace(self, sections=tuple(sections))
+
+    def with_section(self, section: Section, left_out: Sequence[LeftOut] = ()) -> Context:
+        """The same context with one more section, which must fit."""
+        return replace(
+            self,
+            sections=(*self.sections, section),
+            left_out=(*self.left_out, *left_out),
+        )
+
+    def explain(self) -> str:
+        """What is in the context and what is not, why, and what each part takes."""
+        share = f"{self.tokens:,} of {self.budget.limit:,} tokens"
+        lines = [f"{self.conversation}: {share}, strategy {self.strategy}"]
+        lines += [f"  {_described(section)}" for section in self.sections]
+        if self.tools_tokens:
+            lines.append(f"  {'tools':<10} {self.tools_tokens:>7,}")
+        lines.append(f"  {'framing':<10} {self.framing_tokens:>7,}")
+        lines += [f"  left out: {what} ({why})" for what, why in self.left_out]
+        lines += [f"  degraded: {why}" for why in self.degraded]
+        if self.stability is not None:
+            lines.append(f"  {self.stability:.1%} of the last prompt is repeated")
+        return "\n".join(lines)
+
+
+_LATE = ("retrieved", "recalled")
+
+
+def kind_of(why: str) -> Literal["digests", "entries", "backlog", "model"]:
+    """What kind of reason one of a context's `degraded` is; ``model``: one was not to be had."""
+    if why == NO_ROOM_FOR_DIGESTS:
+        return "digests"
+    if why == MORE_TO_FOLD:
+        return "backlog"
+    return "entries" if why.endswith(NO_ROOM_FOR_ENTRIES) else "model"
+
+
+def _described(section: Section) -> str:
+    seqs = _ranges([entry.seq for entry in section.entries])
+    about = ", ".join(part for part in (f"entries {seqs}" if seqs else "", section.why) if part)
+    return f"{section.name:<10} {section.tokens:>7,}  {about}".rstrip()
+
+
+def _ranges(seqs: Sequence[int]) -> str:
+    """Numbers as a reader would say them: 0-4, 7, 9-12."""
+    runs: list[tuple[int, int]] = []
+    for seq in sorted(seqs):
+        if runs and seq == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], seq)
+        else:
+            runs.append((seq, seq))
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
+
+
+def _merged(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Neighbours of one role as one message, where both are plain text."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        before = joined[-1] if joined else {}
+        plain = all(set(m) == {"role", "content"} for m in (before, message))
+        texts = [before.get("content"), message.get("content")]
+        if plain and before["role"] == message["role"] and all(isinstance(t, str) for t in texts):
+            joined[-1] = {"role": message["role"], "content": "\n\n".join(map(str, texts))}
+        else:
+            joined.append(dict(message))
+    return joined
+
+
+def _question_at(pieces: Sequence[Piece]) -> int:
+    """The place of the newest question of the user; behind everything if there is none."""
+    for at in range(len(pieces) - 1, -1, -1):
+        if is_question(pieces[at].message):
+            return at
+    return len(pieces)
+
+
+# -- how much of the last prompt is repeated --------------------------------------------------
+
+Prompt: TypeAlias = tuple[tuple[str, int], ...]
+"""A prompt as a cache sees it: a hash and a size for each message."""
+
+
+def prompt_of(context: Context) -> Prompt:
+    """The context's prompt."""
+    return tuple((_fingerprint(piece), piece.tokens) for piece in context.pieces)
+
+
+def _fingerprint(piece: Piece) -> str:
+    if piece.entry and piece.whole:
+        return piece.entry.hash
+    return hashlib.sha256(encode(piece.message)).hexdigest()
+
+
+def repeated(last: Prompt, new: Prompt) -> float:
+    """The share of the last prompt that is the beginning of the new one, too."""
+    same = 0
+    for old, now in zip(last, new, strict=False):
+        if old[0] != now[0]:
+            break
+        same += old[1]
+    return same / max(sum(size for _, size in last), 1)

@@ -1,0 +1,376 @@
+"""What a strategy sees and what it answers: `View` in, `Plan` out. Pure.
+
+A unit is what no cut may part: a tool call with all of its results, or a single message.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Literal, NamedTuple
+
+from firnline.context.budget import Budget
+from firnline.errors import InputError
+from firnline.log import limits
+from firnline.log.entry import Digest, Entry, Topic
+from firnline.log.message import Message
+from firnline.log.text import Json
+
+# -- units ------------------------------------------------------------------------------------
+
+
+class Unit(NamedTuple):
+    """Entries that stay together. `problem` says why no provider would take them, if none would.
+
+    They are in the order in which a provider wants them: each call, its results, and then what was
+    said while the tool was at work.
+    """
+
+    entries: tuple[Entry, ...]
+    problem: str = ""
+
+    @property
+    def first_seq(self) -> int:
+        """The lowest of its sequence numbers."""
+        return min(entry.seq for entry in self.entries)
+
+    @property
+    def last_seq(self) -> int:
+        """The highest of its sequence numbers."""
+        return max(entry.seq for entry in self.entries)
+
+    @property
+    def tokens(self) -> int:
+        """Its size as it was counted when it was stored."""
+        return sum(entry.tokens for entry in self.entries)
+
+
+ORPHAN = "a tool's result without its call"
+UNANSWERED = "a tool call without all of its results"
+
+
+def units(entries: Iterable[Entry]) -> list[Unit]:
+    """The entries as units, in the order in which they begin."""
+    log = list(entries)
+    answers = _answers(log)
+    answered_by = {at: call for call, found in answers.items() for at in found}
+    units_: list[Unit] = []
+    at = 0
+    while at < len(log):
+        if at in answers:
+            end = _reach(answers, at)
+            inside = range(at, end + 1)
+            half = [i for i in inside if i not in answers and i not in answered_by]
+            half = [i for i in half if _problem(log[i].message)]
+            units_.append(Unit(_in_order(log, answers, inside, {*answered_by, *half})))
+            units_ += [Unit((log[i],), _problem(log[i].message)) for i in half]
+            at = end + 1
+        else:
+            units_.append(Unit((log[at],), _problem(log[at].message)))
+            at += 1
+    return _with_half_answers(units_)
+
+
+def _answers(log: Sequence[Entry]) -> dict[int, list[int]]:
+    """For each place with calls that are all answered, the places of their results."""
+    waiting: list[tuple[int, Counter[str], list[int]]] = []
+    complete: dict[int, list[int]] = {}
+    for at, entry in enumerate(log):
+        if results := Counter(result_ids(entry.message)):
+            for call in reversed(waiting):
+                place, open_ids, found = call
+                if results <= open_ids:
+                    open_ids -= results
+                    found.append(at)
+                    if not +open_ids:
+                        complete[place] = found
+                        waiting.remove(call)
+                    break
+        elif ids := call_ids(entry.message):
+            waiting = [call for call in waiting if at - call[0] < limits.TOOL_CALL_REACH]
+            waiting.append((at, Counter(ids), []))
+    return complete
+
+
+def _reach(answers: Mapping[int, Sequence[int]], start: int) -> int:
+    """The last place of the unit that begins at `start`: calls inside it bring their results."""
+    end, at = max(answers[start]), start
+    while at <= end:
+        end = max(end, *answers.get(at, [end]))
+        at += 1
+    return end
+
+
+def _in_order(
+    log: Sequence[Entry], answers: Mapping[int, Sequence[int]], inside: range, others: set[int]
+) -> tuple[Entry, ...]:
+    """Calls with their results first, then what came in between."""
+    paired = [place for at in inside if at in answers for place in (at, *answers[at])]
+    between = [at for at in inside if at not in answers and at not in others]
+    return tuple(log[at] for at in (*paired, *between))
+
+
+def _problem(message: Message) -> str:
+    """What is wrong with a message that is not part of a whole tool call."""
+    if result_ids(message):
+        return ORPHAN
+    return UNANSWERED if call_ids(message) else ""
+
+
+def _with_half_answers(found: Sequence[Unit]) -> list[Unit]:
+    """A call that is not fully answered takes the results that directly follow it along."""
+    joined: list[Unit] = []
+    for unit in found:
+        before = joined[-1] if joined else None
+        ours = set(result_ids(unit.entries[0].message)) if unit.problem == ORPHAN else set()
+        if before and before.problem == UNANSWERED and ours <= set(_called(before)) and ours:
+            joined[-1] = Unit((*before.entries, *unit.entries), UNANSWERED)
+        else:
+            joined.append(unit)
+    return joined
+
+
+def _called(unit: Unit) -> list[str]:
+    return [id_ for entry in unit.entries for id_ in call_ids(entry.message)]
+
+
+def call_ids(message: Message) -> list[str]:
+    """The ids of the tool calls in a message, whichever provider's shape they have."""
+    parts = () if isinstance(message.content, str) else message.content or ()
+    inside = [part.fields for part in parts if part.kind == "tool_call"]
+    # What a result refers to is the `call_id` where there is one; the `id` is the item's own.
+    ids = [str(fields.get("call_id") or fields.get("id") or "") for fields in inside]
+    calls = [call.id for call in message.tool_calls]
+    return calls + [name for name in ids if name not in calls]  # content may repeat the calls
+
+
+def result_ids(message: Message) -> list[str]:
+    """The ids of the tool calls that a message answers."""
+    parts = () if isinstance(message.content, str) else message.content or ()
+    inside = [part.fields for part in parts if part.kind == "tool_result"]
+    ids = [str(fields.get("tool_use_id") or fields.get("call_id") or "") for fields in inside]
+    return [message.tool_call_id or "", *ids] if message.role == "tool" else ids
+
+
+def is_question(message: Message) -> bool:
+    """Whether the user says this, and not a tool in the user's place."""
+    return message.role == "user" and not result_ids(message)
+
+
+def ends_round(message: Message) -> bool:
+    """Whether this is an answer, and not a tool call on the way to it."""
+    return message.role == "assistant" and not call_ids(message)
+
+
+def check_pin(message: Message) -> None:
+    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
+    if call_ids(message) or result_ids(message):
+        raise InputError("a tool call or its result cannot be pinned; pin a message with text")
+
+
+# -- what a strategy sees ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A conversation as a strategy sees it: small, however long the log is.
+
+    `entries` are the newest ones, without a hole up to the end. `digests` are those in force,
+    oldest span first; the entries from `first_open` on are in none of them and have `open_tokens`
+    in all. If they do not all fit into `entries`, `backlog` holds the first of them. `version` is
+    the newest completed digest's, whether the strategy has a use for it or not.
+    `fixed_tokens` is what every context of the conversation holds anyway: system, pins, task,
+    tools, framing. `data_tokens` is the size of the important data, `fold_tokens` what a summariser
+    takes at once; of a longer fold the engine makes several steps.
+    With a `topic`, `entries` are only that topic's active ones, in order and with holes, and there
+    is at most one digest: the topic's newest.
+    """
+
+    next_seq: int
+    entries: tuple[Entry, ...] = ()
+    digests: tuple[Digest, ...] = ()
+    first_open: int = 0
+    open_tokens: int = 0
+    backlog: tuple[Entry, ...] = ()
+    version: int | None = None
+    pinned: frozenset[int] = frozenset()
+    fixed_tokens: int = 0
+    data_tokens: int = 0
+    fold_tokens: int = 24_000
+    topic: Topic | None = None
+
+    @property
+    def digest_tokens(self) -> int:
+        """The size of the digests in force."""
+        return sum(digest.tokens for digest in self.digests)
+
+    def total(self, data_max: int) -> int:
+        """What a context with the digests and every entry after them would take.
+
+        The important data counts with at most `data_max`.
+        """
+        data = min(self.data_tokens, data_max)
+        return self.fixed_tokens + data + self.digest_tokens + self.open_tokens
+
+    def open_units(self) -> list[Unit]:
+        """The first entries that no digest covers, as units; they start at `first_open`."""
+        if self.backlog:
+            return units(self.backlog)
+        return units(entry for entry in self.entries if entry.seq >= self.first_open)
+
+
+# -- what it answers --------------------------------------------------------------------------
+
+
+FOLD_TOKENS_MIN: Final = 100
+"""Entries of fewer tokens are not worth a digest."""
+DATA_TOKENS: Final = 400
+"""What the important data may take, unless the budget is large."""
+RESIDUE_TOKENS: Final = 150
+"""What is quoted beside a summary because it is not in it, unless the strategy says otherwise."""
+
+
+def data_room(budget: Budget) -> int:
+    """What the important data may take of a budget."""
+    return max(DATA_TOKENS, budget.limit // 16)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fold:
+    """A span of entries to be digested.
+
+    Its text is made of the entries from `fresh_from` on and of the digests it `takes` in, and has
+    about `words`, at most `tokens_max` tokens; what is quoted beside it takes at most
+    `residue_tokens`. A fold that `slides` leaves out what was said before `first_seq`. A fold of a
+    `topic` takes only the entries of that topic in its span.
+    """
+
+    first_seq: int
+    last_seq: int
+    fresh_from: int
+    takes: tuple[int, ...] = ()
+    words: tuple[int, int] = (100, 150)
+    tokens_max: int | None = None
+    residue_tokens: int = RESIDUE_TOKENS
+    slides: bool = False
+    prompt: str = ""
+    topic: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What the context should hold, and what should be digested.
+
+    `digests` are the versions to show, `recent_from` is the first entry to show word for word, at
+    most `recent_count` of them and `recent_tokens`. `heading` stands above each digest, which is
+    said in the user's place unless `digest_role` is another.
+    """
+
+    recent_from: int
+    digests: tuple[int, ...] = ()
+    folds: tuple[Fold, ...] = ()
+    recent_count: int | None = None
+    recent_tokens: int | None = None
+    data_tokens: int | None = None
+    important: bool = True
+    heading: str = ""
+    digest_role: Literal["user", "system"] = "user"
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to plan, with the name and the parameters under which it is stored.
+
+    `background`: folds are wanted after each round and need not be waited for. `slides`: what its
+    digests leave behind is meant to be forgotten; other strategies want the log covered from its
+    first entry on. `by_topic`: it is shown the active topic alone.
+    """
+
+    name: str
+    plan: Callable[[View, Budget], Plan]
+    parameters: Mapping[str, Json] = field(default_factory=dict)
+    background: bool = False
+    slides: bool = False
+    by_topic: bool = False
+
+    def __call__(self, view: View, budget: Budget) -> Plan:
+        """What should be done; see `plan`."""
+        return self.plan(view, budget)
+
+    def to_json(self) -> dict[str, Json]:
+        """Its name and parameters."""
+        return {"name": self.name, "parameters": dict(self.parameters)}
+
+
+# -- the rules every plan obeys ---------------------------------------------------------------
+
+
+def check(view: View, plan: Plan) -> None:
+    """Raise `InputError` unless the plan is one that the engine may carry out."""
+    known = {digest.version: digest for digest in view.digests}
+    if unknown := set(plan.digests) - set(known):
+        raise InputError(f"the plan shows digests that are not in force: {sorted(unknown)}")
+    if not 0 <= plan.recent_from <= view.next_seq:
+        raise InputError(f"recent entries from {plan.recent_from}, but {view.next_seq} are stored")
+    last = -1
+    for fold in plan.folds:
+        if not last < fold.first_seq <= fold.last_seq < view.next_seq:
+            raise InputError(f"the folds are not in order, or beyond the log: {fold}")
+        if set(fold.takes) - set(known):
+            raise InputError(f"the fold takes digests that are not in force: {fold.takes}")
+        if fold.fresh_from > fold.last_seq and len(fold.takes) < 2:  # noqa: PLR2004
+            raise InputError(f"the fold has nothing new in it: {fold}")
+        _check_edge(view, fold)
+        last = fold.last_seq
+
+
+def _check_edge(view: View, fold: Fold) -> None:
+    """A fold ends between units."""
+    for unit in units(view.backlog or view.entries):
+        if unit.first_seq <= fold.last_seq < unit.last_seq:
+            raise InputError(f"the fold ends at {fold.last_seq}, inside a tool call's unit")
+
+
+def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
+    """The last entry of the longest fold of open entries before `keep_from`; -1 if there is none.
+
+    It ends between units and takes at most `tokens_max` tokens, unless its first unit is larger. A
+    call that still waits for its results is not folded, nor is so little that nothing is gained.
+    """
+    found = view.open_units()
+    end, taken = -1, 0
+    for unit in found:
+        waits = unit.problem == UNANSWERED and unit is found[-1]
+        over = tokens_max is not None and taken + unit.tokens > tokens_max
+        if unit.last_seq >= keep_from or waits or (over and end >= 0):
+            break
+        end, taken = max(end, unit.last_seq), taken + unit.tokens
+    return end if taken >= FOLD_TOKENS_MIN else -1
+
+
+def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
+    """The first of the newest open entries that fit into `tokens_max`, at the start of a unit.
+
+    At least `entries_min` of them are kept, whatever they take.
+    """
+    start, used = view.next_seq, 0
+    found = units(entry for entry in view.entries if entry.seq >= view.first_open)
+    for unit in reversed(found):
+        used += unit.tokens
+        if used > tokens_max and view.next_seq - start >= entries_min:
+            break
+        start = min(start, unit.first_seq)
+    # A call that nobody answered can lie inside another one's unit; no cut goes through that.
+    return min([start, *(unit.first_seq for unit in found if unit.last_seq >= start)])
+
+
+def covering(digests: Sequence[Digest]) -> tuple[Digest, ...]:
+    """Those of the digests, by span, that follow each other without a hole from entry 0 on."""
+    found: list[Digest] = []
+    for digest in digests:
+        if digest.first_seq != (found[-1].last_seq + 1 if found else 0):
+            break
+        found.append(digest)
+    return tuple(found)

@@ -1,0 +1,190 @@
+"""Looking at a conversation: the few reads from which a strategy plans.
+
+They cost what the window holds, not what the log holds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+from firnline.context.plan import Strategy, View, covering, is_question, result_ids
+from firnline.log import limits
+from firnline.log.entry import Digest, Entry, Head, Key, Topic
+from firnline.protocols import Store
+
+_LOOKS_MAX: Final = 3
+
+
+async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Digest, ...]:
+    """The digests in force, oldest span first: the newest completed one and those beside it."""
+    newest = await store.newest_digest(key, topic)
+    if newest is None:
+        return ()
+    beside = await store.digests(key, newest.beside) if newest.beside else []
+    return tuple(sorted((*beside, newest), key=lambda digest: (digest.first_seq, digest.last_seq)))
+
+
+async def is_still(store: Store, key: Key, entry: Entry) -> bool:
+    """Whether an entry is where it was read: its conversation was not erased meanwhile."""
+    return [found.hash for found in await store.at(key, [entry.seq])] == [entry.hash]
+
+
+async def look(
+    store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
+) -> View:
+    """The conversation as `strategy` should see it, with at most about `tail_tokens` of entries."""
+    tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
+    for _ in range(_LOOKS_MAX):
+        view = await _looked(store, key, strategy, **tokens)
+        if view is not None:
+            return view
+    return View(next_seq=0, fold_tokens=fold_tokens)
+
+
+async def _looked(
+    store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
+) -> View | None:
+    """The same; None if the conversation was erased between two reads."""
+    head, digests = await asyncio.gather(store.head(key), in_force(store, key))
+    if head is None or head.seq < 0:
+        return View(next_seq=0, fold_tokens=fold_tokens)
+    used = digests if strategy.slides else covering(digests)
+    first_open = used[-1].last_seq + 1 if used else 0
+    before = await store.tokens_between(key, 0, first_open - 1) if first_open else 0
+    open_then = head.tokens - before
+    entries = await _tail(store, key, min(open_then, tail_tokens), head.seq)
+    if not _reach(entries, head):
+        return None
+    if entries[0].seq > first_open and open_then < tail_tokens:
+        # What was said since the head was read took the place of as much of the oldest.
+        newest = await store.newest(key, tail_tokens)
+        entries = [entry for entry in newest if entry.seq >= first_open] or entries
+    last = entries[-1]
+    return View(
+        next_seq=last.seq + 1,
+        entries=_without_torn_start(entries, first_open),
+        digests=used,
+        first_open=first_open,
+        open_tokens=last.total - before,
+        fold_tokens=fold_tokens,
+        version=max((digest.version for digest in digests), default=None),
+        backlog=await _backlog(store, key, entries[0].seq, first_open, fold_tokens),
+    )
+
+
+async def look_at_topic(
+    store: Store, key: Key, topic: Topic, *, tail_tokens: int, fold_tokens: int
+) -> View:
+    """One topic of the conversation: its newest active entries, and its digest."""
+    head, newest = await asyncio.gather(store.head(key), store.newest_digest(key, topic.id))
+    if head is None:
+        return View(next_seq=0, fold_tokens=fold_tokens)
+    # Digests from before a merger lack what came with it.
+    digest = newest if newest and newest.version > topic.outdated else None
+    first_open = digest.last_seq + 1 if digest else 0
+    # What only an undone digest covered is active, whether the topic says so yet or not.
+    active = await store.members(key, topic.id, min(topic.active_from, first_open))
+    entries = await _newest_of(store, key, active, tail_tokens)
+    unseen = [seq for seq in active if first_open <= seq < (entries[0].seq if entries else 0)]
+    backlog = await _first_of(store, key, unseen, fold_tokens)
+    return View(
+        next_seq=head.entries,
+        entries=entries,
+        digests=(digest,) if digest else (),
+        first_open=first_open,
+        open_tokens=sum(e.tokens for e in (*backlog, *entries) if e.seq >= first_open),
+        backlog=backlog,
+        fold_tokens=fold_tokens,
+        version=newest.version if newest else None,
+        topic=topic,
+    )
+
+
+async def _newest_of(
+    store: Store, key: Key, seqs: Sequence[int], tokens_max: int
+) -> tuple[Entry, ...]:
+    """The newest of these entries that fit, and some in any case."""
+    found: list[Entry] = []
+    room = tokens_max
+    for end in range(len(seqs), 0, -limits.BACKLOG_PAGE):
+        page = await store.at(key, seqs[max(end - limits.BACKLOG_PAGE, 0) : end])
+        for entry in reversed(page):
+            room -= entry.tokens
+            if room < 0 and len(found) >= limits.TAIL_ENTRIES_MIN:
+                return _without_torn_start(found[::-1], 0)
+            found.append(entry)
+    return tuple(found[::-1])
+
+
+async def _first_of(
+    store: Store, key: Key, seqs: Sequence[int], tokens_max: int
+) -> tuple[Entry, ...]:
+    """The first of these entries, about as many as one fold takes."""
+    found: list[Entry] = []
+    for start in range(0, len(seqs), limits.BACKLOG_PAGE):
+        found += await store.at(key, seqs[start : start + limits.BACKLOG_PAGE])
+        if sum(entry.tokens for entry in found) > tokens_max:
+            break
+    return tuple(found)
+
+
+async def span_of(
+    store: Store, key: Key, first: int, last: int, *, topic: int | None, limit: int | None = None
+) -> list[Entry]:
+    """The entries `first` to `last`, those of one topic or all of them, at most `limit`."""
+    if topic is None:
+        return await store.read(key, first, last, limit)
+    seqs = [seq for seq in await store.members(key, topic, first) if seq <= last]
+    return await store.at(key, seqs if limit is None else seqs[:limit])
+
+
+async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[Entry]:
+    """The newest entries of up to `tokens`, and some in any case."""
+    entries = await store.newest(key, tokens)
+    if len(entries) >= min(limits.TAIL_ENTRIES_MIN, last_seq + 1):
+        return entries
+    return await store.read(key, max(0, last_seq + 1 - limits.TAIL_ENTRIES_MIN))
+
+
+def _reach(entries: Sequence[Entry], head: Head) -> bool:
+    """Whether these newest entries are of the conversation of `head`, not of one begun anew."""
+    if not entries or entries[-1].seq < head.seq:
+        return False
+    return all(entry.hash == head.hash for entry in entries if entry.seq == head.seq)
+
+
+def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
+    """The entries without results whose call lies before the first of them."""
+    start = 0
+    if entries[0].seq > first_open:
+        while start < len(entries) - 1 and result_ids(entries[start].message):
+            start += 1
+    return tuple(entries[start:])
+
+
+async def _backlog(
+    store: Store, key: Key, tail_from: int, first_open: int, fold_tokens: int
+) -> tuple[Entry, ...]:
+    """The first open entries, about as many as one fold takes, if the tail does not reach them."""
+    found: list[Entry] = []
+    tokens = 0
+    while tail_from > first_open and tokens <= fold_tokens:
+        start = found[-1].seq + 1 if found else first_open
+        page = await store.read(key, start, limit=limits.BACKLOG_PAGE)
+        if not page:
+            break
+        found += page
+        tokens += sum(entry.tokens for entry in page)
+    return tuple(found)
+
+
+async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
+    """The newest message of the user, looked for within reason."""
+    for entry in reversed(view.entries):
+        if is_question(entry.message):
+            return entry
+    first = view.entries[0].seq if view.entries else 0
+    older = await store.read(key, max(0, first - limits.QUESTION_LOOK_BACK), first - 1)
+    return next((e for e in reversed(older) if is_question(e.message)), None) if first else None

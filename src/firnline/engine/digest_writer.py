@@ -1,0 +1,397 @@
+"""Writing a digest: summary and important data, checked, with a receipt.
+
+A long span is written in steps, each on top of the one before; so no prompt is longer than a model
+can read. A summary that fails the checks is asked for once more and then made offline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from firnline.context.marks import is_put_in
+from firnline.context.plan import Fold, result_ids
+from firnline.context.render import WORDLESS, Sizes, excerpt, render_digest, residue_line
+from firnline.context.view import span_of
+from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
+from firnline.digest.receipt import continued, receipt
+from firnline.errors import FirnlineError, ModelError, outline
+from firnline.language.prose import count_words
+from firnline.log import limits
+from firnline.log.entry import Digest, Entry, Key, Topic
+from firnline.log.message import Message
+from firnline.log.tokens import TokenCounter
+from firnline.models.guard import Breaker, Spend
+from firnline.protocols import Brief, Extractor, Store, Summarizer, Written
+
+logger: Final = logging.getLogger("firnline.digest")
+
+_WRONG: Final = frozenset(["empty", "refusal", "unsupported", "echo", "not_shorter", "broken"])
+_FAR_TOO_SHORT: Final = 8  # a part of the words asked for; less is no summary
+_TARGET_SHARE: Final = 0.95  # of the words there are: a summary is shorter than what it covers
+
+
+class Scribe:
+    """Turns entries and earlier digests into the text, data and receipt of a new one."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        summarizer: Summarizer,
+        extractor: Extractor,
+        count: TokenCounter,
+        spend: Spend | None,
+        breaker: Breaker,
+    ) -> None:
+        self._store = store
+        self._summarizer, self._extractor = summarizer, extractor
+        self._offline = offline_summarizer(count.text)
+        self._by_rules = offline_extractor()
+        self._count, self._sizes = count, Sizes(count)
+        self._spend, self._breaker = spend, breaker
+
+    async def write(self, key: Key, digest: Digest, work: Work) -> Digest:
+        """The digest with its text, data and receipt; entries are read a fold at a time.
+
+        If the model fails on the way, it covers what is written by then; the rest stays open.
+        """
+        state = _State.of(work.takes)
+        start, last = work.fresh_from, digest.last_seq
+        while start <= last or not state.written:
+            fresh = await self._read(key, start, last, digest.topic)
+            window = await self._window(key, digest, work)
+            end = fresh[-1].seq if fresh else last
+            try:
+                state = await self._step(key, state, fresh, window, work)
+            except ModelError:
+                torn = not fresh or result_ids(fresh[0].message)  # nothing is there once erased
+                if not state.written or work.fold.slides or torn:
+                    raise
+                digest = replace(digest, last_seq=start - 1)
+                break
+            start = end + 1
+        text = state.text
+        made = replace(
+            digest,
+            text=text,
+            data=items.to_json(state.items, state.set_aside),
+            receipt=_over_span(state.receipt, digest, await self._covered(key, digest)),
+            made_by=state.made_by,
+            calls=state.calls,
+            spent_tokens=state.spent_tokens,
+        )
+        rendered = Message.user(render_digest(made))
+        return replace(made, tokens=int(self._count.message(rendered)))
+
+    async def _covered(self, key: Key, digest: Digest) -> int:
+        """How many entries the digest covers."""
+        if digest.topic is None:
+            return digest.last_seq - digest.first_seq + 1
+        members = await self._store.members(key, digest.topic, digest.first_seq)
+        return sum(seq <= digest.last_seq for seq in members)
+
+    async def _read(self, key: Key, first: int, last: int, topic: int | None) -> tuple[Entry, ...]:
+        """Entries from `first` on, up to `last` or to what one fold takes; long ones shortened."""
+        found: list[Entry] = []
+        tokens = 0
+        while first <= last:
+            page = await span_of(
+                self._store, key, first, last, topic=topic, limit=limits.BACKLOG_PAGE
+            )
+            if not page:
+                break
+            for entry in page:
+                size = min(entry.tokens, limits.FOLD_MESSAGE_TOKENS)
+                if found and tokens + size > limits.FOLD_TOKENS_MAX:
+                    return tuple(found)
+                found.append(self._bounded(entry))
+                tokens += size
+            first = page[-1].seq + 1
+        return tuple(found)
+
+    def _bounded(self, entry: Entry) -> Entry:
+        """The entry as a summariser gets it: not longer than a prompt can bear."""
+        if entry.tokens <= limits.FOLD_MESSAGE_TOKENS:
+            return entry
+        most = limits.FOLD_MESSAGE_TOKENS
+        short = excerpt(entry.message, most, self._sizes, entry, marker=WORDLESS)
+        message = short.message if short else Message(entry.message.role, WORDLESS.strip())
+        return replace(entry, message=message)
+
+    async def _window(self, key: Key, digest: Digest, work: Work) -> tuple[Entry, ...]:
+        if not work.fold.slides:
+            return ()
+        return _told(await self._read(key, digest.first_seq, digest.last_seq, None))
+
+    async def _step(
+        self,
+        key: Key,
+        state: _State,
+        fresh: Sequence[Entry],
+        window: tuple[Entry, ...],
+        work: Work,
+    ) -> _State:
+        """Summarise and extract some entries on top of what there is."""
+        told = _told(fresh)
+        earlier = (state.text,) if state.written else tuple(d.text for d in work.takes)
+        words_min, words_max = _target(work.words, (*told, *window), earlier)
+        brief = Brief(
+            entries=told,
+            earlier=earlier,
+            window=window,
+            first_seq=work.fold.first_seq,
+            words_min=words_min,
+            words_max=words_max,
+            tokens_max=work.tokens_max,
+            prompt=work.fold.prompt,
+        )
+        summary, extracted = await asyncio.gather(
+            self._summary(key, brief), self._extracted(key, brief)
+        )
+        found, aside = items.checked(extracted.items, told)
+        merged = items.merge(state.items, found)
+        paper = await self._receipt(state, brief, summary.text, merged)
+        paper["residue"] = self._bounded_residue(paper["residue"], work.fold.residue_tokens)
+        return _State(
+            written=True,
+            text=summary.text,
+            items=merged,
+            set_aside=(*state.set_aside, *aside)[-limits.SET_ASIDE_MAX :],
+            receipt=paper,
+            before=() if work.fold.slides else (paper,),
+            made_by=summary.made_by,
+            calls=state.calls + summary.calls + extracted.calls,
+            spent_tokens=state.spent_tokens + summary.spent_tokens + extracted.spent_tokens,
+        )
+
+    async def _receipt(
+        self, state: _State, brief: Brief, text: str, known: Sequence[items.Item]
+    ) -> dict[str, Any]:
+        """What is kept and lost by now; reading it all takes a while, so not on the event loop."""
+        entries = brief.window or brief.entries
+        earlier = () if brief.window else brief.earlier
+        before = () if brief.window else state.before
+        paper = await asyncio.to_thread(receipt, entries, text, known, state.residue, earlier)
+        last = entries[-1].seq if entries else brief.first_seq
+        return continued(paper, before, brief.first_seq, last)
+
+    def _bounded_residue(self, residue: Sequence[Any], tokens_max: int) -> list[Any]:
+        """As much of what is quoted beside the summary as there is room for; the best is first."""
+        kept: list[Any] = []
+        for item in residue:
+            size = int(self._count.text(f"{residue_line(item)}\n"))
+            if size <= tokens_max:
+                kept.append(item)
+                tokens_max -= size
+        return kept
+
+    async def _extracted(self, key: Key, brief: Brief) -> Written:
+        """New important data; if that fails, the old is kept and the digest made all the same."""
+        try:
+            self._count_call(key)
+            written = await _wrapped(self._extractor, brief)
+        except ModelError as error:
+            name = key.conversation
+            logger.warning("important data of %s is extracted by rules: %s", name, outline(error))
+            return await self._by_rules(brief)
+        self._record(key, written)
+        return written
+
+    async def _summary(self, key: Key, brief: Brief) -> Written:
+        """A summary that passed the checks: asked for twice at most, then made offline."""
+        first = await self._first(key, brief)
+        if first.made_by == OFFLINE:  # the conversation's own words need no proof
+            return self._cut(first, brief)
+        covered = sum(entry.tokens for entry in brief.window or brief.entries)
+        covered += sum(self._count.text(text) for text in brief.earlier)
+        problems = check.problems(brief, first.text, covered, self._count.text)
+        best = first
+        if problems and (second := await self._again(key, brief, problems)):
+            again = check.problems(brief, second.text, covered, self._count.text)
+            if _severity(again) <= _severity(problems):
+                best, problems = second, again
+            best = replace(
+                best,
+                calls=first.calls + second.calls,
+                spent_tokens=first.spent_tokens + second.spent_tokens,
+            )
+        if _is_wrong(best.text, brief, problems):
+            codes = ", ".join(sorted({problem.code for problem in problems})) or "too short"
+            logger.warning("%s: %s; summarised offline", key.conversation, codes)
+            offline = await self._offline(brief)
+            best = replace(best, text=offline.text, made_by=offline.made_by)
+        return self._cut(best, brief)
+
+    def _cut(self, written: Written, brief: Brief) -> Written:
+        text = check.cut_to(written.text, brief.words_max, brief.tokens_max, self._count.text)
+        return replace(written, text=text or _placeholder(brief))
+
+    async def _first(self, key: Key, brief: Brief) -> Written:
+        """The first answer; a failure that may pass is tried once more."""
+        try:
+            return await self._asked(key, brief)
+        except ModelError as error:
+            if not error.retryable or not error.context.get("asked", True):
+                raise
+            logger.info("%s: asked once more after: %s", key.conversation, outline(error))
+            return await self._asked(key, brief)
+
+    async def _again(
+        self, key: Key, brief: Brief, problems: Sequence[check.Problem]
+    ) -> Written | None:
+        """The summary asked for once more, with the reason; None if that fails."""
+        told = replace(brief, complaint=check.complaint(problems))
+        try:
+            return await self._asked(key, told)
+        except ModelError as error:
+            logger.warning("%s: not asked again: %s", key.conversation, outline(error))
+            return None
+
+    def _count_call(self, key: Key) -> None:
+        """Count a call that is about to be made, however it ends; `ModelError` if it may not be."""
+        refuse(key, self._spend.allow(key, 0) if self._spend else 0.0)
+
+    def _record(self, key: Key, written: Written) -> None:
+        """Count what a call cost besides having been made."""
+        if self._spend is not None:
+            self._spend.record(key, written.spent_tokens, max(written.calls - 1, 0))
+
+    async def _asked(self, key: Key, brief: Brief) -> Written:
+        self._count_call(key)
+        written = await _wrapped(self._summarizer, brief)
+        self._breaker.succeeded()
+        self._record(key, written)
+        return written
+
+
+# -- the parts of a digest in the making --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What is to be written: the fold, the digests it takes in, and how long it may get.
+
+    `topic` is whose fold it is, as it was when the fold was planned.
+    """
+
+    fold: Fold
+    takes: tuple[Digest, ...]
+    fresh_from: int
+    words: tuple[int, int]
+    tokens_max: int | None
+    topic: Topic | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    """What has been written so far."""
+
+    written: bool = False
+    text: str = ""
+    items: tuple[items.Item, ...] = ()
+    set_aside: tuple[Any, ...] = ()
+    receipt: dict[str, Any]
+    before: tuple[Mapping[str, Any], ...] = ()
+    made_by: str = OFFLINE
+    calls: int = 0
+    spent_tokens: int = 0
+
+    @classmethod
+    def of(cls, takes: Sequence[Digest]) -> _State:
+        known: tuple[items.Item, ...] = ()
+        aside: tuple[Any, ...] = ()
+        residue: list[Any] = []
+        for digest in takes:
+            known = items.merge(known, items.from_json(digest.data))
+            put_aside = digest.data.get("set_aside")
+            aside += tuple(put_aside) if isinstance(put_aside, list) else ()
+            left = digest.receipt.get("residue")
+            residue += left if isinstance(left, list) else []
+        papers = tuple(digest.receipt for digest in takes)
+        return cls(items=known, set_aside=aside, receipt={"residue": residue}, before=papers)
+
+    @property
+    def residue(self) -> Sequence[Any]:
+        return tuple(self.receipt.get("residue", ()))
+
+
+async def _wrapped(writer: Summarizer, brief: Brief) -> Written:
+    """What a summariser or extractor writes; whatever it does wrong is a `ModelError`."""
+    try:
+        written = await writer(brief)
+        return Written(text=written) if isinstance(written, str) else _checked(written)
+    except FirnlineError:
+        raise
+    except Exception as error:
+        raise ModelError(
+            f"the writer of digests failed: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _checked(written: object) -> Written:
+    if not isinstance(written, Written):
+        raise ModelError(f"a writer of digests returned {type(written).__name__}, not Written")
+    return written
+
+
+def _told(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries that tell something new.
+
+    Not the system's with which the log begins, for they are in every context, and nothing that
+    memory itself put there.
+    """
+    start = 0
+    while start < len(entries) and _begins_log(entries[start], start):
+        start += 1
+    return tuple(entry for entry in entries[start:] if not is_put_in(entry.message))
+
+
+def _begins_log(entry: Entry, at: int) -> bool:
+    return entry.seq == at and entry.message.role in ("system", "developer")
+
+
+def _target(
+    words: tuple[int, int], entries: Sequence[Entry], earlier: Sequence[str]
+) -> tuple[int, int]:
+    """The words to aim at: what was asked for, but fewer than there are."""
+    there = sum(count_words(entry.message.text) for entry in entries)
+    there += sum(map(count_words, earlier))
+    most = max(min(words[1], int(there * _TARGET_SHARE)), 1)
+    return words[0] if words[0] <= most else most * 3 // 4, most
+
+
+def _over_span(paper: Mapping[str, Any], digest: Digest, entries: int) -> dict[str, Any]:
+    """The receipt for the whole span of the digest."""
+    span = [digest.first_seq, digest.last_seq]
+    covers = {"first_seq": span[0], "last_seq": span[1], "entries": entries}
+    return {**paper, "covers": {**paper.get("covers", {}), **covers}, "span": span}
+
+
+def refuse(key: Key, wait: float) -> None:
+    """Raise `ModelError` if the model must not be asked for `wait` more seconds."""
+    if wait > 0:
+        raise ModelError(
+            f"{key.conversation}: the model is not asked for another {wait:.0f} s",
+            retry_after=wait,
+            asked=False,
+        )
+
+
+def _is_wrong(text: str, brief: Brief, problems: Sequence[check.Problem]) -> bool:
+    """Whether a summary cannot be taken, not even cut: also if next to nothing is in it."""
+    if any(problem.code in _WRONG for problem in problems):
+        return True
+    return count_words(text) < brief.words_min // _FAR_TOO_SHORT
+
+
+def _severity(problems: Sequence[check.Problem]) -> int:
+    return sum(100 if problem.code in _WRONG else 1 for problem in problems)
+
+
+def _placeholder(brief: Brief) -> str:
+    """For entries without a word, such as pictures: a digest is never empty."""
+    return f"({len(brief.entries)} messages without text)"

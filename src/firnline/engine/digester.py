@@ -1,0 +1,253 @@
+"""Making digests: lease, read, summarise and extract, check, receipt, commit by compare-and-set.
+
+The engine is the only one that talks to the store and to a model about digests. No transaction is
+open while a model works; whoever lost the lease meanwhile cannot commit. A failure leaves the log
+and the digests in force as they were, and the work owed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from firnline.context.plan import Fold
+from firnline.context.render import NOTHING_YET, render_digest
+from firnline.context.view import in_force
+from firnline.digest import OFFLINE, items
+from firnline.engine.digest_writer import Scribe, Work, refuse
+from firnline.engine.lease import Held, renewing
+from firnline.errors import ConflictError, FirnlineError, InputError, ModelError
+from firnline.language.prose import count_words
+from firnline.log import limits
+from firnline.log.entry import Digest, Key, Lease, Topic
+from firnline.log.message import Message
+from firnline.log.tokens import TokenCounter
+from firnline.models.guard import Breaker, Spend
+from firnline.protocols import Extractor, Store, Summarizer
+
+Change: TypeAlias = Callable[[tuple[items.Item, ...]], tuple[items.Item, ...]]
+"""What is to become of the important data."""
+
+logger: Final = logging.getLogger("firnline.digest")
+
+_LOOKS: Final = 3
+
+
+class Engine:
+    """Makes digests for any tenant of a store; any number may run at once, in any process."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        summarizer: Summarizer,
+        extractor: Extractor,
+        count: TokenCounter,
+        spend: Spend | None = None,
+        breaker: Breaker | None = None,
+        lease_seconds: float = limits.LEASE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._count = count
+        self._spend = spend
+        self._breaker = breaker or Breaker()
+        self._scribe = Scribe(
+            store,
+            summarizer=summarizer,
+            extractor=extractor,
+            count=count,
+            spend=spend,
+            breaker=self._breaker,
+        )
+        self._lease_seconds = lease_seconds
+        self._owner = f"{os.getpid()}-{secrets.token_hex(4)}"
+        self.made = 0
+        self.failed = 0
+
+    # -- folding ------------------------------------------------------------------------------
+
+    async def fold(
+        self, key: Key, fold: Fold, base: int | None, strategy: str, topic: Topic | None = None
+    ) -> Digest:
+        """Make the digest that `fold` asks for; `base` is the newest version it was planned on.
+
+        So is `topic`, if it is a topic's. `ConflictError` if somebody else is at work or was
+        faster, `ModelError` if the model failed or may not be asked now. Nothing in force is
+        changed by either.
+        """
+        self._ask_leave(key)
+        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+            force = {d.version: d for d in await in_force(self._store, key, fold.topic)}
+            if max(force, default=None) != base or set(fold.takes) - set(force):
+                raise ConflictError(f"{key.conversation}: a newer digest is in force already")
+            takes = tuple(force[version] for version in fold.takes)
+            draft = Digest(
+                version=0,
+                first_seq=fold.first_seq,
+                last_seq=fold.last_seq,
+                base=base,
+                layer=1 + max(digest.layer for digest in takes) if takes else 0,
+                beside=_beside(force.values(), fold),
+                parts=fold.takes,
+                topic=fold.topic,
+                strategy=strategy,
+            )
+            work = Work(fold, takes, fold.fresh_from, fold.words, fold.tokens_max, topic)
+            return await self._carry_out(lease, draft, work)
+
+    async def rebuild(
+        self, key: Key, *, only_offline: bool = False, topic: Topic | None = None
+    ) -> list[Digest]:
+        """Make every digest in force anew, each from the entries it covers.
+
+        With `only_offline` just those that no model had a hand in: so a later model improves them.
+        """
+        made = []
+        of, outdated = (topic.id, topic.outdated) if topic else (None, 0)
+        for old in await in_force(self._store, key, of):
+            if old.version <= outdated or (only_offline and old.made_by != OFFLINE):
+                continue
+            async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+                force = {d.version: d for d in await in_force(self._store, key, of)}
+                if old.version not in force:
+                    raise ConflictError(f"{key.conversation}: digest {old.version} is gone")
+                beside = tuple(sorted(version for version in force if version != old.version))
+                draft = Digest(
+                    version=0,
+                    first_seq=old.first_seq,
+                    last_seq=old.last_seq,
+                    base=max(force),
+                    layer=old.layer,
+                    beside=beside,
+                    topic=of,
+                    strategy=old.strategy,
+                )
+                words = max(count_words(old.text), 1)
+                fold = Fold(
+                    first_seq=old.first_seq, last_seq=old.last_seq, fresh_from=old.first_seq
+                )
+                work = Work(fold, (), old.first_seq, (words * 3 // 4, words * 5 // 4), None, topic)
+                made.append(await self._carry_out(lease, draft, work))
+        return made
+
+    async def amend(self, key: Key, change: Change, summary: str | None = None) -> Digest:
+        """A new version of the newest digest, its important data changed by the application."""
+        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+            force = await in_force(self._store, key)
+            last = force[-1] if force else Digest(version=0, first_seq=0, last_seq=-1)
+            known = change(items.from_json(last.data))
+            beside = tuple(sorted(d.version for d in force if d is not last))
+            draft = replace(
+                last,
+                base=max((d.version for d in force), default=None),
+                beside=beside,
+                parts=(last.version,) if force else (),
+                made_by="application",
+                calls=0,
+                spent_tokens=0,
+                milliseconds=0,
+                text=summary or last.text or NOTHING_YET,
+                data=items.to_json(known, items.set_aside(last.data)),
+                receipt=last.receipt if summary is None else {},
+            )
+            begun = await self._store.begin_digest(lease, draft)
+            tokens = int(self._count.message(Message.user(render_digest(begun))))
+            done = replace(begun, status="completed", tokens=tokens)
+            return _log_status(await self._store.finish_digest(lease, done))
+
+    async def undo(self, key: Key, topic: int | None = None) -> Digest:
+        """Take the newest digest out of force; what was in force before it is so again."""
+        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+            newest = await self._store.newest_digest(key, topic)
+            if newest is None:
+                raise InputError(f"{key.conversation} has no digest that could be undone")
+            return _log_status(await self._store.undo_digest(lease, newest.version))
+
+    async def set_damaged_aside(self, key: Key) -> int:
+        """Mark digests that cannot be read as failed; returns how many there were."""
+        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+            damaged = await self._store.fail_damaged(lease)
+        if damaged:
+            logger.error("%s: %d damaged digests are set aside", key.conversation, damaged)
+        return damaged
+
+    def _ask_leave(self, key: Key) -> None:
+        """Raise `ModelError` while the model's endpoint rests or the spending limit is reached."""
+        # The breaker comes last: it lets only one through to try, who must not be stopped then.
+        refuse(key, (self._spend.wait(key, 0) if self._spend else 0.0) or self._breaker.allow())
+
+    async def _carry_out(self, lease: Lease, draft: Digest, work: Work) -> Digest:
+        """Begin the digest, make it while the lease is kept alive, and commit it."""
+        begun = await self._store.begin_digest(lease, draft)
+        _log_status(begun)
+        started = time.perf_counter()
+        try:
+            # Not before: from now on, whoever merges the topic knows of this digest.
+            await self._check_same(lease.key, work.topic)
+            made = await renewing(
+                self._store, lease, self._lease_seconds, self._scribe.write(lease.key, begun, work)
+            )
+            milliseconds = round((time.perf_counter() - started) * 1e3)
+            made = replace(made, status="completed", milliseconds=milliseconds)
+            made = await self._store.finish_digest(lease, made)
+        except BaseException as error:
+            self.failed += 1
+            await self._fail(lease, begun, error)
+            raise
+        self.made += 1
+        _log_made(lease.key, made, work.fold)
+        return made
+
+    async def _check_same(self, key: Key, topic: Topic | None) -> None:
+        """Raise `ConflictError` if others were merged with a topic since it was looked at."""
+        if topic is None:
+            return
+        for _ in range(_LOOKS):  # an entry may join it between the two reads
+            now = (await self._store.topics(key)).topics.get(topic.id)
+            new = await self._store.members(key, topic.id, topic.last_seq + 1)
+            if now is not None and now.entries == topic.entries + len(new):
+                return
+        raise ConflictError(f"{key.conversation}: topic {topic.id} was merged meanwhile")
+
+    async def _fail(self, lease: Lease, begun: Digest, error: BaseException) -> None:
+        """Say in the digest that it failed; if even that fails, its lease runs out."""
+        if isinstance(error, ModelError) and error.retryable:
+            self._breaker.failed()
+        why = f"{type(error).__name__}: {error}"[: limits.ERROR_CHARS_MAX]
+        with suppress(FirnlineError):
+            failed = replace(begun, status="failed", error=why)
+            _log_status(await asyncio.shield(self._store.finish_digest(lease, failed)))
+
+
+def _beside(force: Iterable[Digest], fold: Fold) -> tuple[int, ...]:
+    """The versions that stay in force beside the new one: those whose spans it does not touch."""
+    if fold.slides or fold.topic is not None:
+        return ()
+    apart = [d for d in force if d.last_seq < fold.first_seq or d.first_seq > fold.last_seq]
+    return tuple(sorted(d.version for d in apart if d.version not in fold.takes))
+
+
+def _log_made(key: Key, digest: Digest, fold: Fold) -> None:
+    logger.info(
+        "Summarized messages %d-%d for %s in %dms",
+        digest.first_seq,
+        digest.last_seq,
+        key.conversation,
+        digest.milliseconds,
+    )
+    if fold.slides and digest.first_seq:
+        before = digest.first_seq - 1
+        logger.info("Sliding window: dropping seq 0-%d for %s", before, key.conversation)
+    _log_status(digest)
+
+
+def _log_status(digest: Digest) -> Digest:
+    logger.debug("Memory %d status updated to %s", digest.version, digest.status)
+    return digest

@@ -1,0 +1,146 @@
+"""What happens, as it is told: counted, logged at DEBUG, and given to the observer.
+
+An event has names and numbers and never a word of a message: metrics, spans and logs are made of
+it. Each verb is told when it is done, with its milliseconds, or as ``…_failed`` with the error.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sized
+from types import TracebackType
+from typing import Final, Self, TypeAlias, TypeVar
+
+from firnline.context.context import Context, kind_of
+from firnline.log.entry import Appended, Digest, Erased
+from firnline.protocols import Event, Observer
+
+logger: Final = logging.getLogger("firnline.events")
+
+Values: TypeAlias = Mapping[str, float | str]
+T = TypeVar("T")
+
+
+class Events:
+    """Tells what happens in the conversations of a tenant."""
+
+    def __init__(self, tenant: str, observer: Observer | None) -> None:
+        self._tenant, self._observer = tenant, observer
+        self.counts: Counter[str] = Counter()
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody wants to know more than how often what happened."""
+        return self._observer is not None or logger.isEnabledFor(logging.DEBUG)
+
+    def __call__(self, event: Event) -> None:
+        """Count the event, and tell it to whoever wants to know; that never fails."""
+        self.counts[event.name] += 1
+        logger.debug("%s %s: %s", event.name, event.conversation, event.values)
+        if self._observer is not None:
+            try:
+                self._observer(event)
+            except Exception:
+                # What was done is done; it must not fail because somebody could not count it.
+                logger.exception("the observer failed at %s", event.name)
+
+    def timed(self, name: str, conversation: str | None) -> Timed:
+        """Something that begins now."""
+        return Timed(self, name, self._tenant, conversation or "")
+
+
+class Timed:
+    """Something that goes on: ``with`` it and say what came of it, or it is told as failed."""
+
+    __slots__ = ("_conversation", "_events", "_name", "_started", "_tenant", "_told")
+
+    def __init__(self, events: Events, name: str, tenant: str, conversation: str) -> None:
+        self._events, self._name = events, name
+        self._tenant, self._conversation = tenant, conversation
+        self._told = False
+        self._started = time.perf_counter()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None and not self._told:
+            self._tell(f"{self._name}_failed", {"error": kind.__name__})
+
+    def done(self, describe: Callable[[T], Values], what: T) -> None:
+        """It went well, and this came of it; it is described only if somebody wants to know."""
+        self._told = True
+        if self._events.heard:
+            self._tell(self._name, describe(what))
+        else:
+            self._events.counts[self._name] += 1
+
+    def _tell(self, name: str, values: Values) -> None:
+        took = {"milliseconds": milliseconds_since(self._started)}
+        self._events(Event(name, self._tenant, self._conversation, {**took, **values}))
+
+
+def milliseconds_since(started: float) -> float:
+    """How long ago that was, by `time.perf_counter`."""
+    return round((time.perf_counter() - started) * 1e3, 3)
+
+
+# -- what is told of what ---------------------------------------------------------------------
+
+
+def of_recall(hits: Sized) -> Values:
+    """How much was found."""
+    return {"hits": len(hits)}
+
+
+def of_append(appended: Appended) -> Values:
+    """What was stored."""
+    first, last = appended[0], appended[-1]
+    return {
+        "entries": len(appended),
+        "tokens": last.total - first.total + first.tokens,
+        "replayed": int(appended.replayed),
+    }
+
+
+def of_context(context: Context) -> Values:
+    """Where the tokens went, and what whoever sends everything would have sent."""
+    accounting = context.accounting
+    numbers = {name: getattr(accounting, name) for name in accounting.__slots__}
+    kinds = Counter(map(kind_of, context.degraded))
+    return {
+        **numbers,
+        "tokens": context.tokens,
+        "whole": context.whole_tokens,
+        "hits": len(context.hits),
+        "degraded": len(context.degraded),
+        **{f"degraded_{kind}": count for kind, count in kinds.items()},
+        "strategy": context.strategy,
+    }
+
+
+def of_fold(digest: Digest) -> Values:
+    """What a digest covers, who made it, and what it cost."""
+    return {
+        "milliseconds": digest.milliseconds,
+        "version": digest.version,
+        "layer": digest.layer,
+        "entries": digest.last_seq - digest.first_seq + 1,
+        "tokens": digest.tokens,
+        "calls": digest.calls,
+        "spent_tokens": digest.spent_tokens,
+        "strategy": digest.strategy,
+        "made_by": digest.made_by,
+    }
+
+
+def of_erase(erased: Erased) -> Values:
+    """How much is gone."""
+    return {"entries": erased.entries, "digests": erased.digests, "tokens": erased.tokens}

@@ -1,0 +1,404 @@
+"""Topics kept up with the log: entries are assigned when somebody asks.
+
+In one step by compare-and-set, so that any number of processes may do it. The decisions are pure
+(`topics`); what they need and what they change goes through here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Final, TypeAlias
+
+from firnline import topics
+from firnline.context.plan import View
+from firnline.context.view import is_still, look, look_at_topic
+from firnline.errors import ConflictError, InputError, ModelError, ModelTimeout, outline
+from firnline.log import limits
+from firnline.log.entry import Digest, Entry, Key, Topic, runs
+from firnline.protocols import Assigned, Clock, Embedder, Store
+from firnline.strategies.topics import topics as by_topics
+from firnline.topics import Match, Rules, State, Step, TopicStats
+
+logger: Final = logging.getLogger("firnline.topics")
+
+_ROUND: Final = 50
+"""Entries after which a round has certainly ended."""
+
+_LEFT_LAST: Final = 3
+
+Change: TypeAlias = Callable[[Topic], Topic]
+
+
+class Assigner:
+    """Assigns the entries of any conversation to topics, and keeps those."""
+
+    def __init__(
+        self, store: Store, embedder: Embedder, *, clock: Clock, rules: Rules | None = None
+    ) -> None:
+        self._store, self._embedder, self._clock = store, embedder, clock
+        self.rules = rules or Rules()
+
+    # -- keeping up ---------------------------------------------------------------------------
+
+    async def catch_up(self, key: Key) -> Assigned:
+        """Assign what is not assigned yet; the topics as they are then.
+
+        If the embedder fails, `ModelError` is raised and what is not assigned stays so.
+        """
+        conflicts, reached = 0, 0
+        while True:
+            known = await self._store.topics(key)
+            page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
+            if not page:
+                return known
+            # Somebody else may have assigned them; then all is well. Else there is a limit.
+            conflicts = conflicts if known.next_seq == reached else 0
+            reached = known.next_seq
+            try:
+                await self._assign(key, known, page)
+            except ConflictError:
+                conflicts += 1
+                if conflicts > limits.ASSIGN_CONFLICTS_MAX:
+                    raise
+
+    async def at_hand(self, key: Key) -> Assigned:
+        """The same, or the topics as they are stored if nothing can be assigned now."""
+        try:
+            return await self.catch_up(key)
+        except (ModelError, ConflictError) as error:
+            why = outline(error)
+            logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, why)
+            return await self._store.topics(key)
+
+    async def _assign(self, key: Key, known: Assigned, page: Sequence[Entry]) -> None:
+        state = State.of(known.topics.values())
+        vectors = await self._vectors(page)
+        steps = list(
+            topics.replay(page, vectors, state=state, model=self._embedder.name, rules=self.rules)
+        )
+        touched = {topic.id for step in steps for topic in step.changed}
+        merged = topics.merge(steps[-1].state, self.rules, among=_grown(steps))
+        members: dict[int, int | None] = {
+            entry.seq: _current(merged.state, step.topic)
+            for entry, step in zip(page, steps, strict=True)
+        }
+        for younger, match in merged.into.items():
+            moved = await self._store.members(key, younger)
+            members |= dict.fromkeys(moved, _current(merged.state, match.topic))
+        whole = {topic.id for topic in merged.changed}
+        version = await self._last_version(key) if whole else 0
+        changed = [
+            replace(topic, outdated=version) if topic.id in whole else topic
+            for topic in (merged.state.topics[id_] for id_ in sorted(touched | whole))
+        ]
+        back = whole | {step.restored for step in steps if step.restored is not None}
+        resting = [seq for id_ in back for seq in await self._resting(key, known.topics.get(id_))]
+        if not await is_still(self._store, key, page[-1]):
+            raise ConflictError(f"{key.conversation} was erased in the meantime")
+        end = page[-1].seq + 1
+        await self._store.assign(key, changed, members, revision=known.revision, next_seq=end)
+        if whole:
+            await self._outdate(key, whole, version)
+        await self._settle(key, resting)
+
+    async def _vectors(self, page: Sequence[Entry]) -> dict[int, Sequence[float]]:
+        asked = [entry for entry in page if topics.needs_vector(entry.message)]
+        vectors = await self._embed([entry.message.text for entry in asked])
+        return {entry.seq: vector for entry, vector in zip(asked, vectors, strict=True)}
+
+    async def _embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
+        start = [text[: limits.PASSAGE_CHARS] for text in texts]
+        if not start:
+            return []
+        try:
+            async with asyncio.timeout(limits.ASSIGN_SECONDS):
+                return await self._embedder.embed(start)
+        except TimeoutError as error:
+            late = f"has not answered in {limits.ASSIGN_SECONDS:g} s"
+            raise ModelTimeout(f"the embedder {self._embedder.name} {late}") from error
+
+    async def _last_version(self, key: Key) -> int:
+        """The newest version of all, begun or completed: a merger outdates what is being made."""
+        return max((digest.version for digest in await self._store.digests(key)), default=0)
+
+    async def _outdate(self, key: Key, merged: Iterable[int], version: int) -> None:
+        """Let nothing count that was begun just before topics were merged, and not known then."""
+        newest = await self._last_version(key)
+
+        def change(known: Topic) -> Topic:
+            return replace(known, outdated=newest, active_from=0, archived=0)
+
+        for id_ in merged if newest > version else ():
+            rested = await self._resting(key, (await self._store.topics(key)).topics.get(id_))
+            await self.change(key, id_, change)
+            await self._settle(key, rested)
+
+    async def _resting(self, key: Key, topic: Topic | None) -> list[int]:
+        """The archived entries of a topic."""
+        if topic is None or not topic.active_from:
+            return []
+        return [s for s in await self._store.members(key, topic.id) if s < topic.active_from]
+
+    async def _settle(self, key: Key, seqs: Sequence[int]) -> None:
+        """Compress those of the entries that rest, as their topics say, and no others.
+
+        A topic is changed first and its entries are moved then, so somebody else may have changed
+        it again and moved them before. Who has moved entries looks whether it still holds.
+        """
+        if not seqs:
+            return
+        moved: dict[int, bool] = {}
+        for _ in range(limits.ASSIGN_CONFLICTS_MAX):
+            known = (await self._store.topics(key)).topics
+            found = await self._store.topics_of(key, seqs)
+            starts = {seq: known[id_].active_from for seq, id_ in found.items() if id_ in known}
+            rest = {seq: seq < starts[seq] for seq in sorted(starts)}
+            wrong = [seq for seq in rest if moved.get(seq) is not rest[seq]]
+            if not wrong:
+                return
+            # In this order: a segment comes back whole.
+            for move, resting in ((self._store.restore, False), (self._store.archive, True)):
+                there = [seq for seq in wrong if rest[seq] is resting]
+                moved |= dict.fromkeys(await _side_by_side(partial(move, key), there), resting)
+        logger.warning("%s: entries of its topics are moved by many at once", key.conversation)
+
+    # -- for contexts -------------------------------------------------------------------------
+
+    async def look(self, key: Key, *, tail_tokens: int, fold_tokens: int) -> View:
+        """The active topic as a strategy should see it; without topics, the conversation."""
+        tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
+        known = await self.at_hand(key)
+        view = await self._view(key, known, tokens)
+        if not view.entries:  # the topic was merged into another one since it was read
+            known = await self.at_hand(key)
+            view = await self._view(key, known, tokens)
+        return await self._with_late(key, known, view) if view.topic else view
+
+    async def _view(self, key: Key, known: Assigned, tokens: Mapping[str, int]) -> View:
+        topic = State.of(known.topics.values()).active_topic
+        if topic is None:
+            return await look(self._store, key, by_topics(), **tokens)
+        others = [t for t in known.topics.values() if t.id != topic.id and self._may_rest(t)]
+        # Those that were left last; the ones before them had their turn.
+        for other in sorted(others, key=lambda other: -other.last_seq)[:_LEFT_LAST]:
+            await self._rest_covered(key, other)
+        view = await look_at_topic(self._store, key, topic, **tokens)
+        if view.first_open < topic.active_from:  # who has undone a digest did not come this far
+            await self._wake(key, topic.id)
+        if (last := self._rested(view, topic)) >= 0:
+            topic = await self._rest(key, topic, last)
+            view = await look_at_topic(self._store, key, topic, **tokens)
+        return view
+
+    def _may_rest(self, topic: Topic) -> bool:
+        """Whether a topic was brought back, and left again with more than is kept active."""
+        active = topic.entries - topic.archived
+        return topic.restored_by >= 0 and active > self.rules.max_messages_per_topic
+
+    async def _rest_covered(self, key: Key, topic: Topic) -> None:
+        last = await self._covered(key, topic)
+        if last >= topic.active_from:
+            await self._rest(key, topic, last)
+
+    async def _covered(self, key: Key, topic: Topic) -> int:
+        """The last entry that the topic's digest covers; -1 if there is none."""
+        newest = await self._store.newest_digest(key, topic.id)
+        return newest.last_seq if newest and newest.version > topic.outdated else -1
+
+    def _rested(self, view: View, topic: Topic) -> int:
+        """The last entry that was brought back and may rest again: a digest covers it already."""
+        rules = self.rules
+        if not view.digests or topics.just_restored(topic, view.entries):
+            return -1
+        seqs = topics.to_fold(view.entries, rules.max_messages_per_topic, rules.recent_message_keep)
+        return max((seq for seq in seqs if seq < view.first_open), default=-1)
+
+    async def _with_late(self, key: Key, known: Assigned, view: View) -> View:
+        """The view with entries that have no topic yet; they are shown with the active one."""
+        head = await self._store.head(key)
+        end = head.entries if head else 0
+        late = await self._store.read(key, max(known.next_seq, end - limits.ASSIGN_PAGE))
+        # Another process may have assigned some of them meanwhile.
+        there = {entry.seq: entry for entry in view.entries}
+        new = [entry for entry in late if entry.seq not in there]
+        there |= {entry.seq: entry for entry in new}
+        return replace(
+            view,
+            next_seq=max(end, *(seq + 1 for seq in there), 0),
+            entries=tuple(there[seq] for seq in sorted(there)),
+            open_tokens=view.open_tokens + sum(entry.tokens for entry in new),
+        )
+
+    async def folded(self, key: Key, digest: Digest) -> None:
+        """Archive what a topic's digest covers."""
+        if digest.topic is None:
+            return
+        topic = (await self._store.topics(key)).topics.get(digest.topic)
+        if topic is None or digest.version <= topic.outdated:
+            return  # it was erased, or merged with another one meanwhile
+        if topic.restored_by >= 0:
+            later = await self._store.members(key, topic.id, topic.restored_by + 1)
+            if topics.just_restored(topic, await self._store.at(key, later[:_ROUND])):
+                return  # somebody has just come back to it
+        await self._rest(key, topic, digest.last_seq)
+
+    async def _rest(self, key: Key, topic: Topic, last: int) -> Topic:
+        """Archive the entries of a topic up to `last`, unless that is no more what it was."""
+        members = await self._store.members(key, topic.id, topic.active_from)
+        seqs = [seq for seq in members if seq <= last]
+        seen = topic.id, topic.outdated, topic.restored_by, topic.active_from
+
+        def change(known: Topic) -> Topic:
+            now = known.id, known.outdated, known.restored_by, known.active_from
+            return topics.folded(known, seqs) if now == seen else known
+
+        changed = await self.change(key, topic.id, change)
+        if changed.active_from > topic.active_from:
+            await self._wake(key, topic.id)  # the digest that covers them may be undone by now
+            await self._settle(key, seqs)
+        return changed
+
+    async def undone(self, key: Key, digest: Digest) -> None:
+        """Make active again what only an undone digest covered."""
+        if digest.topic is not None:
+            await self._wake(key, digest.topic)
+
+    async def _wake(self, key: Key, topic: int) -> None:
+        """Make active again those entries of a topic that no digest covers any more."""
+        for _ in range(limits.ASSIGN_CONFLICTS_MAX):
+            known = await self._store.topics(key)
+            found = known.topics.get(topic)
+            start = await self._covered(key, found) + 1 if found else 0
+            if found is None or found.active_from <= start:
+                return
+            rested = await self._resting(key, found)
+            archived = sum(seq < start for seq in rested)
+            changed = replace(found, active_from=start, archived=archived)
+            # Whoever has archived entries for a newer digest meanwhile has changed the topic.
+            with suppress(ConflictError):
+                await self._store.assign(key, [changed], {}, revision=known.revision)
+                await self._settle(key, rested)
+                return
+        logger.warning("%s: its topics are changed by many at once", key.conversation)
+
+    # -- what people do with topics -----------------------------------------------------------
+
+    async def change(self, key: Key, topic: int, change: Change) -> Topic:
+        """Save what `change` makes of a topic, or of the one that it was merged into."""
+        for _ in range(limits.ASSIGN_CONFLICTS_MAX):
+            known = await self._having(key, topic)
+            found = self._known(known, key, topic)
+            changed = change(found)
+            if changed == found:
+                return found
+            try:
+                await self._store.assign(key, [changed], {}, revision=known.revision)
+            except ConflictError:
+                continue
+            return changed
+        raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
+
+    async def _having(self, key: Key, *ids: int) -> Assigned:
+        """The topics as they are stored; if these are not among them, with the newest entries."""
+        known = await self._store.topics(key)
+        return known if known.topics.keys() >= set(ids) else await self.catch_up(key)
+
+    async def merge(self, key: Key, into: int, topic: int) -> Topic:
+        """Put a topic's entries into another one."""
+        for _ in range(limits.ASSIGN_CONFLICTS_MAX):
+            known = await self._having(key, into, topic)
+            kept, gone = self._known(known, key, into), self._known(known, key, topic)
+            if kept.id == gone.id:
+                raise InputError(f"topics {into} and {topic} are one already")
+            whole, empty = topics.merged(kept, gone)
+            version = await self._last_version(key)
+            whole = replace(whole, outdated=version)
+            moved = dict.fromkeys(await self._store.members(key, gone.id), kept.id)
+            resting = [*await self._resting(key, kept), *await self._resting(key, gone)]
+            try:
+                await self._store.assign(key, [whole, empty], moved, revision=known.revision)
+            except ConflictError:
+                continue
+            await self._outdate(key, [kept.id], version)
+            await self._settle(key, resting)
+            return whole
+        raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
+
+    async def stats(self, key: Key, topic: int | None = None) -> list[TopicStats]:
+        """Topics in numbers, the active one first, then those that were active last."""
+        # What was just done to a topic is done, whether newer entries can be assigned or not.
+        known = await (self.catch_up(key) if topic is None else self.at_hand(key))
+        there = [t for t in known.topics.values() if t.merged_into is None]
+        if topic is not None:
+            there = [self._known(known, key, topic)]
+        now = self._clock()
+        found = []
+        for one in sorted(there, key=lambda t: -t.last_seq):
+            summed_up = await self._covered(key, one) >= 0
+            found.append(topics.stats(one, now, self.rules, has_summary=summed_up))
+        return found
+
+    async def of(self, key: Key, seq: int) -> int:
+        """The topic of an entry."""
+        found = await self._store.topics_of(key, [seq])
+        if seq not in found:
+            await self.catch_up(key)
+            found = await self._store.topics_of(key, [seq])
+        if seq not in found:
+            raise InputError(f"{key.conversation}: entry {seq} is in no topic")
+        return found[seq]
+
+    async def active(self, key: Key) -> Topic | None:
+        """The topic of the newest message, or the last known while nothing can be assigned."""
+        known = await self.at_hand(key)
+        return State.of(known.topics.values()).active_topic
+
+    async def match(self, key: Key, text: str) -> Match | None:
+        """The topic that a text is most like; None if there is nothing to compare."""
+        known = await self.catch_up(key)
+        if topics.is_followup(text):
+            return None
+        (vector,) = await self._embed([text])
+        there = known.topics.values()
+        return next(iter(topics.matches(vector, self._embedder.name, there, self.rules)), None)
+
+    def _known(self, known: Assigned, key: Key, topic: int) -> Topic:
+        if topic not in known.topics:
+            there = ", ".join(map(str, list(known.topics)[:20])) or "none"
+            raise InputError(f"{key.conversation} has no topic {topic}; there are: {there}")
+        return State(known.topics).current(topic)
+
+
+def _grown(steps: Sequence[Step]) -> set[int]:
+    """The topics whose mean vectors may have changed."""
+    return {step.topic for step in steps if step.match is not None and step.topic is not None}
+
+
+def _current(state: State, topic: int | None) -> int | None:
+    return None if topic is None else state.current(topic).id
+
+
+async def _side_by_side(
+    move: Callable[[int, int], Awaitable[object]], seqs: Sequence[int]
+) -> list[int]:
+    """Archive or restore entries; those of a topic can lie in many small pieces.
+
+    Moves that are asked for at once share commits. Returns the entries that were moved: not those
+    that somebody else was moving just then.
+    """
+    spans = list(runs(seqs))
+    moved: list[int] = []
+    for at in range(0, len(spans), limits.ASSIGN_PAGE):
+        some = spans[at : at + limits.ASSIGN_PAGE]
+        results = await asyncio.gather(*(move(*run) for run in some), return_exceptions=True)
+        for (first, last), result in zip(some, results, strict=True):
+            if not isinstance(result, BaseException):
+                moved += range(first, last + 1)
+            elif not isinstance(result, ConflictError):
+                raise result
+    return moved

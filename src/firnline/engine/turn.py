@@ -1,0 +1,312 @@
+"""One turn of a chat: the question is stored, the model answers, the answer is stored.
+
+The question is durable before the model is asked, and each tool call before the tool runs, so a
+crash at any moment loses nothing that happened. The number of tool rounds is bounded; in the last
+one the model gets no tools and has to answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypedDict
+
+from firnline.context.budget import Budget, BudgetLike, as_budget
+from firnline.context.context import Context
+from firnline.context.tools import Tool, answer, as_tools
+from firnline.engine.events import Timed, Values
+from firnline.engine.options import check_names
+from firnline.errors import BudgetError, InputError, ModelError, outline
+from firnline.log import limits
+from firnline.log.entry import Appended, Entry
+from firnline.log.message import Message
+from firnline.models.model_like import ModelLike
+from firnline.protocols import ChatModel, Completion, Retriever
+
+logger: Final = logging.getLogger("firnline.turn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What happened in a turn: the entries it stored, the last context and what was spent.
+
+    `degraded` is why the answer is not the model's, if it is not.
+    """
+
+    question: Entry
+    answer: Entry
+    context: Context
+    calls: int
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    degraded: str = ""
+    tool_results: tuple[Entry, ...] = field(default=())
+
+    @property
+    def text(self) -> str:
+        """The answer's text."""
+        return self.answer.message.text
+
+
+class TurnOptions(TypedDict, total=False):
+    """What can be chosen for a turn, all of it by name."""
+
+    budget: BudgetLike
+    """For the context; the model's own window if it is not given."""
+    system: str | Message | None
+    """What the application tells the model."""
+    tools: Sequence[Tool]
+    """What the model may call."""
+    recall: bool
+    """Whether old entries that fit the question are recalled; they are."""
+    recall_tools: bool
+    """Whether the tools of `Memory.tools` are offered beside the given ones; by default not."""
+    task: str
+    """The task at hand; else the project's."""
+    retriever: Retriever
+    """Finds documents for the room that is left."""
+    larger: ModelLike
+    """A model with a larger window, for when even a compacted context does not fit."""
+    rounds_max: int
+    """Rounds of tool calls."""
+    max_tokens: int
+    """The longest answer."""
+    apology: str
+    """The answer if the model fails; without one, its error is raised."""
+
+
+class Append(Protocol):
+    """Stores messages at the end of the conversation that a question was asked in."""
+
+    def __call__(self, question: Entry, /, *messages: Message) -> Awaitable[Appended]:
+        """Durable when it returns; `UnknownConversation` if the question was erased."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """Everything a turn needs: how to store, how to build a context, whom to ask, what was said."""
+
+    append: Append
+    build: Callable[..., Awaitable[Context]]
+    model: ChatModel
+    text: str
+    options: TurnOptions
+    larger: ChatModel | None
+    timed: Callable[[str], Timed]
+
+
+def as_system(system: str | Message | None) -> tuple[Message, ...]:
+    """The system's message as a context takes it."""
+    if system is None:
+        return ()
+    if not isinstance(system, str | Message):
+        raise InputError(f"system: expected a text or a Message, got {type(system).__name__}")
+    return (Message.system(system) if isinstance(system, str) else system,)
+
+
+def check_options(options: TurnOptions) -> None:
+    """`InputError` for what no turn can be made with: before its question is stored, not after."""
+    check_names(options, TurnOptions)
+    if (budget := options.get("budget")) is not None:
+        as_budget(budget)
+    as_system(options.get("system"))
+    as_tools(options.get("tools", ()))
+
+
+def of_turn(turn: Turn) -> Values:
+    """A turn as the observer is told of it; no call was made for one that was answered before."""
+    return {
+        "calls": turn.calls,
+        "tool_results": len(turn.tool_results),
+        "prompt_tokens": turn.prompt_tokens,
+        "completion_tokens": turn.completion_tokens,
+        "degraded": int(bool(turn.degraded)),
+        "replayed": int(not turn.calls and not turn.degraded),
+    }
+
+
+def of_completion(completion: Completion) -> Values:
+    """What a model's answer is told by."""
+    return {
+        "prompt_tokens": completion.prompt_tokens,
+        "completion_tokens": completion.completion_tokens,
+    }
+
+
+def _of_model(model: ChatModel) -> Values:
+    return {"model": model.name}
+
+
+async def run(dialogue: Dialogue, question: Entry) -> Turn:
+    """Ask until there is an answer; `ModelError` if the model fails and there is no apology."""
+    turn: Turn | None = None
+    async for item in stream(dialogue, question, whole=True):
+        if isinstance(item, Turn):
+            turn = item
+    if turn is None:
+        raise ModelError("the model gave no answer")
+    return turn
+
+
+async def answered(dialogue: Dialogue, question: Entry, answer: Entry) -> Turn:
+    """The turn of an earlier try, whose answer is stored: the model is not asked again."""
+    _, context = await _context(dialogue, dialogue.options.get("tools", ()))
+    return Turn(question=question, answer=answer, context=context, calls=0)
+
+
+async def stream(
+    dialogue: Dialogue, question: Entry, *, whole: bool = False
+) -> AsyncIterator[str | Turn]:
+    """The answer's text in pieces, then the `Turn`. With `whole` it comes in one piece."""
+    tally = _Tally(question)
+    try:
+        async for item in _rounds(dialogue, tally, whole=whole):
+            yield item
+    except ModelError as error:
+        apology = dialogue.options.get("apology")
+        if apology is None or tally.context is None:
+            raise
+        logger.error("the model failed: %s", outline(error))  # noqa: TRY400 - that is enough
+        sorry = Message.assistant(apology, metadata={"degraded": True})
+        stored = await dialogue.append(question, sorry)
+        if not whole:
+            yield apology
+        yield tally.turn(stored[-1], degraded=str(error))
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What has happened in the turn so far."""
+
+    question: Entry
+    context: Context | None = None
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    results: list[Entry] = field(default_factory=list)
+
+    def add(self, completion: Completion) -> None:
+        self.calls += 1
+        self.prompt_tokens += completion.prompt_tokens
+        self.completion_tokens += completion.completion_tokens
+
+    def turn(self, answer: Entry, degraded: str = "") -> Turn:
+        if self.context is None:
+            raise ModelError("the model was not asked")
+        return Turn(
+            question=self.question,
+            answer=answer,
+            context=self.context,
+            calls=self.calls,
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            degraded=degraded,
+            tool_results=tuple(self.results),
+        )
+
+
+async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIterator[str | Turn]:
+    """Ask, run the tools that the model calls, and ask again, until it answers."""
+    while True:
+        most = dialogue.options.get("rounds_max", limits.TOOL_ROUNDS_MAX)
+        tools = dialogue.options.get("tools", ()) if tally.calls < most else ()
+        model, tally.context = await _context(dialogue, tools)
+        if not tally.calls:  # what is said while tools work is seen with their results
+            tally.context = tally.context.up_to(tally.question.seq)
+        completion: Completion | None = None
+        async for item in _ask(dialogue, model, tally.context, tools, whole=whole):
+            if isinstance(item, Completion):
+                completion = item
+            else:
+                yield item
+        if completion is None:
+            raise ModelError("the model's answer ended without its end")
+        tally.add(completion)
+        if not completion.message.tool_calls or not tools:
+            said = _without_calls(completion.message, dialogue.options.get("tools", ()))
+            stored = await dialogue.append(tally.question, said)
+            yield tally.turn(stored[-1])
+            return
+        tally.results += await _tool_round(dialogue, tally.question, completion.message, tools)
+
+
+async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel, Context]:
+    """The context and the model it is for: the larger one if the first one's window is full."""
+    options = dialogue.options
+    request = {
+        "question": dialogue.text if options.get("recall", True) else None,
+        "system": options.get("system"),
+        "tools": [tool.to_openai() for tool in tools],
+        "task": options.get("task"),
+        "retriever": options.get("retriever"),
+    }
+    larger = dialogue.larger
+    near = options.get("budget") or Budget.of(dialogue.model.name)
+    far = Budget.of(larger.name) if larger else None
+    fell_back, context = await within(lambda budget: dialogue.build(budget, **request), near, far)
+    if larger is None or not fell_back:
+        return dialogue.model, context
+    dialogue.timed("fallback").done(_of_model, larger)
+    return larger, context
+
+
+async def within(
+    build: Callable[[BudgetLike], Awaitable[Context]], near: BudgetLike, far: BudgetLike | None
+) -> tuple[bool, Context]:
+    """A context for the window `near`; if that is full all the same, for `far`, and then True."""
+    try:
+        context = await build(near)
+        if far is None or not context.crowded:
+            return False, context
+    except BudgetError:
+        if far is None:
+            raise
+    return True, await build(far)
+
+
+async def _ask(
+    dialogue: Dialogue, model: ChatModel, context: Context, tools: Sequence[Tool], *, whole: bool
+) -> AsyncIterator[str | Completion]:
+    messages = context.to_openai(merge=True)
+    schemas = [tool.to_openai() for tool in tools]
+    most = dialogue.options.get("max_tokens")
+
+    def described(completion: Completion) -> Values:
+        compacted = int(context.accounting.digests > 0)
+        about = {**_of_model(model), "stream": int(not whole), "compacted": compacted}
+        return {**about, **of_completion(completion)}
+
+    with dialogue.timed("chat") as told:
+        if whole:
+            completion = await model.complete(messages, tools=schemas, max_tokens=most)
+            told.done(described, completion)
+            yield completion
+            return
+        async for item in model.stream(messages, tools=schemas, max_tokens=most):
+            if isinstance(item, Completion):
+                told.done(described, item)
+            yield item
+
+
+async def _tool_round(
+    dialogue: Dialogue, question: Entry, message: Message, tools: Sequence[Tool]
+) -> Sequence[Entry]:
+    """Store the calls, run the tools side by side, store the results in the order of the calls."""
+    await dialogue.append(question, message)
+    answers = await asyncio.gather(*(answer(call, tools) for call in message.tool_calls))
+    results = [
+        Message.tool(text, tool_call_id=call.id)
+        for call, text in zip(message.tool_calls, answers, strict=True)
+    ]
+    return tuple(await dialogue.append(question, *results))
+
+
+def _without_calls(message: Message, offered: Sequence[Tool]) -> Message:
+    """An answer; calls that nobody will run any more are not stored as if they would be."""
+    if not message.tool_calls:
+        return message
+    why = "within the allowed rounds" if offered else "but a call of a tool that was not offered"
+    return Message.assistant(message.text or f"(no answer {why})")

@@ -1,0 +1,63 @@
+"""Verifying a conversation: every hash is derived again, while others go on writing."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from firnline.errors import InputError, StoreCorrupt, UnknownConversation
+from firnline.log import limits
+from firnline.log.chain import Audit, Problem, Verification
+from firnline.log.entry import Head, Key
+from firnline.log.regex import regex
+from firnline.protocols import Progress, Store
+
+_HASH: Final = regex(r"sha256:[0-9a-f]{64}")
+
+
+async def verify(
+    store: Store, key: Key, anchor: str | None, progress: Progress | None
+) -> Verification:
+    """Check the conversation as it was when its head was read; see `Memory.verify`."""
+    if anchor is not None and not _HASH.fullmatch(anchor):
+        # Not in the chain either, but that would sound as if somebody had rewritten the log.
+        raise InputError("anchor: this is no hash; one is sha256: and 64 digits from 0 to f")
+    try:
+        head = await store.head(key)
+    except StoreCorrupt as error:
+        return Verification(key.conversation, 0, 0, "", (Problem(str(error)),))
+    if head is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    audit = Audit(key, anchor)
+    try:
+        await _walk(store, audit, head, progress)
+    except StoreCorrupt as error:
+        audit.problems.append(Problem(str(error)))
+    found = audit.close(head)
+    if not found and await _is_gone(store, key, head):
+        raise UnknownConversation(f"{key.conversation!r} was erased while it was verified")
+    return found
+
+
+async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | None) -> None:
+    """Take the audit over every record up to the head, and a look behind it."""
+    while audit.seq < head.entries:
+        page = min(limits.READ_PAGE, head.entries - audit.seq)
+        records = await store.records(audit.key, audit.seq, page)
+        if not records:
+            break
+        await asyncio.to_thread(audit.take, records)
+        if progress is not None:
+            progress(min(audit.seq, head.entries), head.entries)
+    await store.digests(audit.key)  # each one is checked against its checksum
+    if await store.records(audit.key, head.entries, 1):
+        audit.beyond(await store.head(audit.key), head)
+
+
+async def _is_gone(store: Store, key: Key, head: Head) -> bool:
+    """Whether the conversation of this head was erased, even if its name is in use again."""
+    try:
+        now = await store.head(key)
+    except StoreCorrupt:
+        return False
+    return now is None or now.created_at != head.created_at or now.entries < head.entries

@@ -1,0 +1,1 @@
+"""Every rule about words, once: terms, stems, stop words, names, numbers, dates, prose. Pure."""

@@ -1,0 +1,145 @@
+"""Text to search terms: one analysis for every backend, for what is indexed and what is asked.
+
+Words are folded (NFKC, case, accents). Scripts written without blanks between words are taken
+character by character, and asked for as pairs of neighbours, so that two characters are enough.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from datetime import date
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from firnline.log import limits
+from firnline.log.message import Message, decode
+from firnline.log.regex import regex
+
+# Kana, Han, Hangul, Thai, Lao, Khmer, Burmese: no blanks between words, or endings glued on; and
+# pictures.
+_RUN: Final = (
+    "\u2600-\u27bf\U0001f000-\U0001faff\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
+_TERM: Final = regex(f"[{_RUN}]+|(?:(?![{_RUN}])\\w)+")
+_WORD: Final = regex(r"\w+")
+_RUN_START: Final = regex(f"[{_RUN}]")
+
+
+def fold(text: str) -> str:
+    """Text with differences removed that a reader would not search by."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
+    marks = {c for c in set(folded) if unicodedata.category(c) == "Mn"}  # few differ: asked once
+    kept = "".join(c for c in folded if c not in marks) if marks else folded
+    return unicodedata.normalize("NFC", kept)
+
+
+def searchable(message: Message) -> str:
+    """The words of a message: what it says, and what it asks tools for."""
+    calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
+    return " ".join((message.text, *calls))
+
+
+def index_terms(text: str) -> list[str]:
+    """The terms a text is indexed under, in order."""
+    folded = fold(text)
+    if not _RUN_START.search(folded):
+        return _WORD.findall(folded)  # the same, and much faster
+    terms: list[str] = []
+    for term in _TERM.findall(folded):
+        if _RUN_START.match(term):
+            terms.extend(term)
+        else:
+            terms.append(term)
+    return terms
+
+
+def unspaced(term: str) -> bool:
+    """Whether it is a character of a script that is written without blanks between words."""
+    return _RUN_START.match(term) is not None
+
+
+def spellings(terms: Sequence[str]) -> Iterator[str]:
+    """The terms, the words in names like ``find_order``, and pairs of what has no blanks."""
+    for term in terms:
+        yield term
+        if "_" in term:
+            yield from filter(None, term.split("_"))
+    for first, second in pairwise(terms):
+        if unspaced(first) and unspaced(second):
+            yield first + second
+
+
+def facts(message: Message) -> list[str]:
+    """Terms that say who spoke and when: role, name, weekday, day, month and year."""
+    at = message.created_at
+    name = index_terms(message.name) if message.name else []
+    return [role_term(message.role), *name, *(_day(at.date()) if at else ())]
+
+
+@lru_cache(maxsize=1_024)
+def _day(day: date) -> tuple[str, ...]:
+    """A day's terms; most messages were said on the same day as those around them."""
+    return tuple(index_terms(f"{day:%A} {day.day} {day:%B %Y}"))
+
+
+def role_term(role: str) -> str:
+    """The term by which the entries of a role are found."""
+    return f"role{role}"
+
+
+Terms: TypeAlias = set[tuple[str, ...]]
+"""As `query_terms` could ask for them."""
+
+
+def all_terms(message: Message) -> Terms:
+    """Whatever could be asked for that is in the message."""
+    return _pairs(index_terms(searchable(message)))
+
+
+def all_facts(message: Message) -> Terms:
+    """Whatever could be asked for of who said it and when."""
+    return _pairs(facts(message))
+
+
+def _pairs(terms: list[str]) -> Terms:
+    return {(term,) for term in terms} | set(pairwise(terms))
+
+
+class Understood(dict[bytes, tuple[Message, Terms, Terms]]):
+    """Messages by their bodies, with their terms and facts; each is understood once, when needed.
+
+    That takes longer than to search them, and what a body says never changes.
+    """
+
+    def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
+        message = decode(body)
+        self[body] = message, all_terms(message), all_facts(message)
+        return self[body]
+
+
+def score(asked: Terms, own: Terms, told: Terms, before: Terms) -> float:
+    """How many of the terms that are asked for a message has.
+
+    `own` are its terms, `told` its facts, and `before` the terms of the message before it. Those
+    two count for little, and the message before alone does not count at all. An index of a backend
+    may weigh terms in its own way.
+    """
+    has = len(asked & own)
+    near = 0.2 * len(asked & before) if has else 0.0
+    return has + near + 0.1 * len(asked & told)
+
+
+def query_terms(query: str) -> list[tuple[str, ...]]:
+    """What a query asks for: words, each alone, and pairs of neighbours of unspaced scripts."""
+    asked: dict[tuple[str, ...], None] = {}
+    for term in _TERM.findall(fold(query)):
+        if not _RUN_START.match(term) or len(term) == 1:
+            asked[(term,)] = None
+        else:
+            asked.update(dict.fromkeys(pairwise(term)))
+    return list(asked)[: limits.QUERY_TERMS_MAX]

@@ -1,0 +1,146 @@
+"""The proof that a log is whole: pure functions over its records.
+
+Reading and verifying share them. Reading raises at the first record that is not what was
+acknowledged, so damaged text is never served; verifying goes on and lists every problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from firnline.errors import StoreCorrupt
+from firnline.log.entry import Entry, Head, Key, Record, chain, genesis
+from firnline.log.message import decode
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is not as it was acknowledged. `seq` is None if it is not about an entry."""
+
+    what: str
+    seq: int | None = None
+
+    def __str__(self) -> str:
+        return self.what if self.seq is None else f"entry {self.seq}: {self.what}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """The result of re-deriving every hash of a conversation. True if nothing is wrong."""
+
+    conversation: str
+    entries: int
+    tokens: int
+    head: str
+    problems: tuple[Problem, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything is as it was acknowledged."""
+        return not self.problems
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+    def __str__(self) -> str:
+        if self.ok:
+            return (
+                f"{self.conversation}: whole: {self.entries:,} entries, {self.tokens:,} tokens, "
+                f"every hash re-derived, head {self.head[:19]}…"
+            )
+        listed = "".join(f"\n  - {problem}" for problem in self.problems)
+        return f"{self.conversation}: DAMAGED: {len(self.problems)} problem(s){listed}"
+
+
+def flaw(record: Record, previous_hash: str) -> str:
+    """What is wrong with a record that follows `previous_hash`; empty if nothing is."""
+    if record.problem:
+        return record.problem
+    if chain(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
+        return "what is stored does not match its hash"
+    return ""
+
+
+def entries(records: Sequence[Record], previous_hash: str) -> list[Entry]:
+    """The checked entries of consecutive records; the first flaw raises `StoreCorrupt`."""
+    checked = []
+    for record in records:
+        if problem := flaw(record, previous_hash):
+            raise StoreCorrupt(f"entry {record.seq}: {problem}", seq=record.seq)
+        checked.append(
+            Entry(
+                record.seq,
+                decode(record.body),
+                record.tokens,
+                record.total,
+                record.hash,
+                record.tokenizer,
+                record.archived,
+            )
+        )
+        previous_hash = record.hash
+    return checked
+
+
+@dataclass(slots=True)
+class Audit:
+    """Walks a conversation's records in order and collects what is wrong with them."""
+
+    key: Key
+    anchor: str | None = None
+    problems: list[Problem] = field(default_factory=list)
+    seq: int = 0
+    total: int = 0
+    hash: str = ""
+
+    def __post_init__(self) -> None:
+        self.hash = genesis(self.key)
+
+    def take(self, records: Iterable[Record]) -> None:
+        """Check the next records."""
+        for record in records:
+            self._check(record)
+            self.seq = record.seq + 1
+            self.total = record.total
+            self.hash = record.hash
+            if self.hash == self.anchor:
+                self.anchor = None
+
+    def _check(self, record: Record) -> None:
+        if record.seq != self.seq:
+            missing = f"entries {self.seq} to {record.seq - 1} are missing"
+            self.problems.append(Problem(missing if record.seq > self.seq else "out of order"))
+        elif problem := flaw(record, self.hash) or _unreadable(record):
+            self.problems.append(Problem(problem, record.seq))
+        if not record.problem and record.total != self.total + record.tokens:
+            self.problems.append(Problem("the running token total is wrong", record.seq))
+
+    def beyond(self, now: Head | None, head: Head) -> None:
+        """Entries were found behind the head: appended since, or never acknowledged."""
+        if now is None or now.entries == head.entries:
+            self.problems.append(Problem("there are entries behind the recorded head"))
+
+    def close(self, head: Head) -> Verification:
+        """Compare the end of the log with the conversation's recorded head."""
+        if self.seq != head.entries:
+            self.problems.append(
+                Problem(f"the log ends after {self.seq} entries, {head.entries} were acknowledged")
+            )
+        elif self.hash != head.hash:
+            self.problems.append(Problem("the last hash is not the recorded head"))
+        elif self.total != head.tokens:
+            self.problems.append(Problem("the token total is not the recorded one"))
+        if self.anchor is not None:
+            self.problems.append(Problem(f"{self.anchor} is not in the chain: this is another log"))
+        return Verification(
+            self.key.conversation, self.seq, self.total, self.hash, tuple(self.problems)
+        )
+
+
+def _unreadable(record: Record) -> str:
+    try:
+        decode(record.body)
+    except StoreCorrupt as error:
+        return str(error)
+    return ""

@@ -1,0 +1,479 @@
+"""What was said: `Message`, its parts and tool calls, and their one canonical form.
+
+A message's shape is the OpenAI chat shape, so that nothing has to be translated, and so nothing can
+be lost, on the way in or out. Fields Firnline does not know are kept as they came.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+from typing import Any, Final, Literal, Self, TypeAlias, get_args
+
+from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
+from firnline.log import limits
+from firnline.log.text import Json, altered, clean_fields, clean_text
+
+Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+
+Kind: TypeAlias = Literal[
+    "text", "image", "audio", "file", "tool_call", "tool_result", "reasoning", "unknown"
+]
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    "text": "text",
+    "input_text": "text",
+    "output_text": "text",
+    "refusal": "text",
+    "image": "image",
+    "image_url": "image",
+    "input_image": "image",
+    "input_audio": "audio",
+    "audio": "audio",
+    "file": "file",
+    "input_file": "file",
+    "document": "file",
+    "tool_use": "tool_call",
+    "tool_call": "tool_call",
+    "function_call": "tool_call",
+    "tool_result": "tool_result",
+    "function_call_output": "tool_result",
+    "reasoning": "reasoning",
+    "thinking": "reasoning",
+    "redacted_thinking": "reasoning",
+}
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND: Final = timedelta(microseconds=1)
+_ENCODER: Final = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One typed piece of a message's content: a JSON object kept exactly as it came."""
+
+    fields: dict[str, Json]
+
+    @property
+    def type(self) -> str:
+        """The part's type as the sender named it, for example ``image_url``."""
+        return str(self.fields.get("type", ""))
+
+    @property
+    def kind(self) -> Kind:
+        """What the part is, whichever provider's name its type has."""
+        return _KINDS.get(self.type, "unknown")
+
+    @property
+    def text(self) -> str:
+        """The words a reader would see in this part; empty for pictures, files and the like."""
+        if self.kind == "text":
+            return str(self.fields.get("text") or self.fields.get("refusal") or "")
+        if self.kind == "tool_result":
+            content = self.fields.get("content") or self.fields.get("output") or ""
+            return content if isinstance(content, str) else encode_json(content)
+        return ""
+
+    @classmethod
+    def of_text(cls, text: str) -> Part:
+        """A piece of text."""
+        return cls({"type": "text", "text": text})
+
+    @classmethod
+    def image(cls, url: str, *, detail: str | None = None) -> Part:
+        """A picture, by address or as a ``data:`` URL."""
+        image: dict[str, Json] = {"url": url}
+        if detail is not None:
+            image["detail"] = detail
+        return cls({"type": "image_url", "image_url": image})
+
+    @classmethod
+    def file(cls, file_id: str, *, filename: str | None = None) -> Part:
+        """A file that lies elsewhere, by its id."""
+        named: dict[str, Json] = {} if filename is None else {"filename": filename}
+        return cls({"type": "file", "file": {"file_id": file_id, **named}})
+
+    @classmethod
+    def tool_call(cls, call_id: str, name: str, arguments: Mapping[str, Json]) -> Part:
+        """A tool call inside the content, as Anthropic writes it."""
+        return cls({"type": "tool_use", "id": call_id, "name": name, "input": dict(arguments)})
+
+    @classmethod
+    def tool_result(cls, call_id: str, content: Json) -> Part:
+        """A tool's result inside the content, as Anthropic writes it."""
+        return cls({"type": "tool_result", "tool_use_id": call_id, "content": content})
+
+    @classmethod
+    def reasoning(cls, text: str, *, signature: str | None = None) -> Part:
+        """What the model thought before it answered."""
+        signed: dict[str, Json] = {} if signature is None else {"signature": signature}
+        return cls({"type": "thinking", "thinking": text, **signed})
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call of a tool by the assistant: a JSON object kept exactly as it came."""
+
+    fields: dict[str, Json]
+
+    @classmethod
+    def of(cls, call_id: str, name: str, arguments: str | Mapping[str, Json]) -> ToolCall:
+        """A function call; arguments as the JSON text the model wrote, or as a mapping."""
+        text = arguments if isinstance(arguments, str) else encode_json(dict(arguments))
+        return cls(
+            {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+        )
+
+    @property
+    def id(self) -> str:
+        """The id that the tool's result refers to."""
+        return str(self.fields.get("id") or "")
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+        return str(self._inner().get("name") or "")
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as the model wrote them; usually JSON, not always valid."""
+        inner = self._inner()
+        return str(inner.get("arguments") or inner.get("input") or "")
+
+    def _inner(self) -> dict[str, Json]:
+        inner = self.fields.get(str(self.fields.get("type") or "function"))
+        return inner if isinstance(inner, dict) else {}
+
+
+Content: TypeAlias = "str | tuple[Part, ...] | None"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. Valid by construction: text is made storable, the rest is checked, at once.
+
+    `extra` holds the fields of the OpenAI shape that Firnline does not interpret, `metadata` what
+    the application wants to keep beside the message, and `normalised` is true if any text had to
+    be altered to be storable (see `firnline.log.text`).
+    """
+
+    role: Role
+    content: Content = None
+    name: str | None = None
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    metadata: dict[str, Json] = field(default_factory=dict)
+    created_at: datetime | None = None
+    extra: dict[str, Json] = field(default_factory=dict)
+    normalised: bool = False
+
+    def __post_init__(self) -> None:
+        if self.role not in ROLES:
+            raise InputError(f"role: {self.role!r} is none of {', '.join(ROLES)}")
+        changed = self.normalised
+        changed |= _store_clean_text(self, "content", self.content)
+        changed |= _store_clean_text(self, "name", self.name)
+        changed |= _store_clean_text(self, "tool_call_id", self.tool_call_id)
+        if self.content is not None and not isinstance(self.content, str):
+            changed |= _store_clean_items(self, "content", self.content, Part)
+        if self.tool_calls:
+            changed |= _store_clean_items(self, "tool_calls", self.tool_calls, ToolCall)
+        for which in ("metadata", "extra"):
+            given = getattr(self, which)
+            if given != {}:
+                cleaned = clean_fields(given, which)
+                changed |= altered(given, cleaned)
+                object.__setattr__(self, which, cleaned)
+        if self.created_at is not None:
+            object.__setattr__(self, "created_at", _utc(self.created_at))
+        object.__setattr__(self, "normalised", changed)
+
+    # -- making one ---------------------------------------------------------------------------
+
+    @classmethod
+    def system(cls, text: str, **fields: Any) -> Self:
+        """What the application tells the model."""
+        return cls("system", text, **fields)
+
+    @classmethod
+    def developer(cls, text: str, **fields: Any) -> Self:
+        """What the developer tells the model, in the newer providers' word for it."""
+        return cls("developer", text, **fields)
+
+    @classmethod
+    def user(cls, content: str | Iterable[Part], **fields: Any) -> Self:
+        """What the user said."""
+        return cls("user", _content(content), **fields)
+
+    @classmethod
+    def assistant(
+        cls,
+        content: str | Iterable[Part] | None = None,
+        *,
+        tool_calls: Iterable[ToolCall] = (),
+        **fields: Any,
+    ) -> Self:
+        """What the model answered, or which tools it called, or both."""
+        return cls("assistant", _content(content), tool_calls=tuple(tool_calls), **fields)
+
+    @classmethod
+    def tool(cls, content: str | Iterable[Part], *, tool_call_id: str, **fields: Any) -> Self:
+        """What a tool returned for the call `tool_call_id`."""
+        return cls("tool", _content(content), tool_call_id=tool_call_id, **fields)
+
+    @classmethod
+    def from_openai(
+        cls,
+        message: object,
+        *,
+        created_at: datetime | None = None,
+        metadata: Mapping[str, Json] | None = None,
+    ) -> Self:
+        """Take a message of the OpenAI chat shape: a dict, or the SDK's object.
+
+        ``Message.from_openai(x).to_openai() == x`` for every message Firnline takes, whatever
+        fields it has; one that is malformed raises `InputError`.
+        """
+        extra = _openai_fields(message)
+        # A null or an empty list says nothing, but it was said: such fields stay in `extra`.
+        known = {
+            name: extra.pop(name)
+            for name in ("role", "content", "name", "tool_calls", "tool_call_id")
+            if extra.get(name) is not None and (name != "tool_calls" or extra[name] != [])
+        }
+        content = known.get("content")
+        return cls(
+            role=known.get("role", ""),
+            content=_objects(content, "content", Part) if isinstance(content, list) else content,
+            name=known.get("name"),
+            tool_calls=_objects(known.get("tool_calls", ()), "tool_calls", ToolCall),
+            tool_call_id=known.get("tool_call_id"),
+            metadata=dict(metadata or {}),
+            created_at=created_at,
+            extra=extra,
+        )
+
+    def to_openai(self) -> dict[str, Any]:
+        """The message in the OpenAI chat shape, with every field it came with."""
+        return {**_shape(self), **self.extra}
+
+    # -- reading one --------------------------------------------------------------------------
+
+    @property
+    def text(self) -> str:
+        """The words of the message; the text parts, one after the other."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.text for part in self.content or () if part.text)
+
+    def at(self, time: datetime) -> Self:
+        """The same message, said at `time`."""
+        # A copy of what is valid already: `replace` would check all of it again.
+        timed = object.__new__(type(self))
+        for put, value in zip(_SETTERS, _values(self), strict=True):
+            put(timed, value)
+        object.__setattr__(timed, "created_at", _utc(time))
+        return timed
+
+
+_values: Final = attrgetter(*Message.__slots__)
+_SETTERS: Final = [getattr(Message, name).__set__ for name in Message.__slots__]
+
+
+# -- the canonical form -----------------------------------------------------------------------
+
+
+def encode_json(value: Json) -> str:
+    """JSON without blanks, non-ASCII as it is, keys in their own order."""
+    return _ENCODER.encode(value)
+
+
+def _shape(message: Message) -> dict[str, Any]:
+    """The fields of the OpenAI shape that Firnline interprets, in a fixed order."""
+    shape: dict[str, Any] = {"role": message.role}
+    if isinstance(message.content, str):
+        shape["content"] = message.content
+    elif message.content is not None:
+        shape["content"] = [part.fields for part in message.content]
+    if message.name is not None:
+        shape["name"] = message.name
+    if message.tool_calls:
+        shape["tool_calls"] = [call.fields for call in message.tool_calls]
+    if message.tool_call_id is not None:
+        shape["tool_call_id"] = message.tool_call_id
+    return shape
+
+
+def encode(message: Message) -> bytes:
+    """The message's canonical form: UTF-8 JSON, fields in a fixed order, empty ones left out.
+
+    These are the bytes that are stored, hashed and given back. Equal bytes, equal message.
+    """
+    fields = _shape(message)
+    if message.extra:
+        fields["extra"] = message.extra
+    if message.metadata:
+        fields["metadata"] = message.metadata
+    # Field by field: text alone is encoded in a third of the time that an object takes.
+    pairs = [f'"{name}":{_ENCODER.encode(value)}' for name, value in fields.items()]
+    if message.created_at is not None:
+        pairs.append(f'"created_at":"{format_time(message.created_at)}"')
+    if message.normalised:
+        pairs.append('"normalised":true')
+    body = f"{{{','.join(pairs)}}}".encode()
+    if len(body) > limits.MESSAGE_BYTES_MAX:
+        raise MessageTooLarge(
+            f"the message has {len(body):,} bytes; {limits.MESSAGE_BYTES_MAX:,} are allowed"
+        )
+    return body
+
+
+def decode(body: bytes) -> Message:
+    """The message whose canonical form `body` is; anything else raises `StoreCorrupt`."""
+    try:
+        return _decoded(body)
+    except (ValueError, KeyError, AttributeError, TypeError, InputError) as error:
+        raise StoreCorrupt("what is stored is not a message") from error
+
+
+def _decoded(body: bytes) -> Message:
+    fields = _DECODER.decode(body.decode())
+    nested = {} if fields.keys() <= _FLAT else _nested(fields)
+    if isinstance(content := fields.get("content"), list):
+        nested["content"], content = _objects(content, "content", Part), None
+    created_at = fields.get("created_at")
+    message = Message(
+        role=fields["role"],
+        content=content,
+        name=fields.get("name"),
+        tool_call_id=fields.get("tool_call_id"),
+        created_at=parse_time(created_at) if created_at else None,
+        normalised=fields.get("normalised", False),
+    )
+    if nested and b"\\u" in body:  # what needs an escape may not be storable
+        return replace(message, **nested)
+    for name, value in nested.items():  # nobody else has it, and its text is clean: it was UTF-8
+        object.__setattr__(message, name, value)
+    return message
+
+
+def _nested(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields beside the content that hold objects."""
+    nested: dict[str, Any] = {}
+    if "tool_calls" in fields:
+        nested["tool_calls"] = _objects(fields["tool_calls"], "tool_calls", ToolCall)
+    for which in ("metadata", "extra"):
+        if which in fields:
+            if not isinstance(fields[which], dict):
+                raise InputError(f"{which}: expected an object")
+            nested[which] = fields[which]
+    return nested
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is not JSON")
+    return number
+
+
+_FLAT: Final = {"role", "content", "name", "tool_call_id", "created_at", "normalised"}
+_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
+def utc_now() -> datetime:
+    """The time, in UTC."""
+    return datetime.now(UTC)
+
+
+def format_time(time: datetime) -> str:
+    """ISO 8601 in UTC with microseconds and a Z."""
+    return time.isoformat(timespec="microseconds")[:26] + "Z"
+
+
+def parse_time(text: str) -> datetime:
+    """The inverse of `format_time`; takes any ISO 8601 time that has a zone."""
+    return _utc(datetime.fromisoformat(text))
+
+
+def microseconds(time: datetime) -> int:
+    """Microseconds since 1970, before it negative."""
+    return (time - EPOCH) // _MICROSECOND
+
+
+def from_microseconds(value: int) -> datetime:
+    """The inverse of `microseconds`."""
+    return EPOCH + value * _MICROSECOND
+
+
+# -- the constructor's pieces -----------------------------------------------------------------
+
+
+def _store_clean_text(message: Message, which: str, value: object) -> bool:
+    if value is None:
+        return False
+    if not isinstance(value, str):
+        if which == "content":
+            return False
+        raise InputError(f"{which}: expected a string, got {type(value).__name__}")
+    cleaned = clean_text(value)
+    if cleaned is value:
+        return False
+    object.__setattr__(message, which, cleaned)
+    return altered(value, cleaned)
+
+
+def _store_clean_items(
+    message: Message, which: str, items: Sequence[Any], kind: type[Part | ToolCall]
+) -> bool:
+    if not isinstance(items, Sequence) or not all(isinstance(item, kind) for item in items):
+        raise InputError(f"{which}: expected text or {kind.__name__} objects")
+    cleaned = [clean_fields(item.fields, f"{which}[{i}]") for i, item in enumerate(items)]
+    object.__setattr__(message, which, tuple(map(kind, cleaned)))
+    return any(altered(item.fields, clean) for item, clean in zip(items, cleaned, strict=True))
+
+
+def _utc(time: datetime) -> datetime:
+    if not isinstance(time, datetime):
+        raise InputError(f"created_at: expected a datetime, got {type(time).__name__}")
+    if time.tzinfo is UTC:
+        return time
+    if time.utcoffset() is None:
+        raise InputError("created_at: a time without a zone; add tzinfo, for example datetime.UTC")
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        raise InputError("created_at: out of range in UTC") from None
+
+
+def _content(content: str | Iterable[Part] | None) -> Content:
+    if content is None or isinstance(content, str):
+        return content
+    if not isinstance(content, Iterable):
+        raise InputError(f"content: expected text or parts, got {type(content).__name__}")
+    return tuple(content)
+
+
+def _objects(items: object, which: str, kind: Any) -> tuple[Any, ...]:
+    if not isinstance(items, list | tuple):
+        raise InputError(f"{which}: expected a list, got {type(items).__name__}")
+    for i, item in enumerate(items):
+        if not isinstance(item, Mapping):
+            raise InputError(f"{which}[{i}]: expected an object, got {type(item).__name__}")
+    return tuple(kind(dict(item)) for item in items)
+
+
+def _openai_fields(message: object) -> dict[str, Any]:
+    if isinstance(message, Mapping):
+        return dict(message)
+    dump = getattr(message, "model_dump", None)
+    if dump is None:
+        raise InputError(f"expected a message object, got {type(message).__name__}")
+    return dict(dump(mode="json", exclude_unset=True))

@@ -1,0 +1,157 @@
+"""Text and JSON, made storable once, at the edge, the same for every backend.
+
+Two things no backend stores alike are replaced visibly: a lone surrogate becomes U+FFFD and NUL
+becomes U+2400. Everything else is kept byte for byte: no trimming, no Unicode normal form, no case.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from firnline.errors import InputError
+from firnline.log import limits
+from firnline.log.regex import regex
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_OBJECT: Final = (dict, Mapping)  # first what nearly all are, and is found ten times as fast
+_INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
+
+
+class Altered(str):
+    """Text in which something was replaced on its way in; the message made of it will say so."""
+
+    __slots__ = ()
+
+
+def clean_text(text: str) -> str:
+    """Return `text` with lone surrogates and NULs replaced; most text comes back unchanged."""
+    if isinstance(text, Altered):
+        return str.__str__(text)
+    if "\0" in text:
+        text = text.replace("\0", "\u2400")
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Through UTF-16, so that a pair split over two characters is joined, not lost.
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def clean_json(value: object, where: str = "value", depth: int = 0) -> Json:
+    """Return a copy of `value` made of plain JSON types with clean text, or raise `InputError`.
+
+    Objects keep the order of their keys: order is information a round trip must not lose.
+    """
+    if isinstance(value, str):
+        return clean_text(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return _clean_number(value, where)
+    if depth >= limits.JSON_DEPTH_MAX:
+        raise InputError(f"{where}: nested deeper than {limits.JSON_DEPTH_MAX} levels")
+    if isinstance(value, _OBJECT):
+        return _clean_object(value, where, depth)
+    if isinstance(value, list | tuple):
+        return [clean_json(item, f"{where}[{i}]", depth + 1) for i, item in enumerate(value)]
+    raise InputError(f"{where}: {type(value).__name__} is not JSON")
+
+
+def _clean_number(value: float, where: str) -> int | float:
+    if isinstance(value, int):
+        if value.bit_length() > _INTEGER_BITS_MAX:
+            raise InputError(f"{where}: an integer of more than {limits.INTEGER_DIGITS_MAX} digits")
+        return int(value)
+    if not math.isfinite(value):
+        raise InputError(f"{where}: {value} is not JSON")
+    return float(value)
+
+
+def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dict[str, Json]:
+    cleaned: dict[str, Json] = {}
+    for key, item in value.items():
+        if not isinstance(key, str):
+            raise InputError(f"{where}: the key {key!r} is not a string")
+        name = clean_text(key)
+        if name in cleaned:
+            raise InputError(f"{where}: the key {name!r} occurs twice once it is made storable")
+        cleaned[name] = clean_json(item, f"{where}.{name}", depth + 1)
+    return cleaned
+
+
+def altered(given: object, cleaned: Json) -> bool:
+    """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
+    if given is cleaned:
+        return False
+    if isinstance(given, str):
+        return isinstance(given, Altered) or given != cleaned
+    if isinstance(given, _OBJECT) and isinstance(cleaned, dict):
+        pairs = zip(given.items(), cleaned.items(), strict=True)
+        return any(altered(a, b) or altered(x, y) for (a, x), (b, y) in pairs)
+    if isinstance(given, list | tuple) and isinstance(cleaned, list):
+        return any(altered(x, y) for x, y in zip(given, cleaned, strict=True))
+    return False
+
+
+def marked_json(value: object) -> Json:
+    """A clean copy of what JSON was read as, in which text that had to be changed is `Altered`."""
+    cleaned = clean_json(value)
+    return cleaned if cleaned == value else _marked(value, cleaned)
+
+
+def _marked(given: object, cleaned: Json) -> Json:
+    if isinstance(given, str) and isinstance(cleaned, str):
+        return Altered(cleaned) if given != cleaned else cleaned
+    if isinstance(given, dict) and isinstance(cleaned, dict):
+        pairs = zip(given.items(), cleaned.items(), strict=True)
+        return {b if a == b else Altered(b): _marked(x, y) for (a, x), (b, y) in pairs}
+    if isinstance(given, list) and isinstance(cleaned, list):
+        return [_marked(x, y) for x, y in zip(given, cleaned, strict=True)]
+    return cleaned
+
+
+def clean_fields(value: object, where: str) -> dict[str, Json]:
+    """Return a clean JSON object, or raise `InputError` if `value` is something else."""
+    if not isinstance(value, _OBJECT):
+        raise InputError(f"{where}: expected an object, got {type(value).__name__}")
+    return _clean_object(value, where, 0)
+
+
+def clean_name(name: str, what: str) -> str:
+    """Return `name` if it can name a tenant, conversation or project, else raise `InputError`.
+
+    Names are compared byte for byte, so what cannot be seen in one is refused rather than repaired.
+    """
+    if not isinstance(name, str):
+        raise InputError(f"{what}: expected a string, got {type(name).__name__}")
+    if not 1 <= len(name) <= limits.NAME_CHARS_MAX:
+        raise InputError(
+            f"{what}: {len(name)} characters; 1 to {limits.NAME_CHARS_MAX} are allowed"
+        )
+    if not name.isprintable() or name != name.strip():
+        raise InputError(
+            f"{what}: {name!r} has control or invisible characters, or blanks at an end"
+        )
+    return name
+
+
+# -- what providers take ----------------------------------------------------------------------
+
+_NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
+_NOT_IN_CALLS: Final = regex(r"[^a-zA-Z0-9_-]")
+_SENT_CHARS: Final = 64
+
+
+def sent_name(name: str) -> str:
+    """The name of somebody who speaks, as OpenAI's endpoints take it: without blanks."""
+    return _NOT_IN_NAMES.sub("_", name)[:_SENT_CHARS]
+
+
+def sent_function(name: str) -> str:
+    """The name of a tool, as OpenAI's endpoints take it: letters, digits, ``_`` and ``-``."""
+    return _NOT_IN_CALLS.sub("_", name)[:_SENT_CHARS]

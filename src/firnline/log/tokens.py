@@ -1,0 +1,381 @@
+"""Exact token counts, offline.
+
+The encoder is the reference one (tiktoken); its two vocabularies come inside the package and are
+checked against the published SHA-256 when they are loaded, so nothing is downloaded, ever.
+Counting is total: special tokens in text are plain text, and what cannot be counted exactly in
+bounded time gets an over-estimate that says it is one.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import threading
+from binascii import a2b_base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Final, NamedTuple, Self
+
+import tiktoken
+
+from firnline.errors import FirnlineError, InputError
+from firnline.log import limits
+from firnline.log.message import Message, Part, encode_json
+from firnline.log.regex import regex
+from firnline.log.text import clean_json, sent_function, sent_name
+from firnline.log.wire import MessageLike, load_openai
+
+
+class TokenCount(int):
+    """A number of tokens that knows how it was made.
+
+    `tokenizer` is the encoding's name, with ``~`` behind it if this is an over-estimate.
+    """
+
+    tokenizer: str
+
+    def __new__(cls, tokens: int, tokenizer: str) -> Self:
+        """`tokens` as counted by `tokenizer`."""
+        count = int.__new__(cls, tokens)
+        count.tokenizer = tokenizer
+        return count
+
+    @property
+    def exact(self) -> bool:
+        """Whether the reference encoder would say the same."""
+        return not self.tokenizer.endswith("~")
+
+    @property
+    def encoding(self) -> str:
+        """The encoding's name."""
+        return self.tokenizer.removesuffix("~")
+
+
+_exact = lru_cache(maxsize=4_096)(TokenCount)  # most counts are small, and come again and again
+
+
+class Model(NamedTuple):
+    """What counting needs to know of a model. `factor` > 1 where its tokenizer is not public."""
+
+    encoding: str
+    window_tokens: int
+    factor: float = 1.0
+
+
+MODELS: Final[Mapping[str, Model]] = {
+    "gpt-5": Model("o200k_base", 400_000),
+    "gpt-4.1": Model("o200k_base", 1_047_576),
+    "gpt-4.5": Model("o200k_base", 128_000),
+    "gpt-4o": Model("o200k_base", 128_000),
+    "chatgpt-4o": Model("o200k_base", 128_000),
+    "gpt-oss": Model("o200k_base", 131_072),
+    "o1": Model("o200k_base", 200_000),
+    "o3": Model("o200k_base", 200_000),
+    "o4-mini": Model("o200k_base", 200_000),
+    "gpt-4-turbo": Model("cl100k_base", 128_000),
+    "gpt-4-32k": Model("cl100k_base", 32_768),
+    "gpt-4": Model("cl100k_base", 8_192),
+    "gpt-3.5-turbo": Model("cl100k_base", 16_385),
+    "text-embedding-3": Model("cl100k_base", 8_192),
+    "text-embedding-ada-002": Model("cl100k_base", 8_192),
+    # Their tokenizers are not public or not carried here: o200k_base with a margin, an estimate.
+    "claude": Model("o200k_base", 200_000, 1.35),
+    "gemini": Model("o200k_base", 1_048_576, 1.15),
+    "grok": Model("o200k_base", 131_072, 1.15),
+    "deepseek": Model("o200k_base", 128_000, 1.15),
+    "kimi": Model("o200k_base", 262_144, 1.15),
+    "glm": Model("o200k_base", 128_000, 1.15),
+    "llama": Model("o200k_base", 128_000, 1.15),
+    "mistral": Model("o200k_base", 128_000, 1.25),
+    "qwen": Model("o200k_base", 32_768, 1.15),
+}
+"""Models by the start of their name; the longest one that fits is taken."""
+
+DEFAULT_MODEL: Final = "gpt-4o-mini"
+_UNKNOWN: Final = Model("o200k_base", 8_192, 1.25)
+
+MESSAGE_TOKENS: Final = 3
+"""Framing around each message: its start, the end of its role, its end."""
+NAME_TOKENS: Final = 1
+"""Framing of a message's name."""
+REPLY_TOKENS: Final = 3
+"""What primes the answer, once a request."""
+CALL_TOKENS: Final = 8
+"""Framing of a tool call or result: its id, its type, the words around its name."""
+TOOL_TOKENS: Final = 12
+"""Framing of a tool's schema, which providers render in ways they do not publish."""
+IMAGE_TOKENS: Final = 1_445
+"""The most a picture costs in full detail: 85 and eight tiles of 170."""
+IMAGE_LOW_TOKENS: Final = 85
+"""A picture in low detail."""
+
+
+def model_named(name: str, models: Mapping[str, Model] = MODELS) -> Model:
+    """What is known of the model called `name`, such as ``gpt-4o-mini`` or ``openai/gpt-4o``.
+
+    An unknown one gets a small window and counts marked as estimates, both on the safe side.
+    """
+    bare = name.rsplit("/", 1)[-1].lower().removeprefix("ft:")
+    fitting = [prefix for prefix in models if bare.startswith(prefix.lower())]
+    return models[max(fitting, key=len)] if fitting else _UNKNOWN
+
+
+def is_known(name: str) -> bool:
+    """Whether the window of the model called `name` is known, and not merely guessed."""
+    return model_named(name) is not _UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class TokenCounter:
+    """Counts text, messages and tool schemas for one model. Get one from `counter`."""
+
+    encoding: str
+    factor: float
+    count_text: Callable[[str], tuple[int, bool]]
+    count_role: Callable[[str], tuple[int, bool]]
+
+    def text(self, text: str) -> TokenCount:
+        """The tokens of plain text."""
+        return self._make(*self.count_text(text))
+
+    def message(self, message: Message) -> TokenCount:
+        """The tokens of a message: role, name, content, tool calls and the framing around them."""
+        tokens, exact = self.count_role(message.role)
+        tokens += MESSAGE_TOKENS
+        if isinstance(message.content, str) and not _has_more(message):  # most of them
+            more, sure = self.count_text(message.content)
+            return self._make(tokens + more, exact and sure)
+        for text in _texts(message):
+            more, sure = self.count_text(text)
+            tokens += more
+            exact &= sure
+        fixed, sure = _fixed(message)
+        return self._make(tokens + fixed, exact and sure)
+
+    def messages(self, messages: Iterable[Message]) -> TokenCount:
+        """The tokens of a whole request: its messages and what primes the answer."""
+        return self.sum(map(self.message, messages), REPLY_TOKENS)
+
+    def tools(self, tools: Iterable[Mapping[str, Any]]) -> TokenCount:
+        """The tokens of tool schemas, counted as compact JSON; an estimate on the high side."""
+        texts = [encode_json(clean_json(tool, "tool")) for tool in tools]
+        return self._make(sum(self.count_text(text)[0] + TOOL_TOKENS for text in texts), not texts)
+
+    def sum(self, counts: Iterable[TokenCount], framing: int = 0) -> TokenCount:
+        """Counts added up; exact if each of them is."""
+        total, exact = framing, self.factor == 1.0
+        for count in counts:
+            total += count
+            exact &= count.exact
+        return TokenCount(total, self.encoding if exact else f"{self.encoding}~")
+
+    def _make(self, tokens: int, exact: bool) -> TokenCount:
+        if exact and self.factor == 1.0:
+            return _exact(tokens, self.encoding)
+        return TokenCount(int(tokens * self.factor) + (self.factor > 1.0), f"{self.encoding}~")
+
+
+def counter(
+    model: str = DEFAULT_MODEL,
+    *,
+    encoding: str | None = None,
+    models: Mapping[str, Model] = MODELS,
+) -> TokenCounter:
+    """The counter for `model`, or for an encoding by name; `models` overrides the table."""
+    if encoding is not None:
+        return _counter(encoding, 1.0)
+    if models is MODELS:
+        return _known_counter(model)
+    known = model_named(model, models)
+    return _counter(known.encoding, known.factor)
+
+
+def count_tokens(
+    what: str | MessageLike | Iterable[MessageLike],
+    model: str = DEFAULT_MODEL,
+    *,
+    encoding: str | None = None,
+    tools: Sequence[Mapping[str, Any]] = (),
+) -> TokenCount:
+    """Count text, one message, or a whole request (messages, with their framing, and `tools`).
+
+    Messages are `Message` values or dicts of the OpenAI shape. The result is an int that also
+    says whether it is `exact`.
+    """
+    count = counter(model, encoding=encoding)
+    if isinstance(what, str):
+        counted = count.text(what)
+    elif isinstance(what, Message | Mapping) or hasattr(what, "model_dump"):
+        counted = count.message(load_openai(what)[0])
+    else:
+        counted = count.messages(load_openai(what))
+    return count.sum((counted, count.tools(tools))) if tools else counted
+
+
+# -- what a message costs besides its role ----------------------------------------------------
+
+
+def _has_more(message: Message) -> object:
+    """Whether a message has more than its content that costs tokens."""
+    return message.name or message.tool_calls or message.tool_call_id is not None or message.extra
+
+
+def _texts(message: Message) -> Iterable[str]:
+    if isinstance(message.content, str):
+        yield message.content
+    elif message.content:
+        for part in message.content:
+            yield _part_text(part)
+    if message.name:
+        yield sent_name(message.name)
+    for call in message.tool_calls:
+        yield sent_function(call.name)
+        yield call.arguments
+    if message.extra:
+        yield from (encode_json(value) for value in message.extra.values() if value)
+
+
+def _part_text(part: Part) -> str:
+    if part.kind == "text":
+        return part.text
+    if part.kind == "image":
+        return ""
+    return encode_json(part.fields)
+
+
+def _fixed(message: Message) -> tuple[int, bool]:
+    """Tokens that are not text, and whether they are sure."""
+    tokens = NAME_TOKENS if message.name else 0
+    calls = len(message.tool_calls) + (message.tool_call_id is not None)
+    tokens += CALL_TOKENS * calls
+    # How providers frame calls is not published, and what they make of unknown fields even less.
+    exact = not (calls or any(message.extra.values()))
+    if isinstance(message.content, tuple):
+        for part in message.content:
+            if part.kind == "image":
+                tokens += _image_tokens(part)
+            exact &= part.kind == "text"
+    return tokens, exact
+
+
+def _image_tokens(part: Part) -> int:
+    picture = part.fields.get("image_url")
+    detail = picture.get("detail") if isinstance(picture, dict) else part.fields.get("detail")
+    return IMAGE_LOW_TOKENS if detail == "low" else IMAGE_TOKENS
+
+
+# -- the encoder ------------------------------------------------------------------------------
+
+_LETTERS: Final = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+)
+
+
+class _Vocabulary(NamedTuple):
+    sha256: str
+    pattern: str
+
+
+_VOCABULARIES: Final[Mapping[str, _Vocabulary]] = {
+    "o200k_base": _Vocabulary(
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        _LETTERS + r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+    ),
+    "cl100k_base": _Vocabulary(
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+"
+        r"| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]|\s+(?!\S)|\s",
+    ),
+}
+
+_SEAM: Final = regex(r"(?<=[A-Za-z]) (?=[A-Za-z])")
+"""A place no token spans: both encodings take a blank only at the start of a piece."""
+
+
+_loading: Final = threading.Lock()
+
+
+def reference_encoder(name: str = "o200k_base") -> tiktoken.Encoding:
+    """Load an encoder; takes a fifth of a second, once, however many ask for it at once."""
+    with _loading:
+        return _load_encoder(name)
+
+
+@lru_cache(maxsize=len(_VOCABULARIES))
+def _load_encoder(name: str) -> tiktoken.Encoding:
+    vocabulary = _VOCABULARIES[name]
+    packed = resources.files("firnline.log").joinpath(f"vocabulary/{name}.tiktoken.gz").read_bytes()
+    plain = gzip.decompress(packed)
+    if hashlib.sha256(plain).hexdigest() != vocabulary.sha256:
+        raise FirnlineError(f"the vocabulary {name} is not the published one; install again")
+    words = plain.split()
+    ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
+    return tiktoken.Encoding(
+        name, pat_str=vocabulary.pattern, mergeable_ranks=ranks, special_tokens={}
+    )
+
+
+@lru_cache(maxsize=64)
+def _counter(encoding: str, factor: float) -> TokenCounter:
+    if encoding not in _VOCABULARIES:
+        raise InputError(f"encoding: {encoding!r} is none of {', '.join(_VOCABULARIES)}")
+    encode = None
+
+    def count_text(text: str) -> tuple[int, bool]:
+        nonlocal encode
+        if encode is None:
+            encode = reference_encoder(encoding).encode_ordinary
+        if len(text) > limits.COUNT_PIECE_CHARS:
+            return _count_long(encode, text)
+        try:
+            return len(encode(text)), True
+        except BaseException as error:  # noqa: BLE001 - a panic of the encoder is no Exception
+            return _over_estimate(text, error), False
+
+    return TokenCounter(encoding, factor, count_text, lru_cache(maxsize=16)(count_text))
+
+
+@lru_cache(maxsize=256)
+def _known_counter(model: str) -> TokenCounter:
+    known = model_named(model)
+    return _counter(known.encoding, known.factor)
+
+
+def _over_estimate(text: str, error: BaseException) -> int:
+    """What to say when the encoder fails: no text has more tokens than bytes."""
+    if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+        raise error
+    return len(text.encode(errors="replace"))
+
+
+def _count_long(encode: Callable[[str], list[int]], text: str) -> tuple[int, bool]:
+    """Count piece by piece, cut where no token can span the cut; exact if there are such cuts."""
+    tokens, exact, start = 0, True, 0
+    while start < len(text):
+        end = start + limits.COUNT_PIECE_CHARS
+        if end < len(text):
+            seam = _last_seam(text, start, end)
+            exact &= seam is not None
+            end = seam or end
+        try:
+            tokens += len(encode(text[start:end]))
+        except BaseException as error:  # noqa: BLE001 - a panic of the encoder is no Exception
+            tokens += _over_estimate(text[start:end], error)
+            exact = False
+        start = end
+    # Cut elsewhere, a piece can only need a token or two more than it did in one go.
+    return (tokens, True) if exact else (tokens + len(text) // limits.COUNT_PIECE_CHARS, False)
+
+
+def _last_seam(text: str, start: int, end: int) -> int | None:
+    """The last seam in the second half of text[start:end], looked for in a small tail first."""
+    for tail in (1_024, limits.COUNT_PIECE_CHARS // 2):
+        seams = [match.start() for match in _SEAM.finditer(text, max(start + 1, end - tail), end)]
+        if seams:
+            return seams[-1]
+    return None

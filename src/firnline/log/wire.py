@@ -1,0 +1,388 @@
+"""Other people's shapes, in and out without loss. Pure.
+
+Firnline's own message is the OpenAI chat shape, so that is the short way; `load_json` is for text
+that comes from outside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Final, NoReturn, Protocol, TypeAlias
+
+from firnline.errors import InputError
+from firnline.log import limits
+from firnline.log.message import Message, Part, ToolCall
+from firnline.log.text import Json, marked_json, sent_function, sent_name
+
+
+class SdkObject(Protocol):
+    """What the OpenAI SDK hands out: an object that can be turned into a dict."""
+
+    def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, Any]:
+        """Its fields."""
+        ...
+
+
+MessageLike: TypeAlias = "Message | Mapping[str, Any] | SdkObject"
+"""A message: ours, or in the OpenAI chat shape, as a dict or as the SDK's object."""
+
+
+def load_openai(messages: object) -> list[Message]:
+    """Messages from a list of the OpenAI chat shape, or from one such message, or a mixture.
+
+    Takes dicts, the SDK's objects and `Message` values; anything else raises `InputError`.
+    """
+    if isinstance(messages, Message):
+        return [messages]
+    if isinstance(messages, list):  # what else it could be takes longer to find out
+        given: Iterable[Any] = messages
+    elif isinstance(messages, Mapping) or hasattr(messages, "model_dump"):
+        given = [messages]
+    elif isinstance(messages, Iterable) and not isinstance(messages, str | bytes):
+        given = messages
+    else:
+        kind = type(messages).__name__
+        raise InputError(f"expected messages, got {kind}; try Message.user(text)")
+    return [item if isinstance(item, Message) else Message.from_openai(item) for item in given]
+
+
+def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The messages in the OpenAI chat shape."""
+    return [message.to_openai() for message in messages]
+
+
+def sent_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The same as OpenAI's endpoints take it; what they would refuse is written otherwise.
+
+    Names without blanks; and parts that only another program knows, such as the picture in a chat
+    that was imported, as words. Each has a content, if only an empty one.
+    """
+    return [_sent(message.to_openai()) for message in messages]
+
+
+def _sent(message: dict[str, Any]) -> dict[str, Any]:
+    sent = dict(message)
+    if message.get("name"):
+        sent["name"] = sent_name(message["name"])
+    if isinstance(message.get("content"), list):
+        sent["content"] = [_sent_part(part) for part in message["content"]]
+    if message.get("tool_calls"):
+        sent["tool_calls"] = [_sent_call(call) for call in message["tool_calls"]]
+    elif not message.get("content"):
+        sent["content"] = ""
+    return sent
+
+
+def _sent_part(part: dict[str, Any]) -> dict[str, Any]:
+    note = part_note(part)
+    return {"type": "text", "text": note} if note else part
+
+
+def part_note(part: Mapping[str, Any]) -> str:
+    """Words for a part that no provider knows; none for one that they do."""
+    kind, file = str(part.get("type")), part.get("file")
+    if ":" in kind:  # of a program whose chats were imported
+        return f"[{kind}]"
+    if kind != "file" or not isinstance(file, Mapping):
+        return ""
+    name = str(file.get("filename") or file.get("file_id") or "")
+    known = file.get("file_data") or name.startswith("file-")
+    return "" if known else f"[file: {name}]"
+
+
+def _sent_call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("name"), str):
+        return call
+    return {**call, "function": {**function, "name": sent_function(function["name"])}}
+
+
+# -- Anthropic --------------------------------------------------------------------------------
+
+OPENING: Final = "(The conversation goes on here; what came before it is not shown.)"
+NOTE: Final = "anthropic"
+"""In a message's metadata: what Anthropic's shape had that ours has no place for."""
+_ROLES: Final = ("user", "assistant", "system")
+_PLAIN: Final = ("type", "text")
+_TEXT_FIELDS: Final = ("cache_control", "citations")
+_FOREIGN: Final = frozenset(
+    ["input_audio", "audio", "file", "input_file", "function_call", "function_call_output"]
+)
+"""Parts of OpenAI's that Anthropic has no word for; whatever else is not text is its own."""
+
+
+def load_anthropic(body: Mapping[str, Any]) -> list[Message]:
+    """The messages of a request in Anthropic's shape, its ``system`` first.
+
+    A ``tool_use`` block becomes a tool call, each ``tool_result`` a tool's message of its own; all
+    other blocks are kept as they came. `dump_anthropic` gives the same request back, but that
+    neighbours of one role are joined, text is in blocks and empty text is gone.
+    """
+    system, turns = body.get("system"), body.get("messages")
+    if not isinstance(turns, list):
+        raise InputError("messages: expected a list")
+    found = [] if system in (None, "", []) else [_message("system", system, "system")]
+    for at, turn in enumerate(turns):
+        found += _load_turn(turn, f"messages[{at}]")
+    return found
+
+
+def _load_turn(turn: object, where: str) -> list[Message]:
+    if not isinstance(turn, Mapping) or turn.get("role") not in _ROLES:
+        raise InputError(f"{where}.role: expected one of {', '.join(_ROLES)}")
+    role, content = turn["role"], turn.get("content")
+    rest = {key: value for key, value in turn.items() if key not in ("role", "content")}
+    if role == "assistant" and isinstance(content, list):
+        found = [_load_answer(content, where)]
+    elif role == "user" and isinstance(content, list):
+        found = _load_question(content, where)
+    else:
+        found = [_message(role, content, where)]
+    if rest or role == "system":
+        found[0] = _noted(found[0], turn=rest)  # a system's turn among the others stays one
+    return found
+
+
+def _load_question(content: list[Any], where: str) -> list[Message]:
+    """What the user says, and what tools return, in their order."""
+    found: list[Message] = []
+    said: list[Any] = []
+    for block in content:
+        if isinstance(block, Mapping) and block.get("type") == "tool_result":
+            found += [_message("user", said, where)] if said else []
+            said = []
+            found.append(_load_result(block, where))
+        else:
+            said.append(block)
+    return [*found, _message("user", said, where)] if said or not found else found
+
+
+def _load_result(block: Mapping[str, Any], where: str) -> Message:
+    answered = block.get("tool_use_id")
+    if not isinstance(answered, str):
+        raise InputError(f"{where}: a tool_result without a tool_use_id")
+    known = ("type", "tool_use_id", "content")
+    rest = {key: value for key, value in block.items() if key not in known}
+    message = _message("tool", block.get("content"), where, tool_call_id=answered)
+    return _noted(message, result=rest) if rest else message
+
+
+def _load_answer(content: list[Any], where: str) -> Message:
+    """What the model says and calls; where calls are not last, their places are noted."""
+    calls = [block for block in content if _is_call(block)]
+    if not calls:
+        return _message("assistant", content, where)
+    others = [block for block in content if not _is_call(block)]
+    loaded = tuple(_load_call(block, where) for block in calls)
+    message = _message("assistant", others, where, tool_calls=loaded)
+    shown = [block for block in content if _is_call(block) or _block(Part(block))]
+    places = [at for at, block in enumerate(shown) if _is_call(block)]
+    known = ("type", "id", "name", "input")
+    more = [{k: v for k, v in block.items() if k not in known} for block in calls]
+    if any(more) or places != list(range(len(shown) - len(calls), len(shown))):
+        notes: list[Json] = [
+            {"at": at, "more": rest} for at, rest in zip(places, more, strict=True)
+        ]
+        return _noted(message, calls=notes)
+    return message
+
+
+def _is_call(block: object) -> bool:
+    return isinstance(block, Mapping) and block.get("type") == "tool_use"
+
+
+def _load_call(block: Mapping[str, Any], where: str) -> ToolCall:
+    called, name, given = block.get("id"), block.get("name"), block.get("input")
+    if not isinstance(called, str) or not isinstance(name, str) or not isinstance(given, dict):
+        raise InputError(f"{where}: a tool_use needs an id, a name and an input")
+    return ToolCall.of(called, name, given)
+
+
+def _message(role: Any, content: object, where: str, **more: Any) -> Message:
+    if isinstance(content, list) and (plain := _plain(content)) is not None:
+        content = plain
+    if isinstance(content, list):
+        if not all(isinstance(block, Mapping) for block in content):
+            raise InputError(f"{where}: expected blocks of content")
+        content = tuple(Part(dict(block)) for block in content)
+    if content is not None and not isinstance(content, str | tuple):
+        raise InputError(f"{where}: expected text or blocks, got {type(content).__name__}")
+    return Message(role, content, **more)
+
+
+def _plain(content: list[Any]) -> str | None:
+    """The text of a single block that has nothing else; text is short for that."""
+    block = content[0] if len(content) == 1 else None
+    if not isinstance(block, dict) or block.get("type") != "text" or len(block) != len(_PLAIN):
+        return None
+    text = block.get("text")
+    return text if isinstance(text, str) else None
+
+
+def _noted(message: Message, **notes: Json) -> Message:
+    note = {**_note(message), **notes}
+    return replace(message, metadata={**message.metadata, NOTE: note})
+
+
+def _note(message: Message) -> dict[str, Any]:
+    note = message.metadata.get(NOTE)
+    return note if isinstance(note, dict) else {}
+
+
+def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
+    """``system`` and ``messages`` in Anthropic's shape, by its rules for their order.
+
+    The system's text in front becomes ``system``, text unless its blocks have more to say; later
+    system messages become marked text of the user, unless they came in Anthropic's own shape.
+    Neighbours of one role are joined, tool results come first in what answers a call, and the first
+    message is the user's. If users have several names, each stands in a block before their words.
+    """
+    given = _attributed(list(messages))
+    leading = next((at for at, message in enumerate(given) if _is_turn(message)), len(given))
+    turns = anthropic_turns(given[leading:])
+    if turns and turns[0]["role"] != "user":
+        turns.insert(0, {"role": "user", "content": [_text_block(OPENING)]})
+    return {"system": _system(given[:leading]), "messages": turns}
+
+
+def _attributed(messages: list[Message]) -> list[Message]:
+    """The messages with the users' names in their words, if there is more than one name.
+
+    Anthropic has no place for a name, and joins what users say one after another.
+    """
+    names = {message.name for message in messages if message.role == "user" and message.name}
+    if len(names) <= 1:
+        return messages
+    return [_introduced(message) if message.role == "user" else message for message in messages]
+
+
+def _introduced(message: Message) -> Message:
+    """The message with its speaker's name and a colon as a block before its own.
+
+    The name is spelt as for other endpoints and the words stay as they are, and so a context's
+    count holds: it has a token for what frames a name, which is the colon's. In one text with the
+    name, the first word might take one more, and so might a colon behind another such sign.
+    """
+    name = sent_name(message.name or "")
+    parts = _content_parts(message)
+    if not name.strip("_") or not any(map(_block, parts)):
+        return message
+    told = f"{name}:" if name[-1].isalnum() else name
+    return replace(message, content=(Part.of_text(told), *parts))
+
+
+def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """The messages as Anthropic's turns, neighbours of one role joined, results first."""
+    turns: list[dict[str, Any]] = []
+    for message in messages:
+        native = message.role == "system" and "turn" in _note(message)
+        role = "system" if native else "assistant" if message.role == "assistant" else "user"
+        blocks, rest = anthropic_blocks(message), _note(message).get("turn") or {}
+        if not blocks and not rest:
+            continue
+        if turns and turns[-1]["role"] == role != "system":
+            turns[-1] |= {**rest, "content": [*turns[-1]["content"], *blocks]}
+        else:
+            turns.append({"role": role, "content": blocks, **rest})
+    for turn in turns:
+        # A stable sort: tool results in front, everything else as it was.
+        turn["content"].sort(key=lambda block: block.get("type") != "tool_result")
+    return turns
+
+
+def anthropic_blocks(message: Message) -> list[dict[str, Any]]:
+    """The message's content as Anthropic's blocks."""
+    if message.role == "tool":
+        content = [_block(part) for part in _content_parts(message)]
+        result = {"type": "tool_result", "tool_use_id": message.tool_call_id or ""}
+        more = _note(message).get("result") or {}
+        return [{**result, "content": [block for block in content if block], **more}]
+    if message.role in ("system", "developer") and "turn" not in _note(message):
+        return [_text_block(f"[{message.role}] {message.text}")] if message.text.strip() else []
+    blocks = [block for part in _content_parts(message) if (block := _block(part))]
+    calls = [_call_block(call) for call in message.tool_calls]
+    notes = _note(message).get("calls") or []
+    if len(notes) != len(calls):
+        return [*blocks, *calls]
+    for call, note in zip(calls, notes, strict=True):
+        blocks.insert(note["at"], {**call, **note["more"]})
+    return blocks
+
+
+def tool_input(call: ToolCall) -> dict[str, Any]:
+    """A call's arguments as the object that Anthropic wants, whatever the model wrote."""
+    try:
+        arguments = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        arguments = None
+    return arguments if isinstance(arguments, dict) else {"arguments": call.arguments}
+
+
+def _is_turn(message: Message) -> bool:
+    return message.role not in ("system", "developer") or "turn" in _note(message)
+
+
+def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
+    """What the system says in front: text, or blocks if they have more than text."""
+    parts = [part for message in messages for part in _content_parts(message)]
+    blocks = [block for part in parts if (block := _block(part))]
+    if any(set(block) != set(_PLAIN) for block in blocks):
+        return blocks
+    return "\n\n".join(block["text"] for block in blocks)
+
+
+def _text_block(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+def _content_parts(message: Message) -> tuple[Part, ...]:
+    if isinstance(message.content, str):
+        return (Part.of_text(message.content),) if message.content.strip() else ()
+    return message.content or ()
+
+
+def _block(part: Part) -> dict[str, Any] | None:
+    """A part as a block; Anthropic's own blocks as they are, what it has no word for not at all."""
+    if part.kind == "text":
+        more = {name: value for name, value in part.fields.items() if name in _TEXT_FIELDS}
+        return {**_text_block(part.text), **more} if part.text.strip() else None
+    image = part.fields.get("image_url")
+    url = image.get("url") if isinstance(image, dict) else image
+    if part.kind == "image" and isinstance(url, str):
+        return {"type": "image", "source": _image_source(url)}
+    if note := part_note(part.fields):
+        return {"type": "text", "text": note}
+    return None if part.type in _FOREIGN else dict(part.fields)
+
+
+def _image_source(url: str) -> dict[str, Any]:
+    if url.startswith("data:") and ";base64," in url:
+        kind, data = url.removeprefix("data:").split(";base64,", 1)
+        return {"type": "base64", "media_type": kind, "data": data}
+    return {"type": "url", "url": url}
+
+
+def _call_block(call: ToolCall) -> dict[str, Any]:
+    return {"type": "tool_use", "id": call.id, "name": call.name, "input": tool_input(call)}
+
+
+# -- JSON -------------------------------------------------------------------------------------
+
+
+def load_json(text: str | bytes) -> Json:
+    """Strict JSON from outside: no NaN, no endless numbers, no bottomless nesting.
+
+    A message made of text that had to be altered to be storable says so.
+    """
+    try:
+        return marked_json(json.loads(text, parse_constant=_no_constant))
+    except RecursionError as error:
+        raise InputError(f"more than {limits.JSON_DEPTH_MAX} levels of JSON") from error
+    except ValueError as error:
+        raise InputError(f"not JSON: {error}") from error
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

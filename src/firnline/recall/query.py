@@ -1,0 +1,263 @@
+"""What a question asks for: its words and what they weigh, who and when it names. Pure.
+
+`ask` reads a question once; `ranking.rank` then weighs the entries of any conversation with it.
+What a word weighs comes from the vocabulary of the tokenizer, which is sorted by how common its
+pieces are: as good as counting in the conversation itself, and nothing has to be looked up.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from firnline.errors import InputError
+from firnline.language.calendar import month_days
+from firnline.language.concepts import concepts
+from firnline.language.date_words import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES, english, fold
+from firnline.language.dates import figured, interval
+from firnline.language.stems import stem
+from firnline.language.terms import index_terms, query_terms
+from firnline.log.regex import regex
+from firnline.log.tokens import reference_encoder
+from firnline.recall.features import prefix
+
+QUESTION_CHARS_MAX: Final = 4_000
+"""Characters of a question that are read."""
+
+_VOCABULARY: Final = 200_000
+_COMMON: Final = 400
+"""The place in the vocabulary up to which a word says next to nothing."""
+_EMPTY: Final = """
+a about above according after again against all also am an and any are aren as at be because been
+before being below between both but by can considered could couldn d describe did didn do does
+doesn doing don down during each ever few for from further had has hasn have haven having he her
+here hers herself him himself his how i if in into is isn it its itself just kind likely ll long m
+many me mention mentioned might more most much must my myself name no nor not now of off on once
+only or other our ours ourselves out over own re s said same say says shall she should shouldn so
+some sort such t tell than that the their theirs them themselves then there these they this those
+through to too type under until up ve very was wasn we were weren what when where which while who
+whom whose why will with won would wouldn you your yours yourself yourselves
+"""
+_STOP: Final = frozenset(_EMPTY.split())
+"""Words that questions are made of, whatever they are about."""
+_OWN: Final = {
+    **dict.fromkeys(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours"), "user"),
+    **dict.fromkeys(("you", "your", "yours", "yourself"), "assistant"),
+}
+_WHEN: Final = regex(
+    r"\bwhen\b|\bhow long\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bwann\b|\bcuando\b"
+    r"|\bquand\b|когда|什么时候|何时|いつ|언제"
+)
+_MANY: Final = regex(
+    r"\bhow (?:many|much|often|old)\b|\bwie ?(?:viele?|oft|alt)\b|\bcuant[oa]s?\b|\bcombien\b"
+    r"|сколько|多少|几|いくつ|何人|몇"
+)
+
+
+class Term(NamedTuple):
+    """A word of the question: its stem, what it weighs, and what it is akin to."""
+
+    stem: str
+    weight: float
+    prefix: str
+    concepts: frozenset[str]
+
+
+class Days(NamedTuple):
+    """Days that the question names, in any year if it named none; `weight` is how telling."""
+
+    first: date
+    last: date
+    yearly: bool = False
+    weight: float = 1.0
+
+
+class Asked(NamedTuple):
+    """A question as it was read.
+
+    `query` is what to ask the search index for, `days` when to look for entries by their date.
+    """
+
+    query: str
+    terms: tuple[Term, ...] = ()
+    words: frozenset[str] = frozenset()
+    """The stems of all its words: a speaker who is among them is named in it."""
+    role: str = ""
+    """Who is meant by "I" or "you" where speakers have no names: a role."""
+    dates: tuple[Days, ...] = ()
+    days: tuple[datetime, datetime] | None = None
+    when: bool = False
+    """It asks for a time."""
+    many: bool = False
+    """It asks for a number."""
+
+
+def ask(question: str, now: datetime | None = None) -> Asked:
+    """Read a question. Any text can be one; "last week" is counted from `now`, if it is given."""
+    question = question[:QUESTION_CHARS_MAX]
+    asked = query_terms(question)
+    content = [term for term in asked if len(term) > 1 or term[0] not in _STOP]
+    words = index_terms(question)
+    plain = english(fold(question))
+    dates = tuple(_dates(plain, now))
+    return Asked(
+        query=" ".join("".join(term) for term in content) or question,
+        terms=_terms(content),
+        words=frozenset(map(stem, words)),
+        role=next((_OWN[word] for word in words if word in _OWN), ""),
+        dates=dates,
+        days=_hull(dates, now),
+        when=_WHEN.search(plain) is not None,
+        many=_MANY.search(plain) is not None,
+    )
+
+
+def _terms(asked: list[tuple[str, ...]]) -> tuple[Term, ...]:
+    terms: dict[str, Term] = {}
+    for term in asked:
+        stemmed = stem(term[0]) if len(term) == 1 else "".join(term)
+        if stemmed not in terms:
+            weight = _weight("".join(term))
+            terms[stemmed] = Term(stemmed, weight, prefix(stemmed), concepts(stemmed))
+    return tuple(terms.values())
+
+
+@lru_cache(maxsize=16_384)
+def _weight(word: str) -> float:
+    """How much a word tells: the rarer, the later in the vocabulary; the rarest are not in it."""
+    tokens = reference_encoder().encode_ordinary(f" {word}")
+    place = tokens[0] if len(tokens) == 1 else _VOCABULARY
+    return math.log1p(place / _COMMON)
+
+
+# -- dates ------------------------------------------------------------------------------------
+
+
+def _any(words: Iterable[str]) -> str:
+    return "|".join(sorted(map(re.escape, words), key=len, reverse=True))
+
+
+_NAME: Final = _any(MONTHS)
+_DAY: Final = r"(?P<{}>[0-9]{{1,2}})(?:st|nd|rd|th|\.)?"
+_YEAR: Final = r"(?P<{}>(?:19|20)[0-9]{{2}})"
+_DATE: Final = regex(
+    rf"\b(?P<iso>[0-9]{{4}}-[0-9]{{1,2}}(?:-[0-9]{{1,2}})?"
+    rf"|(?:19|20)[0-9]{{2}}(?P<s>[/.])[0-9]{{1,2}}(?P=s)[0-9]{{1,2}})\b"
+    rf"|(?<![0-9./-])(?P<figures>[0-9]{{1,2}}(?P<sign>[-/.])[0-9]{{1,2}}(?P=sign)"
+    rf"{_YEAR.format('y0')})(?![-/.]?[0-9])"
+    rf"|\b{_DAY.format('d1')} (?:of )?(?P<m1>{_NAME})\b\.?(?:,? (?:of )?{_YEAR.format('y1')}\b)?"
+    rf"|(?P<in>\b(?:in|of|during|since|by|until|early|late|mid|around|last|this|for) )?"
+    rf"\b(?P<m2>{_NAME})\b\.?(?: (?:the )?{_DAY.format('d2')}(?![0-9]))?"
+    rf"(?:,? (?:of )?{_YEAR.format('y2')}\b)?"
+    rf"|\b{_YEAR.format('y3')}\b"
+)
+_OTHER: Final = _any(FOREIGN_NUMBERS)
+_SPAN: Final = "(?:day|week|month|year)"
+_WEEKDAY: Final = f"(?:{_any(WEEKDAY_NAMES)})"
+_RELATIVE: Final = regex(
+    # Other scripts may stand right before a phrase: they are written without blanks.
+    r"(?<![a-z0-9_\u0400-\u04ff])(?:(?:the )?(?:day before yesterday|yesterday|today|tonight"
+    rf"|last night|(?:last|past|previous|this) (?:week(?:end)?|month|year|{_WEEKDAY})"
+    rf"|(?:last|past) (?:[0-9]{{1,3}} {_SPAN}s|(?:[0-9]{{1,3}}|{_OTHER}) {_SPAN})"
+    rf"|(?:[0-9]{{1,3}}|an?|one|two|three|four|five|six|{_OTHER}) {_SPAN}s? ago)"
+    rf"|(?:on|am|el|в|во) (?:{_WEEKDAY} (?:last|this) week|(?P<bare>{_WEEKDAY})"
+    r"(?!,? (?:the )?(?:[0-9]|before|after|mornings|afternoons|evenings|nights)"
+    rf"|,? (?:the )?(?:{_NAME})\b)))\b"
+)
+"""Days that are counted from now: what of `interval` is told apart from other words."""
+_VAGUE: Final = frozenset(
+    {"may", "march", "mars", "mar", "sept", "dec", "jan", "jun", "mai", "set"}
+)
+"""Months that are other words, too, or somebody's name: one of these needs a sign that it is."""
+_YEAR_WEIGHT: Final = 0.3
+_WEEKDAY_WEIGHT: Final = 0.5
+"""For "on Tuesday": most likely the last one, but it may be any that was talked about."""
+_SLACK: Final = timedelta(days=1), timedelta(days=7)
+"""How long before and after a day it is still talked about."""
+
+
+def _dates(plain: str, now: datetime | None) -> Iterator[Days]:
+    """The days named in a question that is folded and in English."""
+    for found in _DATE.finditer(plain):
+        if found["figures"]:
+            yield from (Days(day, day) for day in figured(found["figures"]))
+        elif named := _named(found):
+            yield named
+    if now is None or now.utcoffset() is None:
+        return
+    phrases = ((found[0], bool(found["bare"])) for found in _RELATIVE.finditer(plain))
+    for phrase, bare in dict.fromkeys(phrases):
+        try:
+            meant = interval(phrase, now=now, zone=now.tzinfo or UTC)
+        except InputError:
+            continue
+        last = (meant.until - timedelta(microseconds=1)).date()
+        yield Days(meant.since.date(), last, weight=_WEEKDAY_WEIGHT if bare else 1.0)
+
+
+def _named(found: re.Match[str]) -> Days | None:
+    """The days of a match, or None if it is no date after all."""
+    if found["iso"]:
+        numbers = [*map(int, re.split("[-/.]", found["iso"])), 0]
+        return _days(*numbers[:3])
+    if found["y3"]:
+        return Days(
+            date(int(found["y3"]), 1, 1), date(int(found["y3"]), 12, 31), weight=_YEAR_WEIGHT
+        )
+    month_name = found["m1"] or found["m2"]
+    day, year_name = found["d1"] or found["d2"], found["y1"] or found["y2"]
+    if month_name in _VAGUE and not (day or year_name or found["in"]):
+        return None
+    return _days(int(year_name or 0), MONTHS[month_name], int(day or 0))
+
+
+def _days(year: int, month: int, day: int) -> Days | None:
+    """A day, or a month if `day` is 0; of every year if `year` is."""
+    if not 1 <= month <= 12:  # noqa: PLR2004
+        return None
+    try:
+        first, last = month_days(year or 2_000, month)  # a leap year, so that 29 February is one
+        if day:
+            first = last = first.replace(day=day)
+    except ValueError:
+        return None
+    return Days(first, last, yearly=not year)
+
+
+def _hull(dates: tuple[Days, ...], now: datetime | None) -> tuple[datetime, datetime] | None:
+    """When entries about the first of the dates were said; whole years are no help."""
+    telling = [days for days in dates if days.weight > _YEAR_WEIGHT]
+    if not telling:
+        return None
+    days = telling[0]
+    if days.yearly:
+        if now is None:
+            return None
+        days = newest(days, now.date())
+    before, after = _SLACK
+    first, last = (datetime.combine(day, time(), UTC) for day in (days.first, days.last))
+    try:
+        return first - before, last + after
+    except OverflowError:  # an end of the calendar
+        return None
+
+
+def newest(days: Days, today: date) -> Days:
+    """The last such days that have begun by `today`."""
+    here = in_year(days, today.year)
+    return here if here.first <= today else in_year(days, max(today.year - 1, 1))
+
+
+def in_year(days: Days, year: int) -> Days:
+    """The same days in another year; 29 February is the 28th where there is none."""
+    moved = []
+    for day in (days.first, days.last):
+        try:
+            moved.append(day.replace(year=year))
+        except ValueError:
+            moved.append(day.replace(year=year, day=28))
+    return Days(moved[0], moved[1], yearly=False, weight=days.weight)

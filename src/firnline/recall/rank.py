@@ -1,0 +1,398 @@
+"""Old entries weighed against a question: features, each times its weight, added up. Pure.
+
+words         the question's words in the entry, as bm25 has it, in its best passage
+around        how many of them are in the entry or up to four entries from it, the nearer the better
+session       how many of them are anywhere in the stretch of talk that the entry is part of
+answer        words that the entry before has and this one lacks: a question and then its answer
+before        how many are in the entry two before
+speaker       who speaks is named in the question
+date          it was said on a day that the question names, or in the days after
+asks          it is itself a question
+time, number  it has one, and the question asks for one
+meaning       the cosine of the sentence vectors; `meaning_near` that of the entries beside it
+
+A match need not be exact: a word of the same beginning or of the same concept counts in part.
+Distance counts in entries or in words, whichever is more, so a long message shadows its neighbours
+no more than the short ones it could have been. No feature is relative to the best of the pool, so
+that scores of different conversations can be compared.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final, NamedTuple, TypeAlias, TypeVar
+
+from firnline.language.stems import stem
+from firnline.language.terms import index_terms, searchable
+from firnline.log.entry import Entry
+from firnline.log.message import Message
+from firnline.log.regex import regex
+from firnline.recall import weights
+from firnline.recall.features import Passage, Reading, read
+from firnline.recall.query import Asked, Days, Term, in_year
+
+REACH: Final = 4
+"""Entries on each side in which a word of the question still counts for an entry."""
+
+_FADE: Final = 0.8  # what a word is worth an entry further away
+_FADES: Final = tuple(_FADE**steps for steps in range(REACH + 1))
+_SAME_BEGINNING: Final = 0.6
+_SAME_CONCEPT: Final = 0.35
+_OFTEN: Final = 0.9  # bm25's k1: how soon a word that comes again adds nothing
+_LONG: Final = 0.4  # bm25's b: how much a long passage is held against it
+_USUAL_WORDS: Final = 30.0
+_SESSION_GAP: Final = timedelta(hours=4)
+_SESSION_HOLE: Final = 12
+_SESSION_WORDS: Final = 1_200
+_LATER_DAYS: Final = 7.0  # how fast a day is forgotten; the days before it twice as fast
+_OWN_ROLE: Final = 0.4  # "I" names the user, but less surely than a name does
+_PREFIX: Final = regex(r"\s*([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30}){0,2}): ")
+
+Item = TypeVar("Item")
+_Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it is met
+_NONE: Final[_Hits] = {}
+
+
+class Ranked(NamedTuple):
+    """An entry's place: the higher the score, the better; `parts` are what it is the sum of."""
+
+    seq: int
+    score: float
+    parts: Mapping[str, float]
+
+
+class _Turn(NamedTuple):
+    """An entry as it is weighed."""
+
+    seq: int
+    message: Message
+    speaker: frozenset[str]
+    reading: Reading
+    session: int
+    middle: float
+    """How many words of the talk have been said when half of it is."""
+
+
+def rank(
+    asked: Asked,
+    pool: Mapping[int, Entry],
+    matches: Mapping[int, float],
+    near: Mapping[int, float] | None = None,
+    floor: float | None = None,
+) -> list[Ranked]:
+    """Every entry of the pool, best first.
+
+    The pool holds entries of one conversation: what was found, and its neighbours. `matches` are
+    scores of the search index (more is better); they decide between equals, and after them the
+    newest comes first. `near` are the cosines of the nearest entries, by sequence number. Where
+    several conversations are searched, `floor` is the least cosine found in any of them, so that
+    scores can be compared whether a conversation has some of the nearest entries or none.
+    """
+    found = features(asked, pool, near, floor)
+    table = weights.of(meaning="meaning" in found)
+    ranked = [_weighed(seq, found, table) for seq in pool]
+    ranked.sort(key=lambda item: (-item.score, -matches.get(item.seq, 0.0), -item.seq))
+    return ranked
+
+
+def features(
+    asked: Asked,
+    pool: Mapping[int, Entry],
+    near: Mapping[int, float] | None = None,
+    floor: float | None = None,
+) -> dict[str, Mapping[int, float]]:
+    """The features of every entry of the pool, by name and sequence number; what is absent is 0."""
+    turns = _turns(pool)
+    found: dict[str, Mapping[int, float]] = {
+        **_lexical(asked, turns),
+        **_circumstances(asked, turns),
+    }
+    if near or floor is not None:
+        found |= _meanings(near or {}, floor, turns)
+    return found
+
+
+def pack(items: Iterable[Item], size: Callable[[Item], int], tokens: int) -> list[Item]:
+    """The first items that fit into so many tokens; one that does not fit is passed over."""
+    packed: list[Item] = []
+    for item in items:
+        if tokens <= 0:
+            break
+        needed = size(item)
+        if needed <= tokens:
+            packed.append(item)
+            tokens -= needed
+    return packed
+
+
+def _weighed(
+    seq: int, found: Mapping[str, Mapping[int, float]], table: Mapping[str, float]
+) -> Ranked:
+    parts = {}
+    for name, values in found.items():
+        value = values.get(seq)
+        if value:
+            parts[name] = value * table[name]
+    return Ranked(seq, math.fsum(parts.values()), parts)
+
+
+# -- who speaks, and stretches of talk --------------------------------------------------------
+
+
+def _turns(pool: Mapping[int, Entry]) -> list[_Turn]:
+    """The entries in the order in which they were said, each with its speaker and session."""
+    entries = [pool[seq] for seq in sorted(pool)]
+    texts = [searchable(entry.message) for entry in entries]
+    prefixed = _prefixed(texts)
+    turns: list[_Turn] = []
+    session, begun, said = 0, 0.0, 0.0
+    for entry, text in zip(entries, texts, strict=True):
+        name, words = _spoken(entry.message, text, prefixed=prefixed)
+        reading = read(words)
+        if turns:
+            said += _USUAL_WORDS * (entry.seq - turns[-1].seq - 1)  # those that are not here
+            if said - begun > _SESSION_WORDS or _apart(turns[-1], entry):
+                session, begun = session + 1, said
+        long = sum(passage.words for passage in reading.passages)
+        middle = said + long / 2
+        turns.append(_Turn(entry.seq, entry.message, _names(name), reading, session, middle))
+        said += long
+    return turns
+
+
+def _spoken(message: Message, text: str, *, prefixed: bool) -> tuple[str | None, str]:
+    """Who speaks, by name, and what."""
+    found = _PREFIX.match(text) if prefixed and not message.name else None
+    return (found[1], text[found.end() :]) if found else (message.name, text)
+
+
+def _prefixed(texts: Sequence[str]) -> bool:
+    """Whether texts begin with their speaker. Now and then a colon does not mean that."""
+    found = Counter(match[1] for match in map(_PREFIX.match, texts) if match)
+    return 2 * sum(many for many in found.values() if many > 1) > len(texts)
+
+
+@lru_cache(maxsize=1_024)
+def _names(name: str | None) -> frozenset[str]:
+    return frozenset(map(stem, index_terms(name))) if name else frozenset()
+
+
+def _apart(before: _Turn, entry: Entry) -> bool:
+    """Whether another stretch of talk begins: after a pause, or where the pool has a hole."""
+    if entry.seq - before.seq > _SESSION_HOLE:
+        return True
+    earlier, later = before.message.created_at, entry.message.created_at
+    return earlier is not None and later is not None and later - earlier > _SESSION_GAP
+
+
+# -- words ------------------------------------------------------------------------------------
+
+
+def _lexical(asked: Asked, turns: Sequence[_Turn]) -> dict[str, dict[int, float]]:
+    """The features that come from the question's words."""
+    terms = _terms(asked, turns)
+    words: dict[int, float] = {}
+    hits: dict[int, _Hits] = {}
+    for turn in turns:
+        found = [_match(terms, passage) for passage in turn.reading.passages]
+        best = max(found, key=itemgetter(0), default=None)
+        if best and best[1]:
+            words[turn.seq], hits[turn.seq] = best
+    share = [term.weight for term in terms]
+    coverage = {seq: sum(share[n] * hit for n, hit in there.items()) for seq, there in hits.items()}
+    return {
+        "words": words,
+        "around": _around(turns, hits, share),
+        "session": _sessions(turns, hits, share),
+        "answer": _answers(turns, hits, share),
+        "before": {
+            turn.seq: coverage[before.seq] * _faded(before, turn) / _FADE**2
+            for before, turn in _beside(turns, 2)
+            if before.seq in coverage
+        },
+    }
+
+
+def _beside(turns: Sequence[_Turn], steps: int) -> Iterator[tuple[_Turn, _Turn]]:
+    """Entries and the one that comes so many after each, where both are in the pool."""
+    here = {turn.seq: turn for turn in turns}
+    return ((turn, here[turn.seq + steps]) for turn in turns if turn.seq + steps in here)
+
+
+def _faded(one: _Turn, other: _Turn) -> float:
+    """What a word is worth in a later entry: less with every entry, or page, between them."""
+    entries, pages = other.seq - one.seq, (other.middle - one.middle) / _USUAL_WORDS
+    return _FADES[entries] if pages <= entries else float(_FADE**pages)
+
+
+def _terms(asked: Asked, turns: Sequence[_Turn]) -> list[Term]:
+    """The question's words with weights that add up to 1.
+
+    The name of one who speaks is no word to look for: it is in every greeting. A word that is rare
+    elsewhere but all over this talk tells little here, so it loses weight.
+    """
+    speakers = frozenset[str]().union(*(turn.speaker for turn in turns))
+    terms = [term for term in asked.terms if term.stem not in speakers] or list(asked.terms)
+    terms = [term._replace(weight=term.weight * _telling(term, turns)) for term in terms]
+    whole = math.fsum(term.weight for term in terms)
+    return [term._replace(weight=term.weight / whole) for term in terms] if whole else []
+
+
+def _telling(term: Term, turns: Sequence[_Turn]) -> float:
+    """1 for a word that one entry has, next to 0 for one that all have."""
+    having = 0
+    for turn in turns:
+        for passage in turn.reading.passages:
+            if term.stem in passage.counts:
+                having += 1
+                break
+    return 1 - math.log(having) / math.log(len(turns) + 1) if having > 1 else 1.0
+
+
+def _match(terms: Sequence[Term], passage: Passage) -> tuple[float, _Hits]:
+    """How well a passage matches, and which terms are met how well."""
+    score, hits = 0.0, _Hits()
+    counts, kin = passage.counts, passage.kin
+    slow = _OFTEN * (1 - _LONG + _LONG * passage.words / _USUAL_WORDS)
+    for number, (word, weight, beginning, concepts) in enumerate(terms):
+        if word in counts:
+            often, hit = float(counts[word]), 1.0
+        elif beginning and beginning in kin:
+            often = hit = _SAME_BEGINNING
+        elif concepts and not kin.isdisjoint(concepts):
+            often = hit = _SAME_CONCEPT
+        else:
+            continue
+        score += weight * often * (1 + _OFTEN) / (often + slow)
+        hits[number] = hit
+    return score, hits
+
+
+def _around(
+    turns: Sequence[_Turn], hits: Mapping[int, _Hits], share: Sequence[float]
+) -> dict[int, float]:
+    """What is met in an entry or near it, each term where it counts most."""
+    best = {turn.seq: dict(hits.get(turn.seq, _NONE)) for turn in turns}
+    for place, turn in enumerate(turns):
+        mine = hits.get(turn.seq, _NONE)
+        for other in turns[place + 1 : place + 1 + REACH]:
+            if other.seq - turn.seq > REACH:
+                break
+            its = hits.get(other.seq, _NONE)
+            if mine or its:
+                fade = _faded(turn, other)
+                _spread(mine, fade, best[other.seq])
+                _spread(its, fade, best[turn.seq])
+    return {seq: sum([share[n] * hit for n, hit in near.items()]) for seq, near in best.items()}
+
+
+def _spread(hits: _Hits, fade: float, near: _Hits) -> None:
+    for number, hit in hits.items():
+        if hit * fade > near.get(number, 0.0):
+            near[number] = hit * fade
+
+
+def _sessions(
+    turns: Sequence[_Turn], hits: Mapping[int, _Hits], share: Sequence[float]
+) -> dict[int, float]:
+    """What is met anywhere in the session of an entry."""
+    best: defaultdict[int, _Hits] = defaultdict(dict)
+    for turn in turns:
+        there = best[turn.session]
+        for number, hit in hits.get(turn.seq, _NONE).items():
+            if hit > there.get(number, 0.0):
+                there[number] = hit
+    met = {
+        session: sum(share[n] * hit for n, hit in all_.items()) for session, all_ in best.items()
+    }
+    return {turn.seq: met[turn.session] for turn in turns}
+
+
+def _answers(
+    turns: Sequence[_Turn], hits: Mapping[int, _Hits], share: Sequence[float]
+) -> dict[int, float]:
+    """What only the entry before meets, or meets better."""
+    found: dict[int, float] = {}
+    for before, turn in _beside(turns, 1):
+        there, here = hits.get(before.seq), hits.get(turn.seq, _NONE)
+        if there:
+            more = [(n, hit - here.get(n, 0.0)) for n, hit in there.items()]
+            met = sum([share[n] * hit for n, hit in more if hit > 0])
+            found[turn.seq] = met * _faded(before, turn) / _FADE
+    return found
+
+
+# -- circumstances ----------------------------------------------------------------------------
+
+
+def _circumstances(asked: Asked, turns: Sequence[_Turn]) -> dict[str, dict[int, float]]:
+    """The features that come from who said it, when, and what kind of sentence it is."""
+    return {
+        "speaker": _speakers(asked, turns),
+        "date": _dated(asked.dates, turns),
+        "asks": {turn.seq: 1.0 for turn in turns if turn.reading.asks},
+        "time": {turn.seq: 1.0 for turn in turns if asked.when and turn.reading.timely},
+        "number": {turn.seq: 1.0 for turn in turns if asked.many and turn.reading.counts},
+    }
+
+
+def _speakers(asked: Asked, turns: Sequence[_Turn]) -> dict[int, float]:
+    """Entries of those whom the question names; nothing if that is everybody."""
+    named = {turn.seq: 1.0 for turn in turns if not asked.words.isdisjoint(turn.speaker)}
+    if not named and asked.role:
+        named = {
+            turn.seq: _OWN_ROLE
+            for turn in turns
+            if not turn.speaker and turn.message.role == asked.role
+        }
+    return named if len(named) < len(turns) else {}
+
+
+def _dated(dates: Sequence[Days], turns: Sequence[_Turn]) -> dict[int, float]:
+    """How well the day of an entry fits the question's days."""
+    fits: dict[date, float] = {}
+    dated: dict[int, float] = {}
+    if not dates:
+        return dated
+    for turn in turns:
+        at = turn.message.created_at
+        if at is not None:
+            day = at.date()
+            if day not in fits:
+                fits[day] = max(_fit(days, day) for days in dates)
+            dated[turn.seq] = fits[day]
+    return dated
+
+
+def _fit(days: Days, day: date) -> float:
+    """1 on one of the days, less and less after them, and before them still less."""
+    years = range(max(day.year - 1, 1), min(day.year + 2, 10_000))
+    meant = [in_year(days, year) for year in years] if days.yearly else [days]
+    off = min(max((day - one.last).days, 2 * (one.first - day).days, 0) for one in meant)
+    return days.weight * math.exp(-off / _LATER_DAYS)
+
+
+# -- scores from elsewhere --------------------------------------------------------------------
+
+
+def _meanings(
+    cosines: Mapping[int, float], floor: float | None, turns: Sequence[_Turn]
+) -> dict[str, dict[int, float]]:
+    """An entry's own cosine and the mean of those beside it.
+
+    Only the nearest are known. All others are further away than these, so they are taken to be as
+    far as the last of them: more would be unfair to the nearest, less would favour the unknown.
+    """
+    least = min(cosines.values()) if floor is None else floor
+    own = {turn.seq: cosines.get(turn.seq, least) for turn in turns}
+    beside = dict.fromkeys(own, least)
+    for before, turn in _beside(turns, 1):
+        half = _faded(before, turn) / _FADE / 2
+        beside[turn.seq] += half * (own[before.seq] - least)
+        beside[before.seq] += half * (own[turn.seq] - least)
+    return {"meaning": own, "meaning_near": beside}

@@ -1,0 +1,240 @@
+"""Finding old entries for a question: by words, by meaning, by date, weighed together.
+
+words     the store's index: entries with the question's words, and with them just before
+meaning   the nearest vectors, if there is an embedder
+date      entries of the days that the question names
+weigh     all of them and their neighbours, one conversation at a time (`ranking`), pure
+pack      the best that fit into so many tokens, or so many of them
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final, Protocol
+
+from firnline.errors import FirnlineError, outline
+from firnline.log import limits
+from firnline.log.entry import Entry, Hit, Key, Scope
+from firnline.models.guard import Breaker
+from firnline.protocols import Clock, Embedder, Store
+from firnline.recall.passages import model_key
+from firnline.recall.query import Asked, ask
+from firnline.recall.rank import pack, rank
+from firnline.recall.tools import is_recalled
+from firnline.topics import Rules
+from firnline.topics.similarity import likeness
+
+logger: Final = logging.getLogger("firnline.recall")
+
+
+_TOKENS_EACH: Final = 20
+_ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
+_WIDER: Final = 20  # as many more vectors are looked at where filters leave only some of them
+
+
+class Near(Protocol):
+    """Finds the nearest vectors; `nearest.Nearest` does."""
+
+    async def find(
+        self, key: Key, model: str, vector: Sequence[float], limit: int
+    ) -> Mapping[int, float]:
+        """The nearest entries with their cosines."""
+        ...
+
+
+@dataclass(slots=True)
+class _Found:
+    """What was found in one conversation, by sequence number."""
+
+    words: dict[int, float] = field(default_factory=dict)
+    near: dict[int, float] = field(default_factory=dict)
+    dated: list[int] = field(default_factory=list)
+    near_enough: float = 1.0
+
+    @property
+    def seqs(self) -> set[int]:
+        """Every entry found."""
+        return {*self.words, *self.near, *self.dated}
+
+    @property
+    def sure(self) -> set[int]:
+        """Those that have a word of the question, are near enough to it, or were said then."""
+        near = {seq for seq, cosine in self.near.items() if cosine >= self.near_enough}
+        return {*self.words, *near, *self.dated}
+
+    @property
+    def promise(self) -> tuple[float, float]:
+        """How much there is to expect of this conversation."""
+        return max(self.words.values(), default=0.0), max(self.near.values(), default=0.0)
+
+
+class Finder:
+    """Finds entries for questions, in one conversation or in all of a tenant's."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        clock: Clock,
+        embedder: Embedder | None = None,
+        near: Near | None = None,
+    ) -> None:
+        self._store, self._clock = store, clock
+        self._embedder, self._near = embedder, near
+        self._breaker = Breaker(failures=3)  # a question need not wait for what is known to fail
+        self._near_enough = _ALIKE * likeness(embedder.name, Rules()) if embedder else 1.0
+
+    async def find(
+        self,
+        tenant: str,
+        question: str,
+        scope: Scope,
+        *,
+        limit: int | None = None,
+        tokens: int | None = None,
+        size: Callable[[Entry], int] = lambda entry: entry.tokens,
+    ) -> list[Hit]:
+        """The entries that fit the question best, best first.
+
+        At most `limit` of them: those that were found. Or as many as take at most `tokens` in all
+        by `size`: then what stands around them is chosen from, too, for that is often the answer.
+        A failing embedder leaves the search by words; no text of a question is an error.
+        """
+        asked = ask(question, self._clock())
+        breadth, reach = _breadth(limit, tokens)
+        found = await self._candidates(tenant, asked, question, scope, breadth)
+        nearest = [cosine for there in found.values() for cosine in there.near.values()]
+        floor = min(nearest, default=None)
+        hits: list[Hit] = []
+        for conversation, there in found.items():
+            key = Key(tenant, conversation)
+            ranked = await self._ranked(key, asked, there, scope, reach, floor)
+            hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
+        # What an earlier search returned only repeats what it found: it comes after all else.
+        hits.sort(key=lambda h: (is_recalled(h.message), -h.score, h.conversation, h.seq))
+        if tokens is not None:
+            hits = pack(hits, lambda hit: size(hit.entry), tokens)
+        return hits if limit is None else hits[:limit]
+
+    # -- candidates ---------------------------------------------------------------------------
+
+    async def _candidates(
+        self, tenant: str, asked: Asked, question: str, scope: Scope, breadth: int
+    ) -> dict[str, _Found]:
+        """What words, meaning and dates lead to, by conversation."""
+        matches, vector = await asyncio.gather(
+            self._store.search(tenant, asked.query, scope=scope, limit=breadth),
+            self._vector(question),
+        )
+        found: defaultdict[str, _Found] = defaultdict(_Found)
+        for name, seq, score in matches:
+            found[name].words[seq] = score
+        if vector is not None:
+            for name, seq, cosine in await self._nearest(tenant, vector, scope, breadth // 2):
+                found[name].near[seq] = cosine
+                found[name].near_enough = self._near_enough
+        if scope.conversation is not None and asked.days is not None:
+            key = Key(tenant, scope.conversation)
+            found[scope.conversation].dated = await self._said(key, asked.days, breadth)
+        best_first = sorted(found, key=lambda name: found[name].promise, reverse=True)
+        return {name: found[name] for name in best_first[: limits.RECALL_CONVERSATIONS]}
+
+    async def _vector(self, question: str) -> Sequence[float] | None:
+        """The question's vector, or None if there is no embedder or it fails just now."""
+        if self._embedder is None or self._near is None or not question.strip():
+            return None
+        if self._breaker.allow():
+            return None
+        try:
+            async with asyncio.timeout(limits.EMBED_SECONDS):
+                (vector,) = await self._embedder.embed([question[: limits.PASSAGE_CHARS]])
+        except (FirnlineError, TimeoutError) as error:
+            self._breaker.failed()
+            logger.warning("search by words alone, the embedder failed: %s", outline(error))
+            return None
+        self._breaker.succeeded()
+        return vector
+
+    async def _nearest(
+        self, tenant: str, vector: Sequence[float], scope: Scope, limit: int
+    ) -> list[tuple[str, int, float]]:
+        """The nearest entries of the conversations in the scope."""
+        if self._embedder is None or self._near is None:
+            return []
+        narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
+        near: list[tuple[str, int, float]] = []
+        for name in await names_of(self._store, tenant, scope):
+            key, model = Key(tenant, name), model_key(self._embedder.name, len(vector))
+            there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
+            if narrow:
+                pool = {entry.seq: entry for entry in await self._store.at(key, sorted(there))}
+                allowed = await self._allowed(key, pool, scope)
+                there = {seq: cosine for seq, cosine in there.items() if seq in allowed}
+            near += [(name, seq, cosine) for seq, cosine in there.items()]
+        return sorted(near, key=lambda item: -item[2])[:limit]
+
+    async def _said(self, key: Key, days: tuple[datetime, datetime], limit: int) -> list[int]:
+        entries = await self._store.dated(key, *days, limit)
+        return [entry.seq for entry in entries]
+
+    # -- weighing -----------------------------------------------------------------------------
+
+    async def _ranked(
+        self,
+        key: Key,
+        asked: Asked,
+        found: _Found,
+        scope: Scope,
+        reach: int,
+        floor: float | None,
+    ) -> list[Hit]:
+        """The entries found in one conversation and their neighbours, weighed."""
+        steps = range(-reach, reach + 1)
+        wanted = sorted({seq + step for seq in found.seqs for step in steps})
+        pool = {entry.seq: entry for entry in await self._store.at(key, wanted)}
+        given = (asked, pool, found.words, found.near, floor)
+        many = len(pool) > limits.RECALL_INLINE
+        ranked = await asyncio.to_thread(rank, *given) if many else rank(*given)
+        allowed = await self._allowed(key, pool, scope)
+        return [
+            Hit(key.conversation, pool[item.seq], item.score, item.parts)
+            for item in ranked
+            if item.seq in allowed
+        ]
+
+    async def _allowed(self, key: Key, pool: Mapping[int, Entry], scope: Scope) -> set[int]:
+        """Those of the entries that are in the scope: a neighbour need not be, nor a vector."""
+        allowed = {seq for seq, entry in pool.items() if scope.has(entry.message)}
+        if scope.topics is not None:
+            of = await self._store.topics_of(key, sorted(allowed))
+            allowed = {
+                seq for seq, topic in of.items() if (key.conversation, topic) in scope.topics
+            }
+        return allowed
+
+
+async def names_of(store: Store, tenant: str, scope: Scope) -> list[str]:
+    """The conversations of a scope: the one it names, or all of its project or tenant."""
+    if scope.conversation is not None:
+        return [scope.conversation]
+    names: list[str] = []
+    while page := await store.conversations(
+        tenant, project=scope.project, after=names[-1] if names else "", limit=limits.PAGE_MAX
+    ):
+        names += [head.conversation for head in page]
+    return names
+
+
+def _breadth(limit: int | None, tokens: int | None) -> tuple[int, int]:
+    """Among how many entries to choose, and how many neighbours on each side to weigh with them.
+
+    Some times as many as are wanted. Where neighbours are no hits themselves, fewer say enough.
+    """
+    if tokens is None:
+        return min(max((limit or 0) * 3, limits.RECALL_LEAST), limits.RECALL_MOST), 1
+    return min(100 + tokens // _TOKENS_EACH, limits.RECALL_MOST), limits.RECALL_REACH

@@ -1,0 +1,178 @@
+"""The page: a chat, and beside it what memory is doing. Plain files, no build step, no network.
+
+Everything on it comes from the REST API with the caller's own key; the files themselves hold
+nothing and are open to everybody.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from functools import cache
+from importlib import resources
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from firnline.errors import FirnlineError
+from firnline.log.regex import regex
+
+router = APIRouter(include_in_schema=False)
+
+PATHS: Final = regex(r"/|/favicon\.svg|/page/[a-z0-9/._-]+", re.IGNORECASE)
+"""What anybody may get."""
+_TYPES: Final = {
+    ".js": "text/javascript; charset=utf-8",
+    ".mjs": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".LICENSE": "text/plain; charset=utf-8",
+}
+_IMPORTS: Final = {
+    "preact": "vendor/preact.mjs",
+    "preact/hooks": "vendor/hooks.mjs",
+    "htm": "vendor/htm.mjs",
+    "marked": "vendor/marked.mjs",
+    "dompurify": "vendor/purify.mjs",
+}
+_STYLES: Final = ("page.css", "panels.css", "boards.css")
+_INDEX: Final = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Firnline</title>
+<link rel="icon" href="/favicon.svg" type="image/svg+xml">
+{styles}
+<script type="importmap">{imports}</script>
+<script type="module" src="{app}"></script>
+</head>
+<body>
+<noscript><p class="empty">Firnline needs JavaScript for this page; the API does not.</p></noscript>
+<div id="app"></div>
+</body>
+</html>
+"""
+_KEPT: Final = "public, max-age=31536000, immutable"
+
+
+class NoSuchFile(FirnlineError):
+    """There is no such file."""
+
+    status = 404
+
+
+@router.get("/")
+async def index() -> Response:
+    """The page."""
+    headers = {**_headers(), "cache-control": "no-cache"}
+    return Response(_index(), media_type="text/html", headers=headers)
+
+
+@router.get("/favicon.svg")
+async def favicon(request: Request) -> Response:
+    """Its picture in the tab."""
+    return _answer(request, "favicon.svg", "no-cache")
+
+
+@router.get("/page/{path:path}")
+async def static(request: Request, path: str) -> Response:
+    """One of its files, which a browser that has it need not ask for again.
+
+    While servers are replaced one by one, a page of one version may ask a server of another: it
+    gets what there is, and is to ask again the next time.
+    """
+    version, _, name = path.partition("/")
+    return _answer(request, name, _KEPT if version == _version() else "no-cache")
+
+
+def _answer(request: Request, path: str, caching: str) -> Response:
+    found = _files().get(path)
+    if found is None:
+        raise NoSuchFile(f"the page has no file {path!r}")
+    body, kind, tag = found
+    headers = {**_headers(), "etag": tag, "cache-control": caching}
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type=kind, headers=headers)
+
+
+# -- what is served -----------------------------------------------------------------------------
+
+
+@cache
+def _index() -> str:
+    styles = (f'<link rel="stylesheet" href="{_address(path)}">' for path in _STYLES)
+    return _INDEX.format(styles="\n".join(styles), imports=_import_map(), app=_address("app.js"))
+
+
+def _import_map() -> str:
+    return json.dumps({"imports": {name: _address(path) for name, path in _IMPORTS.items()}})
+
+
+def _address(path: str) -> str:
+    """Where a file is, as it is now: another version of it has another address."""
+    return f"/page/{_version()}/{path}"
+
+
+@cache
+def _version() -> str:
+    """The version of all files together: they import each other by relative addresses."""
+    tags = "".join(f"{path} {tag}\n" for path, (_, _, tag) in sorted(_files().items()))
+    return hashlib.blake2b(tags.encode(), digest_size=8).hexdigest()
+
+
+@cache
+def _headers() -> dict[str, str]:
+    return {
+        "content-security-policy": _policy(),
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "permissions-policy": "camera=(), microphone=(), geolocation=()",
+    }
+
+
+def _policy() -> str:
+    """What the page may do: run its own files, ask its own server, and nothing else."""
+    import_map = base64.b64encode(hashlib.sha256(_import_map().encode()).digest()).decode()
+    return "; ".join(
+        [
+            "default-src 'none'",
+            f"script-src 'self' 'sha256-{import_map}'",
+            "style-src 'self'",
+            "img-src 'self' data:",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+            "require-trusted-types-for 'script'",
+            "trusted-types dompurify",
+        ]
+    )
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str, str]]:
+    """Every file by its path: bytes, type and entity tag. Nothing else can be asked for."""
+    root = resources.files("firnline.server.page").joinpath("static")
+    found = {}
+    folders = [("", root)]
+    while folders:
+        prefix, folder = folders.pop()
+        for item in folder.iterdir():
+            path = f"{prefix}{item.name}"
+            if item.is_dir():
+                folders.append((f"{path}/", item))
+                continue
+            kind = next((kind for end, kind in _TYPES.items() if path.endswith(end)), None)
+            if kind is not None:
+                body = item.read_bytes()
+                tag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
+                found[path] = (body, kind, tag)
+    return found

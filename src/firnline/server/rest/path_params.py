@@ -1,0 +1,46 @@
+"""Names in paths, as parameters of routes; `firnline.client.paths` is how they are written."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import Depends, Path
+
+from firnline.client.paths import RULE, unescaped
+from firnline.log import limits
+
+_CHARS_MAX: Final = 2 * limits.NAME_CHARS_MAX
+
+
+def _conversation(
+    conversation: Annotated[
+        str,
+        Path(
+            description=f"The conversation's name. {RULE}",
+            min_length=1,
+            max_length=_CHARS_MAX,
+            examples=["support-4711"],
+        ),
+    ],
+) -> str:
+    return unescaped(conversation)
+
+
+def _project(
+    project: Annotated[
+        str,
+        Path(
+            description=f"The project's name. {RULE}",
+            min_length=1,
+            max_length=_CHARS_MAX,
+            examples=["garden"],
+        ),
+    ],
+) -> str:
+    return unescaped(project)
+
+
+Conversation = Annotated[str, Depends(_conversation)]
+"""The conversation that the path names."""
+ProjectName = Annotated[str, Depends(_project)]
+"""The project that the path names."""

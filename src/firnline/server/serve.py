@@ -1,0 +1,175 @@
+"""Running the server: the checks before it listens, and an orderly end."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import socket
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+import uvicorn
+
+from firnline.errors import InputError, StoreUnavailable
+from firnline.log.message import utc_now
+from firnline.memory import DEFAULT_TENANT
+from firnline.server import logs
+from firnline.server.app import create_app
+from firnline.server.keys import Keys
+from firnline.server.sample import CONVERSATION, add_sample
+from firnline.server.settings import Settings
+from firnline.server.state import Parts
+from firnline.store import open_store, shown
+
+_PAUSE_SECONDS: Final = 2.0
+_BACKLOG: Final = 2_048
+_HEADER_BYTES_MAX: Final = 32 * 1024
+_IDLE_SECONDS: Final = 75  # of a connection; nginx and most load balancers let go after 60
+
+
+async def serve(
+    settings: Settings, *, sample: bool = False, tell: Callable[[str], None] | None = None
+) -> None:
+    """Serve until a signal ends it. `InputError` if it may not listen where it is told to.
+
+    `sample`: with a conversation to look at. `tell` is told where to find what.
+    """
+    logs.configure(settings.log_level, settings.log_json, secrets=_secrets(settings))
+    await check(settings)
+    listener = bind(settings)
+    app = create_app(settings)
+    parts: Parts = app.state.parts
+    gc.freeze()  # what is there now stays: looking through it for garbage would stop all requests
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=_IDLE_SECONDS,
+        timeout_graceful_shutdown=max(int(settings.drain_seconds), 1),
+        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
+        lifespan="on",
+        ws="none",
+    )
+    server = _Server(config, parts)
+    # uvicorn raises the signal again when all is done; having stopped as told is no failure.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    telling = asyncio.create_task(_begun(parts, listener, sample=sample, tell=tell))
+    try:
+        await server.serve([listener])
+    finally:
+        telling.cancel()
+        await asyncio.wait([telling])
+
+
+async def _begun(
+    parts: Parts, listener: socket.socket, *, sample: bool, tell: Callable[[str], None] | None
+) -> None:
+    """When it is ready: add the sample, and say where to find what."""
+    await parts.opened.wait()
+    if sample:
+        await add_sample(await parts.tenants.memory(DEFAULT_TENANT))
+    if tell is not None:
+        tell("\n".join(lines_for(parts.settings, address(listener), sample=sample)))
+
+
+def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str]:
+    """Where to find what."""
+    place = f"#/c/{CONVERSATION}" if sample else ""
+    answers = settings.upstream or settings.model or "nobody: quotes from memory, no model is set"
+    return [
+        f"Firnline serves {shown(settings.store)}",
+        f"  Page       {url}/{place}",
+        f"  API        {url}/api/v1      (OpenAPI: {url}/openapi.json)",
+        f"  OpenAI     {url}/v1          (base_url of any OpenAI client; answers: {answers})",
+        f"  Anthropic  {url}             (base_url of any Anthropic client)",
+        f"  MCP        {url}/mcp",
+        f"  Metrics    {url}/metrics",
+        "  No key is needed on this machine." if settings.open else "  Every request needs a key.",
+        "Ctrl-C stops it.",
+    ]
+
+
+def _secrets(settings: Settings) -> list[str]:
+    """What must not be in any line of the log."""
+    given = [settings.secret, settings.model_key, settings.upstream_key, settings.anthropic_key]
+    given += [secret for bot in settings.telegram.values() for secret in (bot.token, bot.secret)]
+    password = urlsplit(settings.store).password
+    of_store = [password, unquote(password)] if password else []
+    return [secret.get_secret_value() for secret in given if secret is not None] + of_store
+
+
+async def check(settings: Settings) -> None:
+    """Whether its store can be used, and it may listen there: beyond this machine, with a key.
+
+    A store that is away for a moment is waited for later, unless it has to be asked for keys now.
+    """
+    open_to_all = settings.loopback and settings.auth == "auto"
+    store = open_store(settings.store)
+    try:
+        await store.open()
+        keys = [] if open_to_all else await Keys(store).all()
+    except StoreUnavailable:
+        if open_to_all:
+            return
+        raise
+    finally:
+        await store.close()
+    if open_to_all:
+        return
+    if not any(key.state(utc_now()) == "active" for key in keys):
+        raise InputError(
+            f"at {settings.host} everybody would need an API key, and there is none: make one with"
+            f" `firnline keys create --store {shown(settings.store)}`, or listen at 127.0.0.1"
+        )
+
+
+def bind(settings: Settings) -> socket.socket:
+    """The socket to listen on; `InputError` if it cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    # The protocol is named: only then asyncio sends small answers without waiting (TCP_NODELAY).
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, settings.port))
+        listener.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        listener.close()
+        place = f"{settings.host}:{settings.port}"
+        raise InputError(f"cannot listen at {place}: {error}; try --port") from error
+    return listener
+
+
+def address(listener: socket.socket) -> str:
+    """Where clients find it."""
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Server(uvicorn.Server):
+    """On the first SIGTERM, says that it is not ready any more, and stops a moment later."""
+
+    def __init__(self, config: uvicorn.Config, parts: Parts) -> None:
+        super().__init__(config)
+        self._parts = parts
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """A second signal ends it at once, as does Ctrl-C the first time."""
+        if sig != signal.SIGTERM or self._parts.draining or not self._parts.ready:
+            super().handle_exit(sig, frame)
+            return
+        self._parts.draining = True
+        pause = min(_PAUSE_SECONDS, self._parts.settings.drain_seconds / 10)
+        loop = asyncio.get_running_loop()
+        loop.call_later(pause, super().handle_exit, sig, frame)
+
+
+def unknown_variables(settings: Settings) -> list[str]:
+    """Names in the environment that look like settings and are none."""
+    known = {f"FIRNLINE_{name.upper()}" for name in type(settings).model_fields}
+    given = [name for name in os.environ if name.startswith("FIRNLINE_")]
+    return sorted(name for name in given if name.split("__")[0] not in known)

@@ -1,0 +1,47 @@
+"""What a running server is made of."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from firnline.protocols import Observer
+from firnline.server.drafts import Drafts
+from firnline.server.jobs import Jobs
+from firnline.server.keys import Keys
+from firnline.server.metrics import Metrics
+from firnline.server.proxy.upstream import Upstream
+from firnline.server.rate_limit import Pace
+from firnline.server.settings import Settings
+from firnline.server.streams import Streams
+from firnline.server.telegram.worker import Replier
+from firnline.server.tenants import Tenants
+from firnline.server.tracing import Tracer
+
+if TYPE_CHECKING:
+    from firnline.mcp.endpoint import Endpoint
+
+
+@dataclass(slots=True)
+class Parts:
+    """The parts that requests share. `ready` while requests are taken."""
+
+    settings: Settings
+    tenants: Tenants
+    keys: Keys
+    requests: Pace
+    tokens: Pace
+    streams: Streams
+    drafts: Drafts
+    replier: Replier
+    metrics: Metrics
+    observer: Observer
+    tracer: Tracer | None = None
+    upstream: Upstream | None = None
+    anthropic: Upstream | None = None
+    jobs: Jobs = field(default_factory=Jobs)
+    agents: Endpoint | None = None
+    ready: bool = False
+    opened: asyncio.Event = field(default_factory=asyncio.Event)
+    draining: bool = False

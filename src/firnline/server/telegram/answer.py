@@ -1,0 +1,185 @@
+"""Answers to messages that are stored already: each is stored once, whoever tries how often.
+
+An answer knows the messages it answers (``answers`` in its metadata), and is stored under a key
+made of the oldest of them. So it is found again after a crash, and of two who answer at once one
+is too late.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from firnline.context.plan import ends_round
+from firnline.engine.events import Events
+from firnline.engine.turn import Dialogue, TurnOptions, of_turn, run
+from firnline.errors import ConflictError, ModelError, ModelTimeout, UnknownConversation
+from firnline.log import limits
+from firnline.log.entry import Appended, Entry, Key
+from firnline.log.message import Message
+from firnline.memory import Memory
+from firnline.protocols import ChatModel
+from firnline.server.prompts import keep_turn
+from firnline.server.telegram.jobs import Job
+from firnline.server.telegram.settings import BotSettings
+
+_CONFLICTS_MAX: Final = 50
+
+
+class Overtaken(Exception):
+    """Something else was said while the model thought: the answer should know it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """What an answer is made of: jobs and their messages, oldest first, and who answers.
+
+    `overtaken` says whether there is more to answer by now; then the answer is not stored and
+    `Overtaken` is raised.
+    """
+
+    memory: Memory
+    bot: BotSettings
+    model: ChatModel
+    jobs: Sequence[Job]
+    questions: Sequence[Entry]
+    seconds: float
+    overtaken: Callable[[], Awaitable[bool]]
+    events: Events
+
+    @property
+    def conversation(self) -> str:
+        """Where it is asked."""
+        return self.jobs[0].place.conversation
+
+
+async def questions_of(memory: Memory, jobs: Sequence[Job]) -> Sequence[Entry]:
+    """The messages that are to be answered; `UnknownConversation` if they are not there."""
+    key = Key(memory.tenant, jobs[0].place.conversation)
+    found = await memory.store.at(key, [job.seq for job in jobs])
+    if len(found) < len(jobs):
+        raise UnknownConversation(f"{key.conversation} was erased before it was answered")
+    return found
+
+
+async def answer_to(memory: Memory, conversation: str, seq: int) -> Entry | None:
+    """The answer to the message at `seq`, if there is one."""
+    first = seq + 1
+    while page := await memory.read(conversation, first_seq=first, limit=limits.ANSWER_REACH):
+        for entry in page:
+            if seq in answered_by(entry):
+                return entry
+        first = page[-1].seq + 1
+    return None
+
+
+def answered_by(entry: Entry) -> set[int]:
+    """The sequence numbers of the messages that an entry answers."""
+    seqs = entry.message.metadata.get("answers")
+    return {seq for seq in seqs if isinstance(seq, int)} if isinstance(seqs, list) else set()
+
+
+async def answer(asking: Asking) -> Entry:
+    """Make an answer and store it, or find that somebody else has."""
+    fixed = _fixed(asking)
+    with suppress(ConflictError):  # another one is there, under the same key
+        if fixed is None:
+            await _ask(asking)
+        else:
+            await _store_answer(asking, Message.assistant(fixed))
+    return await _stored(asking)
+
+
+async def apologise(asking: Asking) -> Entry:
+    """Say that there is no answer, and store that."""
+    sorry = Message.assistant(asking.bot.apology, metadata={"degraded": True})
+    with suppress(ConflictError):
+        await _store_answer(asking, sorry)
+    return await _stored(asking)
+
+
+async def _stored(asking: Asking) -> Entry:
+    oldest = asking.jobs[0].seq
+    found = await answer_to(asking.memory, asking.conversation, oldest)
+    if found is None:
+        raise ConflictError(f"{asking.conversation}: there is no answer to message {oldest} yet")
+    return found
+
+
+def _fixed(asking: Asking) -> str | None:
+    """What the bot says to a command, without the model."""
+    texts = {"start": asking.bot.greeting, "help": asking.bot.help}
+    return texts.get(asking.jobs[-1].command)
+
+
+async def _ask(asking: Asking) -> None:
+    memory, bot, conversation = asking.memory, asking.bot, asking.conversation
+    head = await memory.head(conversation)
+    if head is not None and head.strategy is None and bot.planned is not None:
+        with suppress(ConflictError):  # chosen meanwhile; or erased, and it does not come back
+            await memory.set_strategy(conversation, bot.planned, known=head)
+
+    async def append(_: Entry, *messages: Message) -> Appended:
+        if len(messages) == 1 and ends_round(messages[0]):
+            return await _store_answer(asking, messages[0])
+        return await _append(asking, messages)
+
+    dialogue = Dialogue(
+        append=append,
+        build=lambda budget, **request: memory.context(conversation, budget, **request),
+        model=asking.model,
+        text="\n".join(question.message.text for question in asking.questions),
+        options=_options(asking),
+        larger=None,
+        timed=lambda name: asking.events.timed(name, conversation),
+    )
+    with asking.events.timed("turn", conversation) as told:
+        try:
+            async with asyncio.timeout(asking.seconds):
+                turn = await run(dialogue, asking.questions[-1])
+            told.done(of_turn, turn)
+        except TimeoutError as error:
+            raise ModelTimeout(f"no answer within {asking.seconds:g} s") from error
+    await keep_turn(memory, turn, asking.model.name, "telegram")
+
+
+def _options(asking: Asking) -> TurnOptions:
+    bot = asking.bot
+    options: TurnOptions = {"system": bot.system or None}
+    if bot.window_tokens is not None:
+        options["budget"] = bot.window_tokens
+    if bot.recall_tools:
+        options["tools"] = asking.memory.tools(asking.conversation, zone=bot.zone)
+    return options
+
+
+async def _store_answer(asking: Asking, message: Message) -> Appended:
+    if not message.text.strip():
+        raise ModelError("the model's answer is empty")
+    if await asking.overtaken():
+        raise Overtaken
+    seqs: list[Any] = [job.seq for job in asking.jobs]
+    known = replace(message, metadata={**message.metadata, "answers": seqs})
+    oldest = asking.jobs[0]
+    key = f"telegram:{oldest.place.bot_id}:{oldest.update_id}:answer"
+    return await _append(asking, [known], key)
+
+
+async def _append(asking: Asking, messages: Sequence[Message], key: str | None = None) -> Appended:
+    """Append behind the question: a conversation that was erased meanwhile does not come back."""
+    memory, conversation = asking.memory, asking.conversation
+    for _ in range(_CONFLICTS_MAX):
+        head = await memory.head(conversation)
+        if head is None or await questions_of(memory, asking.jobs) != asking.questions:
+            raise UnknownConversation(f"{conversation} was erased while it was answered")
+        try:
+            return await memory.append(
+                conversation, messages, expected_seq=head.entries, idempotency_key=key
+            )
+        except ConflictError as error:
+            if "expected_seq" not in error.context:
+                raise  # the key was used
+    raise ConflictError(f"{conversation}: others are always faster")

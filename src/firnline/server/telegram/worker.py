@@ -1,0 +1,381 @@
+"""Answers what was stored by the webhook, and sends the answers.
+
+Any number of repliers in any number of processes share the work; a claim decides who answers in a
+chat. Messages that came while nobody answered are answered together, by the newest, which has those
+before it in its context. An answer is stored once and then sent part by part, each part noted when
+Telegram has it: only a crash between the two sends one part again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from itertools import groupby, takewhile
+from typing import Any, Final
+
+from firnline.engine.events import Events, Values
+from firnline.errors import (
+    ConflictError,
+    FirnlineError,
+    StoreError,
+    UnknownConversation,
+    outline,
+)
+from firnline.log.entry import Entry
+from firnline.log.message import utc_now
+from firnline.memory import Memory
+from firnline.models.guard import Backoff
+from firnline.models.model_like import ModelLike, as_model
+from firnline.protocols import Clock, Event, Observer, Store
+from firnline.server.offline_model import OfflineModel
+from firnline.server.telegram.answer import (
+    Asking,
+    Overtaken,
+    answer,
+    answer_to,
+    answered_by,
+    apologise,
+    questions_of,
+)
+from firnline.server.telegram.api import Api, TelegramError
+from firnline.server.telegram.jobs import (
+    Claim,
+    Job,
+    Place,
+    delivery_of,
+    drop_jobs,
+    jobs_of,
+)
+from firnline.server.telegram.settings import BotSettings, checked
+from firnline.server.telegram.split import parts_of
+
+logger: Final = logging.getLogger("firnline.telegram")
+
+OVERTAKEN_MAX: Final = 2
+"""Answers that are given up because more was said meanwhile, one after the other."""
+FAILURES_MAX: Final = 5
+"""Times that a model may fail before the bot apologises."""
+GIVE_UP_SECONDS: Final = 24 * 3_600.0
+"""How long an answer is tried to be sent; Telegram keeps updates as long."""
+_FIXED: Final = frozenset({"start", "help"})
+_TYPING_SECONDS: Final = 4.5  # Telegram shows it for five
+
+
+class Replier:
+    """Answers in the chats of these bots.
+
+    `memory_of` gives the memory of a tenant, on `store`. `model` answers; without one, what the
+    conversation holds is quoted. `lease_seconds` is how
+    long a chat waits for a replier that died, `answer_seconds` how long one answer may take.
+    """
+
+    def __init__(  # noqa: PLR0913 - all by name, most of them for tests
+        self,
+        store: Store,
+        bots: Sequence[BotSettings],
+        memory_of: Callable[[str], Awaitable[Memory]],
+        *,
+        model: ModelLike | None = None,
+        observer: Observer | None = None,
+        clock: Clock = utc_now,
+        concurrency: int = 8,
+        poll_seconds: float = 1.0,
+        lease_seconds: float = 60.0,
+        answer_seconds: float = 180.0,
+        backoff: Backoff | None = None,
+    ) -> None:
+        self._store, self._memory_of, self._clock = store, memory_of, clock
+        self.bots = checked(bots)
+        self._bots = {bot.id: bot for bot in self.bots}
+        self._apis = {bot.id: Api(bot.token, url=bot.api_url) for bot in bots}
+        self._names: dict[int, str] = {}
+        self._events = {bot.id: Events(bot.tenant, observer) for bot in bots}
+        self._model = as_model(model)
+        self._poll_seconds, self._lease_seconds = poll_seconds, lease_seconds
+        self._answer_seconds, self._backoff = answer_seconds, backoff or Backoff(first=1.0)
+        self._gate = asyncio.Semaphore(concurrency)
+        self._poked = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._busy: dict[Place, asyncio.Task[int]] = {}
+
+    # -- life ---------------------------------------------------------------------------------
+
+    def poke(self) -> None:
+        """There may be something to answer."""
+        self._poked.set()
+
+    def start(self) -> None:
+        """Answer in the background of this event loop until `stop`."""
+        if self._task is None or self._task.done():
+            # In a context of its own: what it does is nobody's request.
+            own = contextvars.Context()
+            self._task = asyncio.get_running_loop().create_task(self.run(), context=own)
+
+    async def stop(self) -> None:
+        """Stop; what is being answered is given up and stays to be answered."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        for api in self._apis.values():
+            await api.close()
+
+    async def run(self) -> None:
+        """Answer for ever."""
+        try:
+            while True:
+                self._poked.clear()
+                try:
+                    await self._begin()
+                except FirnlineError as error:
+                    logger.error("cannot look for work: %s", outline(error))  # noqa: TRY400
+                pause = self._poll_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
+                # Not wait_for: if a poke and a cancellation meet, it can lose the cancellation.
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(pause):
+                        await self._poked.wait()
+        finally:
+            for task in self._busy.values():
+                task.cancel()
+            if self._busy:
+                await asyncio.wait({*self._busy.values()})
+
+    async def once(self) -> int:
+        """Answer all that is due now; returns how many answers were sent, or given up for good."""
+        return sum(await asyncio.gather(*await self._begin()))
+
+    async def _begin(self) -> list[asyncio.Task[int]]:
+        """Begin with every chat in which something is due; one that is slow keeps none waiting."""
+        begun = []
+        for bot in self._bots.values():
+            for place in await self._due(bot):
+                if place not in self._busy:
+                    task = asyncio.create_task(self._chat(place))
+                    self._busy[place] = task
+                    task.add_done_callback(partial(self._ended, place))
+                    begun.append(task)
+        return begun
+
+    def _ended(self, place: Place, task: asyncio.Task[int]) -> None:
+        del self._busy[place]
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            logger.error("%s: a mistake: %s", place.conversation, outline(error))
+        elif task.result():
+            self.poke()  # what came in at the very end was not looked at
+
+    async def _due(self, bot: BotSettings) -> list[Place]:
+        """The bot's chats whose oldest job is due."""
+        jobs = await jobs_of(self._store, bot.tenant, f"{bot.id}/")
+        now = self._clock().timestamp()
+        firsts = [next(chat) for _, chat in groupby(jobs, lambda job: job.place)]
+        return [job.place for job in firsts if job.due <= now]
+
+    # -- one chat -----------------------------------------------------------------------------
+
+    async def _chat(self, place: Place) -> int:
+        """All that is due in a chat, in order, if nobody else is at it."""
+        async with self._gate:
+            try:
+                claim = await Claim.take(
+                    self._store, place, seconds=self._lease_seconds, clock=self._clock
+                )
+                return await self._claimed(place, claim) if claim else 0
+            except FirnlineError as error:
+                why = outline(error)
+                logger.warning("%s: cannot be answered now: %s", place.conversation, why)
+                return 0
+
+    async def _claimed(self, place: Place, claim: Claim) -> int:
+        try:
+            return await _renewing(claim, self._lease_seconds, self._all(place, claim))
+        finally:
+            with suppress(FirnlineError):  # it runs out by itself
+                await asyncio.shield(claim.release())
+
+    async def _all(self, place: Place, claim: Claim) -> int:
+        done = overtaken = 0
+        while jobs := await jobs_of(self._store, place.tenant, place.prefix):
+            if jobs[0].due > self._clock().timestamp():
+                break
+            batch = jobs
+            try:
+                if batch := _together(await self._meant(jobs)):
+                    done += await self._batch(batch, claim, patient=overtaken < OVERTAKEN_MAX)
+                overtaken = 0
+            except Overtaken:
+                overtaken += 1
+            except UnknownConversation as error:
+                logger.info("%s: %s", place.conversation, error)
+                break
+            except Exception as error:
+                if not claim.held:
+                    raise
+                await self._postpone(batch[0], error)
+        return done
+
+    async def _batch(self, batch: Sequence[Job], claim: Claim, *, patient: bool) -> int:
+        """Answer some messages together and send the answer; 1, for that is done with."""
+        first = batch[0]
+        memory = await self._memory_of(first.place.tenant)
+        found = await answer_to(memory, first.place.conversation, first.seq)
+        if found is None:
+            found = await self._answered(memory, batch, patient=patient)
+        answered = {first.seq, *answered_by(found)}
+        await self._send([job for job in batch if job.seq in answered][-1], found, claim)
+        await drop_jobs(self._store, first.place, answered)
+        return 1
+
+    async def _answered(self, memory: Memory, batch: Sequence[Job], *, patient: bool) -> Entry:
+        place, last = batch[0].place, batch[-1].seq
+
+        async def overtaken() -> bool:
+            jobs = await jobs_of(self._store, place.tenant, place.prefix) if patient else []
+            return any(job.seq > last for job in _together(await self._meant(jobs)))
+
+        asking = Asking(
+            memory=memory,
+            bot=self._bots[place.bot_id],
+            model=self._model or OfflineModel(memory, place.conversation),
+            jobs=batch,
+            questions=await questions_of(memory, batch),
+            seconds=self._answer_seconds,
+            overtaken=overtaken,
+            events=self._events[place.bot_id],
+        )
+        if batch[0].failures >= FAILURES_MAX:
+            return await apologise(asking)
+        typing = asyncio.create_task(self._typing(batch[-1]))
+        try:
+            return await answer(asking)
+        finally:
+            typing.cancel()
+            await asyncio.wait({typing})
+
+    async def _meant(self, jobs: Sequence[Job]) -> list[Job]:
+        """Those jobs that are for this bot; in a group, others are mentioned, too."""
+        meant = [job for job in jobs if job.mentions is None or await self._is_me(job)]
+        others = {job.seq for job in jobs} - {job.seq for job in meant}
+        if others:
+            await drop_jobs(self._store, jobs[0].place, others)
+        return meant
+
+    async def _is_me(self, job: Job) -> bool:
+        bot_id = job.place.bot_id
+        if bot_id not in self._names:
+            me = await self._apis[bot_id].call("getMe")
+            self._names[bot_id] = str(me.get("username") or "").lower()
+        return self._names[bot_id] in (job.mentions or ())
+
+    async def _typing(self, job: Job) -> None:
+        """Show in the chat that somebody is at it."""
+        while True:
+            # Nobody misses it if it fails.
+            with suppress(TelegramError):
+                await self._apis[job.place.bot_id].call(
+                    "sendChatAction",
+                    chat_id=job.chat_id,
+                    message_thread_id=job.forum_topic,
+                    action="typing",
+                )
+            await asyncio.sleep(_TYPING_SECONDS)
+
+    # -- sending ------------------------------------------------------------------------------
+
+    async def _send(self, job: Job, found: Entry, claim: Claim) -> None:
+        """Send the parts of an answer that were not sent yet; what ends it for good is noted."""
+        sent = await delivery_of(self._store, job.place, found.seq)
+        if sent.error:
+            return
+        parts = parts_of(found.message.text)
+        try:
+            for part in parts[len(sent.message_ids) :]:
+                if not claim.held:
+                    raise ConflictError(f"{job.place.conversation}: it took too long to send")
+                number = await self._part(job, part, first=not sent.message_ids)
+                sent = replace(sent, message_ids=(*sent.message_ids, number))
+                await sent.save(self._store)
+        except TelegramError as error:
+            late = self._clock().timestamp() - job.queued > GIVE_UP_SECONDS
+            if not error.final and not late:
+                raise
+            await replace(sent, error=str(error)).save(self._store)
+            self._tell(job, "failed", len(sent.message_ids))
+            logger.warning("%s: an answer is not sent: %s", job.place.conversation, error)
+        else:
+            self._tell(job, "sent", len(parts))
+
+    async def _part(self, job: Job, text: str, *, first: bool) -> int:
+        """Send one part; returns the number that Telegram gave it."""
+        message: dict[str, Any] = {"message_thread_id": job.forum_topic, "text": text}
+        if job.group and first:  # the answer hangs on the question; further parts just follow
+            reply = {"message_id": job.message_id, "allow_sending_without_reply": True}
+            message["reply_parameters"] = reply
+        api = self._apis[job.place.bot_id]
+        try:
+            sent = await api.call("sendMessage", chat_id=job.chat_id, **message)
+        except TelegramError as error:
+            moved_to = error.context.get("moved_to")
+            if moved_to is None:
+                raise
+            sent = await api.call("sendMessage", chat_id=moved_to, **message)
+        return int(sent["message_id"])
+
+    async def _postpone(self, first: Job, error: Exception) -> None:
+        """Note when to try again; the oldest job of a chat says it for all."""
+        attempts = first.attempts + 1
+        told = float(getattr(error, "context", {}).get("retry_after") or 0.0)
+        wait = max(self._backoff.delay(attempts), told)
+        why = outline(error)
+        logger.warning("%s: no answer: %s; again in %.0f s", first.place.conversation, why, wait)
+        # Only what fails to answer counts for an apology, not what fails to send or to store.
+        failed = not isinstance(error, TelegramError | StoreError)
+        later = replace(
+            first,
+            attempts=attempts,
+            failures=first.failures + failed,
+            due=self._clock().timestamp() + wait,
+        )
+        await self._store.put_cards([later.card()])
+
+    def _tell(self, job: Job, outcome: str, parts: int) -> None:
+        place = job.place
+        values: Values = {"bot": self._bots[place.bot_id].name, "outcome": outcome, "parts": parts}
+        self._events[place.bot_id](
+            Event("telegram_answer", place.tenant, place.conversation, values)
+        )
+
+
+def _together(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs that one answer is for: a command alone, else all up to the next command."""
+    if not jobs or jobs[0].command in _FIXED:
+        return [*jobs[:1]]
+    return [*takewhile(lambda job: job.command not in _FIXED, jobs)]
+
+
+async def _renewing(claim: Claim, seconds: float, work: Awaitable[int]) -> int:
+    """Do the work and keep the claim alive meanwhile; without the claim the work is stopped."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=seconds / 3)
+            if not task.done():
+                await claim.renew()
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError, FirnlineError):
+                await task

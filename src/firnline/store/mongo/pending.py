@@ -1,0 +1,96 @@
+"""What is owed: the conversations that are to be digested, and from when on."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+
+from firnline.log import limits
+from firnline.log.entry import Key
+from firnline.log.message import from_microseconds, microseconds
+from firnline.protocols import Pending
+from firnline.store.mongo.connection import Database, Doc
+
+
+async def owe(database: Database, key: Key, due: datetime, *, postpone: bool) -> None:
+    """Note when it is due; nothing is written if there is a note to be kept."""
+    asked: Doc = key._asdict()
+    if not postpone:
+        asked["owed_at"] = {"$exists": False}
+    noted = {"$set": {"owed_at": microseconds(due)}}
+    await database.read(lambda: database["conversations"].update_one(asked, noted))
+
+
+async def owed(database: Database, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+    """The conversations that are due, longest due first."""
+    if limit <= 0:
+        return []
+    asked: Doc = {"owed_at": {"$lte": microseconds(now)}} | _of(tenant)
+    docs = await database.read(
+        lambda: (
+            database["conversations"]
+            .find(asked, projection={"tenant": 1, "conversation": 1})
+            .sort([("owed_at", 1), ("_id", 1)])
+            .limit(limit)
+            .to_list()
+        )
+    )
+    return [Key(doc["tenant"], doc["conversation"]) for doc in docs]
+
+
+def _of(tenant: str | None) -> Doc:
+    return {} if tenant is None else {"tenant": tenant}
+
+
+async def pending(
+    database: Database, now: datetime, stuck_before: datetime, cards: str, tenant: str | None
+) -> Pending:
+    """What is owed and under way: counted in indexes that hold only that."""
+    counted = {"_id": None, "count": {"$sum": 1}, "oldest": {"$min": "$owed_at"}}
+    owing: list[Doc] = [
+        {"$match": {"owed_at": {"$exists": True}} | _of(tenant)},
+        {"$group": counted},
+    ]
+    made = {"making.version": {"$exists": True}} | _of(tenant)
+    shown = {"making": 1, "lease_until": 1}
+    owed_, docs, kept = await asyncio.gather(
+        database.read(lambda: _all(database, owing)),
+        database.read(
+            lambda: (
+                database["conversations"]
+                .find(made, projection=shown)
+                .limit(limits.WATCHED_MAX)
+                .to_list()
+            )
+        ),
+        database.read(lambda: database["cards"].count_documents({"kind": cards} | _of(tenant))),
+    )
+    at = microseconds(now)
+    making = [(item["at"], doc.get("lease_until")) for doc in docs for item in doc["making"]]
+    stuck = microseconds(stuck_before)
+    oldest = owed_[0]["oldest"] if owed_ else None
+    return Pending(
+        owed=owed_[0]["count"] if owed_ else 0,
+        oldest=None if oldest is None else from_microseconds(oldest),
+        making=len(making),
+        leased=sum(until is not None and until > at for _, until in making),
+        stuck=sum(begun is not None and begun < stuck for begun, _ in making),
+        cards=kept,
+    )
+
+
+async def _all(database: Database, pipeline: list[Doc]) -> list[Doc]:
+    return await (await database["conversations"].aggregate(pipeline)).to_list()
+
+
+async def settle(database: Database, key: Key, last_seq: int) -> bool:
+    """Forget the note, unless there are entries that whoever settles has not seen."""
+    seen = {**key._asdict(), "next_seq": {"$lte": min(last_seq, 1 << 40) + 1}}
+    done = await database.read(
+        lambda: database["conversations"].update_one(seen, {"$unset": {"owed_at": ""}})
+    )
+    if done.matched_count:
+        return True
+    return not await database.read(
+        lambda: database["conversations"].count_documents(key._asdict(), limit=1)
+    )

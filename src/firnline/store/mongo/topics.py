@@ -1,0 +1,107 @@
+"""Topics and their members, saved by compare-and-set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from firnline.errors import StoreCorrupt, StoreUnavailable
+from firnline.log.entry import Key, Topic
+from firnline.protocols import Assigned
+from firnline.store.digests import checksum_of
+from firnline.store.mongo import intents
+from firnline.store.mongo.connection import Database, Doc, pause
+from firnline.store.mongo.heads import State, unknown
+from firnline.store.rows import SEQ_MAX
+from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
+
+_TRIES: Final = 100
+
+
+def _progress(state: State) -> tuple[int, int]:
+    """How many entries are assigned, and the revision."""
+    known = state.doc.get("assigned") or {}
+    return int(known.get("next_seq", 0)), int(known.get("revision", 0))
+
+
+async def read(database: Database, state: State, remembered: Remembered) -> Assigned:
+    """The topics, how far they reach, and their revision; read only if they are others."""
+    next_seq, revision = _progress(state)
+    known = remembered.of(state.found.id, revision) if revision else {}
+    if known is None:
+        docs = await database.read(
+            lambda: database["topics"].find(state.own).sort("id", 1).to_list()
+        )
+        known = _topics(state.found.key, docs)
+        remembered.keep(state.found.id, revision, known)
+    return Assigned(known, next_seq, revision)
+
+
+def _topics(key: Key, docs: Sequence[Doc]) -> dict[int, Topic]:
+    try:
+        topics = {doc["id"]: decode_topic(doc["body"], doc["checksum"]) for doc in docs}
+    except (KeyError, TypeError) as error:
+        raise StoreCorrupt(f"{key.conversation}: the document of a topic is damaged") from error
+    if any(id_ != topic.id for id_, topic in topics.items()):
+        raise StoreCorrupt(f"{key.conversation}: a topic is not what its document says")
+    return topics
+
+
+async def assign(
+    database: Database,
+    key: Key,
+    topics: Sequence[Topic],
+    members: Mapping[int, int | None],
+    expected: tuple[int, int | None],
+) -> tuple[int, int]:
+    """Save topics and members if nothing was saved since they were decided on.
+
+    Returns the conversation's number and the new revision.
+    """
+    for tries in range(_TRIES):
+        state = await intents.current(database, key)
+        if state is None:
+            raise unknown(key)
+        next_seq, revision = _progress(state)
+        reach = next_seq if expected[1] is None else expected[1]
+        given, end = (expected[0], revision), (reach, state.found.next_seq)
+        check_assignment(key, topics, members, revision=given, next_seq=end)
+        new = {"next_seq": max(next_seq, reach), "revision": revision + 1}
+        puts = [_put_topic(topic) for topic in topics]
+        # An entry that is taken out keeps its document: whoever comes late finds a newer one there.
+        puts += [
+            intents.Put("members", {"seq": seq}, {"topic": topic}) for seq, topic in members.items()
+        ]
+        if await intents.change(database, state, puts, {"assigned": new}):
+            return state.found.id, revision + 1
+        await pause(tries)
+    raise StoreUnavailable("others are in the way, nothing was written")
+
+
+def _put_topic(topic: Topic) -> intents.Put:
+    body = encode_topic(topic)
+    return intents.Put("topics", {"id": topic.id}, {"checksum": checksum_of(body), "body": body})
+
+
+async def members(database: Database, state: State, topic: int, first_seq: int) -> list[int]:
+    """The sequence numbers of a topic's entries."""
+    if not 0 <= topic <= SEQ_MAX:
+        return []
+    asked = {**state.own, "topic": topic, "seq": {"$gte": min(max(first_seq, 0), SEQ_MAX)}}
+    docs = await database.read(
+        lambda: (
+            database["members"]
+            .find(asked, projection={"_id": 0, "seq": 1})
+            .sort("seq", 1)
+            .to_list()
+        )
+    )
+    return [doc["seq"] for doc in docs]
+
+
+async def topics_of(database: Database, state: State, seqs: Sequence[int]) -> dict[int, int]:
+    """The topics of entries that have one."""
+    wanted = [seq for seq in seqs if 0 <= seq <= SEQ_MAX]
+    asked = {**state.own, "seq": {"$in": wanted}, "topic": {"$ne": None}}
+    docs = await database.read(lambda: database["members"].find(asked).to_list())
+    return {doc["seq"]: doc["topic"] for doc in docs}

@@ -1,0 +1,109 @@
+"""Vectors of entries, by embedder; and how far each embedder has come."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from firnline.errors import StoreUnavailable
+from firnline.log.entry import Key
+from firnline.protocols import Vector
+from firnline.store.mongo import intents
+from firnline.store.mongo.connection import Database, Doc, pause
+from firnline.store.mongo.heads import State
+from firnline.store.rows import SEQ_MAX
+
+_TRIES: Final = 100
+
+
+def reach(state: State, model: str) -> int:
+    """How many of the first entries have been through the embedder."""
+    known = state.doc.get("embedded", ())
+    return next((int(item["next_seq"]) for item in known if item["model"] == model), 0)
+
+
+async def put(
+    database: Database, key: Key, model: str, vectors: Sequence[Vector], span: tuple[int, int]
+) -> bool:
+    """Keep the vectors of a span that begins where this embedder had come to."""
+    first_seq, next_seq = span
+    for tries in range(_TRIES):
+        state = await intents.current(database, key)
+        if state is None or reach(state, model) != first_seq or next_seq > state.found.next_seq:
+            return False
+        # Once one embedder has been through all, nobody asks for what others made of it.
+        whole = next_seq == state.found.next_seq
+        others = [item for item in state.doc.get("embedded", ()) if item["model"] != model]
+        new = [*([] if whole else others), {"model": model, "next_seq": next_seq}]
+        puts = [
+            intents.Put("vectors", {"model": model, "seq": v.seq, "part": v.part}, {"body": v.body})
+            for v in vectors
+        ]
+        still = {"next_seq": state.found.next_seq} if whole else {}
+        done = await intents.change(database, state, puts, {"embedded": new}, still)
+        if done is not None:
+            if whole and others:
+                await _drop_others(database, state, model)
+            return True
+        await pause(tries)
+    raise StoreUnavailable("others are in the way, nothing was written")
+
+
+async def _drop_others(database: Database, state: State, model: str) -> None:
+    gone = {**state.own, "model": {"$ne": model}, "op": {"$lte": state.op}}
+    await database.read(lambda: database["vectors"].delete_many(gone))
+
+
+async def page(
+    database: Database, state: State, model: str, first_seq: int, limit: int
+) -> list[Vector]:
+    """Vectors from `first_seq` on; the parts of the last entry are all there."""
+    end = reach(state, model)
+    first = min(max(first_seq, 0), SEQ_MAX)
+    if limit <= 0 or not end:
+        return []
+    some = await _some(database, state, model, {"$gte": first, "$lt": end}, limit)
+    if len(some) < limit:
+        return some
+    # The last one's other parts come with it, if it was cut in the middle.
+    last = await _some(database, state, model, some[-1].seq, 0)
+    return [*(vector for vector in some if vector.seq != some[-1].seq), *last]
+
+
+async def at(database: Database, state: State, model: str, seqs: Sequence[int]) -> list[Vector]:
+    """The vectors of these entries."""
+    end = reach(state, model)
+    return await _some(database, state, model, {"$in": [s for s in seqs if 0 <= s < end]}, 0)
+
+
+async def _some(database: Database, state: State, model: str, seq: Any, limit: int) -> list[Vector]:
+    asked: Doc = {**state.own, "model": model, "seq": seq}
+    docs = await database.read(
+        lambda: (
+            database["vectors"]
+            .find(asked, projection={"_id": 0, "seq": 1, "part": 1, "body": 1})
+            .sort([("seq", 1), ("part", 1)])
+            .limit(limit)
+            .to_list()
+        )
+    )
+    return [Vector(doc["seq"], doc["part"], doc["body"]) for doc in docs]
+
+
+async def unembedded(database: Database, tenant: str, model: str, limit: int) -> list[Key]:
+    """Conversations that the embedder has not come to the end of, newest first."""
+    if limit <= 0:
+        return []
+    mine = {"$filter": {"input": "$embedded", "cond": {"$eq": ["$$this.model", model]}}}
+    come = {"$ifNull": [{"$max": {"$map": {"input": mine, "in": "$$this.next_seq"}}}, 0]}
+    pipeline: list[Doc] = [
+        {"$match": {"tenant": tenant, "$expr": {"$gt": ["$next_seq", come]}}},
+        {"$project": {"conversation": 1, "updated_at": 1}},
+        {"$sort": {"updated_at": -1, "_id": 1}},
+        {"$limit": limit},
+    ]
+
+    async def find() -> list[Doc]:
+        return await (await database["conversations"].aggregate(pipeline)).to_list()
+
+    return [Key(tenant, doc["conversation"]) for doc in await database.read(find)]

@@ -1,0 +1,241 @@
+"""Appending in PostgreSQL: one call moves a conversation's head and writes what is behind it.
+
+It writes only if the head is the one that it was made for. A store that was the last to
+append can so do it by a single message, without asking first; else it asks, and holds a lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+from firnline.errors import StoreError, StoreTimeout
+from firnline.log import limits
+from firnline.log.entry import Appended, Draft, Entry, Idempotency, Key, genesis
+from firnline.log.message import EPOCH, Message, microseconds
+from firnline.store import rows
+from firnline.store.postgres import log, words
+from firnline.store.postgres.connection import Database, Query, Transaction
+from firnline.store.postgres.log import ViewRow, here
+from firnline.store.rows import Found
+
+_ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
+_DRAFTS_AT_ONCE: Final = 1_000
+_BYTES_AT_ONCE: Final = 2 * 1024 * 1024
+_KNOWN: Final = (
+    f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {log.HERE} AND key = %(given)s"
+)
+_MOVE: Final = (
+    "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
+    " WHERE tenant = %s AND id = %s"
+)
+_ENTRY_ARRAYS: Final = ("bigint", "bigint", "bigint", "text", "text", "bytea")
+_VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")
+
+
+class Given(NamedTuple):
+    """What is to be appended, on which conditions."""
+
+    key: Key
+    drafts: Sequence[Draft]
+    views: Sequence[ViewRow]
+    expected_seq: int | None
+    idempotency: Idempotency | None
+
+
+class Done(NamedTuple):
+    """What was appended; and where the conversation stood before, and stands now."""
+
+    appended: Appended
+    before: Found | None = None
+    after: Found | None = None
+
+
+class Appender:
+    """Appends for a store, by one message where it was the last to append, as it is mostly."""
+
+    def __init__(self, database: Callable[[], Database]) -> None:
+        self._database = database
+        # Heads behind appends, and whether nobody else came between the last two.
+        self._left: OrderedDict[Key, tuple[Found, bool]] = OrderedDict()
+
+    async def append(self, given: Given) -> Appended:
+        """See `Store.append`."""
+        key, done = given.key, None
+        # Whoever takes the head is the only one to use it until it is put back.
+        left, alone = self._left.pop(key, (None, False))
+        fitting = alone and not _is_large(given)
+        if left and fitting and given.expected_seq in {None, left.next_seq}:
+            done = await self._unasked(given, left)
+        if done is None:
+            done = await self._database().write(key.tenant, lambda tx: append(tx, given))
+        if done.after is not None:
+            self._left[key] = done.after, done.before == left
+            if len(self._left) > limits.HEADS_REMEMBERED:
+                self._left.popitem(last=False)
+        return done.appended
+
+    async def _unasked(self, given: Given, head: Found) -> Done | None:
+        """By one message; None if the head has moved. One that is lost on its way is sent again."""
+        database, tenant = self._database(), given.key.tenant
+        try:
+            return await database.write(
+                tenant, lambda tx: append_behind(tx, given, head), brief=True
+            )
+        except StoreTimeout as doubt:
+            if given.idempotency is not None:
+                raise  # the caller looks that up
+            try:
+                done = await database.write(tenant, lambda tx: append_again(tx, given, head))
+            except StoreError:
+                raise doubt from None
+            if done is None:
+                raise
+            return done
+
+
+async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
+    """What the views have of messages of so many bytes; made beside the event loop if large."""
+
+    def analyse() -> list[ViewRow]:
+        return [
+            (place, part, microseconds(message.created_at or EPOCH), found)
+            for place, (message, _) in enumerate(messages)
+            for part, found in enumerate(words.parts(tenant, message))
+        ]
+
+    large = sum(size for _, size in messages) > _ANALYSED_INLINE
+    return await asyncio.to_thread(analyse) if large else analyse()
+
+
+def _is_large(given: Given) -> bool:
+    """Whether it is better written piece by piece than by one statement."""
+    several = len(given.drafts) > _DRAFTS_AT_ONCE
+    return several or sum(len(draft.body) for draft in given.drafts) > _BYTES_AT_ONCE
+
+
+async def append_behind(transaction: Transaction, given: Given, head: Found) -> Done | None:
+    """Add messages behind a head that was not asked for; None, and nothing done, if it has moved.
+
+    Nor is anything done if the idempotency key is known.
+    """
+    rows.check_append(given.key, head.next_seq, given.drafts, given.expected_seq)
+    (call, values), done = _appending(given, head)
+    return done if await transaction.row(f"SELECT {call}", values) == (True,) else None
+
+
+async def append(transaction: Transaction, given: Given) -> Done:
+    """Add messages; all that can be refused is refused before the first write."""
+    found = await _open_head(transaction, given)
+    if isinstance(found, Appended):
+        return Done(found)
+    if _is_large(given):
+        return await _append_pieces(transaction, given, found)
+    (call, values), done = _appending(given, found)
+    # It cannot have moved. Had it, this would divide by zero rather than acknowledge nothing.
+    transaction.later(f"SELECT 1 / {call}::int", values)
+    return done
+
+
+async def append_again(transaction: Transaction, given: Given, head: Found) -> Done | None:
+    """Add messages of which it is not known whether they were added behind `head`.
+
+    None if such are there: they may be these, or just the same of somebody else. If not they will
+    never be, for what may still be under way to the server finds the head moved.
+    """
+    found = await log.find(transaction, given.key, log.CHANGE)
+    if found and found.id == head.id and found.next_seq > head.next_seq:
+        first, *_ = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
+        if await log.hash_at(transaction, given.key, first.seq) == first.hash:
+            return None
+    return await append(transaction, given)
+
+
+async def _append_pieces(transaction: Transaction, given: Given, head: Found) -> Done:
+    """Add many or long messages behind a head that is locked; no message to the server is large."""
+    key, drafts, views, _, idempotency = given
+    entries, after = _entries(given, head)
+    transaction.later(_MOVE, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
+    for at, size in _pieces(drafts):
+        some = slice(at, at + size)
+        bodies = [draft.body for draft in drafts[some]]
+        log.insert_entries(transaction, head, entries[some], bodies)
+        found = [view for view in views if at <= view[0] < at + size]
+        log.insert_views(transaction, head, found, head.next_seq)
+        await transaction.flush()
+    own, first, last = (key.tenant, head.id), head.next_seq, after.next_seq - 1
+    if idempotency:
+        into = "idempotency (tenant, conversation, key, fingerprint, first_seq, last_seq)"
+        transaction.insert(into, [(*own, *idempotency, first, last)])
+    pins = [(*own, seq) for seq, draft in enumerate(drafts, first) if draft.pinned]
+    transaction.insert("pin (tenant, conversation, seq)", pins)
+    return Done(Appended(entries), head, after)
+
+
+def _pieces(drafts: Sequence[Draft]) -> Iterator[tuple[int, int]]:
+    """Where pieces begin and how many drafts they have."""
+    at = size = length = 0
+    for draft in drafts:
+        if size and (size == _DRAFTS_AT_ONCE or length + len(draft.body) > _BYTES_AT_ONCE):
+            yield at, size
+            at, size, length = at + size, 0, 0
+        size, length = size + 1, length + len(draft.body)
+    yield at, size
+
+
+def _entries(given: Given, head: Found) -> tuple[tuple[Entry, ...], Found]:
+    """The messages as entries, and the head behind them."""
+    entries = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
+    last = entries[-1]
+    return entries, Found(given.key, head.id, last.seq + 1, last.total, last.hash)
+
+
+def _appending(given: Given, head: Found) -> tuple[Query, Done]:
+    """The call of `append` in the schema, and what it does."""
+    key, drafts, views, _, idempotency = given
+    entries, after = _entries(given, head)
+    first = head.next_seq
+    pins = [seq for seq, draft in enumerate(drafts, first) if draft.pinned]
+    scalars = [key.tenant, head.id, genesis(key), *head[2:], *after[2:]]
+    arrays: list[Sequence[Any]] = [
+        [entry.seq for entry in entries],
+        [entry.tokens for entry in entries],
+        [entry.total for entry in entries],
+        [entry.tokenizer for entry in entries],
+        [entry.hash for entry in entries],
+        [draft.body for draft in drafts],
+        [first + place for place, *_ in views],
+        [part for _, part, *_ in views],
+        [at for _, _, at, _ in views],
+        [text for *_, text in views],
+        pins,
+    ]
+    values = [*scalars, microseconds(drafts[-1].time), *chain.from_iterable(arrays)]
+    kinds = (*_ENTRY_ARRAYS, *_VIEW_ARRAYS, "bigint")
+    # Their values one by one, because that is what the driver is quick at.
+    places = ", ".join(
+        f"ARRAY[{', '.join(['%s'] * len(array))}]::{kind}[]"
+        for kind, array in zip(kinds, arrays, strict=True)
+    )
+    once = idempotency or (None, None)
+    sql = f"append({', '.join(['%s'] * (len(scalars) + 1))}, {places}, %s, %s)"
+    return (sql, [*values, *once]), Done(Appended(entries), head, after)
+
+
+async def _open_head(transaction: Transaction, given: Given) -> Found | Appended:
+    """The conversation's head, locked, and created if need be; or what was stored by this key."""
+    key, drafts, _, expected_seq, idempotency = given
+    queries = ((_KNOWN, here(key, given=idempotency.key)),) if idempotency else ()
+    while True:
+        found, seen = await log.find_with(transaction, key, *queries, lock=log.CHANGE)
+        if found and idempotency and seen[0]:
+            fingerprint, first, last = seen[0][0]
+            rows.check_repeat(idempotency, fingerprint)
+            return Appended(tuple(await log.span(transaction, key, first, last)), replayed=True)
+        rows.check_append(key, found.next_seq if found else 0, drafts, expected_seq)
+        found = found or await log.create(transaction, key, str(microseconds(drafts[0].time)))
+        if found is not None:
+            return found

@@ -1,0 +1,111 @@
+"""Topics and their members, saved by compare-and-set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.log.entry import Key, Topic
+from firnline.protocols import Assigned
+from firnline.store.digests import checksum_of
+from firnline.store.postgres import log
+from firnline.store.postgres.connection import Row, Transaction
+from firnline.store.rows import SEQ_MAX
+from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
+
+_PROGRESS: Final = f"SELECT next_seq, revision FROM assigned WHERE {log.HERE}"
+
+
+async def read(transaction: Transaction, key: Key, remembered: Remembered) -> Assigned:
+    """The topics, how far they reach, and their revision; read only if they are others."""
+    found, (progress,) = await log.find_with(transaction, key, (_PROGRESS, log.here(key)))
+    next_seq, revision = progress[0] if progress else (0, 0)
+    known = remembered.of(found.id, revision) if found else {}
+    if known is None and found is not None:
+        rows = await transaction.rows(
+            f"SELECT id, checksum, body FROM topic WHERE {log.HERE} ORDER BY id", log.here(key)
+        )
+        known = _topics(key, rows)
+        remembered.keep(found.id, revision, known)
+    return Assigned(known or {}, next_seq, revision)
+
+
+def _topics(key: Key, rows: Sequence[Row]) -> dict[int, Topic]:
+    topics = {id_: decode_topic(body, checksum) for id_, checksum, body in rows}
+    if any(id_ != topic.id for id_, topic in topics.items()):
+        raise StoreCorrupt(f"{key.conversation}: a topic is not what its row says")
+    return topics
+
+
+async def assign(
+    transaction: Transaction,
+    key: Key,
+    topics: Sequence[Topic],
+    members: Mapping[int, int | None],
+    expected: tuple[int, int | None],
+) -> tuple[int, int]:
+    """Save topics and members if nothing was saved since they were decided on.
+
+    Returns the conversation's number and the new revision.
+    """
+    found, (progress,) = await log.find_with(
+        transaction, key, (_PROGRESS, log.here(key)), lock=log.CHANGE
+    )
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    next_seq, revision = progress[0] if progress else (0, 0)
+    reach = next_seq if expected[1] is None else expected[1]
+    check_assignment(
+        key,
+        topics,
+        members,
+        revision=(expected[0], revision),
+        next_seq=(reach, found.next_seq),
+    )
+    own = key.tenant, found.id
+    bodies = [encode_topic(topic) for topic in topics]
+    transaction.later(
+        "INSERT INTO topic (tenant, conversation, id, checksum, body) SELECT %s, %s, new.*"
+        " FROM unnest(%s::bigint[], %s::bytea[], %s::bytea[]) AS new"
+        " ON CONFLICT (tenant, conversation, id) DO UPDATE SET checksum = excluded.checksum,"
+        " body = excluded.body",
+        (*own, [topic.id for topic in topics], [checksum_of(body) for body in bodies], bodies),
+    )
+    transaction.later(
+        "DELETE FROM member WHERE tenant = %s AND conversation = %s AND seq = ANY(%s::bigint[])",
+        (*own, list(members)),
+    )
+    kept = {seq: topic for seq, topic in members.items() if topic is not None}
+    transaction.later(
+        "INSERT INTO member (tenant, conversation, seq, topic) SELECT %s, %s, new.*"
+        " FROM unnest(%s::bigint[], %s::bigint[]) AS new",
+        (*own, list(kept), list(kept.values())),
+    )
+    transaction.later(
+        "INSERT INTO assigned (tenant, conversation, next_seq, revision) VALUES (%s, %s, %s, %s)"
+        " ON CONFLICT (tenant, conversation) DO UPDATE SET next_seq = excluded.next_seq,"
+        " revision = excluded.revision",
+        (*own, max(next_seq, reach), revision + 1),
+    )
+    return found.id, revision + 1
+
+
+async def members(transaction: Transaction, key: Key, topic: int, first_seq: int) -> list[int]:
+    """The sequence numbers of a topic's entries."""
+    rows = await transaction.rows(
+        f"SELECT seq FROM member WHERE {log.HERE} AND topic = %(topic)s AND seq >= %(first)s"
+        " ORDER BY seq",
+        log.here(key, topic=topic, first=min(max(first_seq, 0), SEQ_MAX)),
+    )
+    return [seq for (seq,) in rows]
+
+
+async def topics_of(transaction: Transaction, key: Key, seqs: Sequence[int]) -> dict[int, int]:
+    """The topics of entries that have one."""
+    asked = [seq for seq in seqs if 0 <= seq <= SEQ_MAX]
+    rows = await transaction.rows(
+        f"SELECT seq, topic FROM member WHERE {log.HERE} AND seq = ANY(%(seqs)s::bigint[])",
+        log.here(key, seqs=asked),
+    )
+    return {seq: topic for seq, topic in rows}  # noqa: C416 - rows are of any length to a checker

@@ -1,0 +1,107 @@
+"""Topics and their members, saved by compare-and-set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import apsw
+
+from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.log.entry import Key, Topic
+from firnline.protocols import Assigned
+from firnline.store.digests import checksum_of
+from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
+from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
+
+
+def read(connection: apsw.Connection, found: log.Found, remembered: Remembered) -> Assigned:
+    """The topics, how far they reach, and their revision; read only if they are others."""
+    next_seq, revision = _progress(connection, found)
+    known = remembered.of(found.id, revision)
+    if known is not None:
+        return Assigned(known, next_seq, revision)
+    fresh = assigned(connection, found)
+    remembered.keep(found.id, fresh.revision, dict(fresh.topics))
+    return fresh
+
+
+def assigned(connection: apsw.Connection, found: log.Found) -> Assigned:
+    """The topics, how far they reach, and their revision."""
+    rows = connection.execute(
+        "SELECT id, checksum, body FROM topic WHERE id BETWEEN ? AND ? ORDER BY id",
+        (found.entry_id(0), found.entry_id(log.SEQ_MASK)),
+    )
+    topics = {id_ & log.SEQ_MASK: decode_topic(body, checksum) for id_, checksum, body in rows}
+    if any(id_ != topic.id for id_, topic in topics.items()):
+        raise StoreCorrupt(f"{found.key.conversation}: a topic is not what its row says")
+    return Assigned(topics, *_progress(connection, found))
+
+
+def _progress(connection: apsw.Connection, found: log.Found) -> tuple[int, int]:
+    row = one(
+        connection, "SELECT next_seq, revision FROM assigned WHERE conversation = ?", (found.id,)
+    )
+    return row or (0, 0)
+
+
+def assign(
+    connection: apsw.Connection,
+    key: Key,
+    topics: Sequence[Topic],
+    members: Mapping[int, int | None],
+    expected: tuple[int, int | None],
+) -> tuple[int, int]:
+    """Save topics and members if nothing was saved since they were decided on.
+
+    Returns the conversation's number and the new revision.
+    """
+    found = log.find(connection, key)
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    next_seq, revision = _progress(connection, found)
+    reach = next_seq if expected[1] is None else expected[1]
+    check_assignment(
+        key,
+        topics,
+        members,
+        revision=(expected[0], revision),
+        next_seq=(reach, found.next_seq),
+    )
+    for topic in topics:
+        body = encode_topic(topic)
+        connection.execute(
+            "INSERT OR REPLACE INTO topic VALUES (?, ?, ?)",
+            (found.entry_id(topic.id), checksum_of(body), body),
+        )
+    connection.executemany(
+        "DELETE FROM member WHERE conversation = ? AND seq = ?",
+        [(found.id, seq) for seq in members],
+    )
+    connection.executemany(
+        "INSERT INTO member VALUES (?, ?, ?)",
+        [(found.id, topic, seq) for seq, topic in members.items() if topic is not None],
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO assigned VALUES (?, ?, ?)",
+        (found.id, max(next_seq, reach), revision + 1),
+    )
+    return found.id, revision + 1
+
+
+def members(connection: apsw.Connection, found: log.Found, topic: int, first_seq: int) -> list[int]:
+    """The sequence numbers of a topic's entries."""
+    rows = connection.execute(
+        "SELECT seq FROM member WHERE conversation = ? AND topic = ? AND seq >= ? ORDER BY seq",
+        (found.id, topic, first_seq),
+    )
+    return [seq for (seq,) in rows]
+
+
+def topics_of(connection: apsw.Connection, found: log.Found, seqs: Sequence[int]) -> dict[int, int]:
+    """The topics of entries that have one."""
+    rows = connection.executemany(
+        "SELECT seq, topic FROM member WHERE conversation = ? AND seq = ?",
+        [(found.id, seq) for seq in seqs],
+    )
+    return dict(rows)

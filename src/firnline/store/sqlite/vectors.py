@@ -1,0 +1,117 @@
+"""Vectors of entries, by embedder; and how far each embedder has come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import apsw
+
+from firnline.log.entry import Key
+from firnline.protocols import Vector
+from firnline.store.sqlite import log
+from firnline.store.sqlite.connection import one
+
+
+def embedded(connection: apsw.Connection, found: log.Found, model: str) -> int:
+    """How many of the first entries have been through the embedder."""
+    row = one(
+        connection,
+        "SELECT e.next_seq FROM embedded e JOIN embedder m ON m.id = e.embedder"
+        " WHERE e.conversation = ? AND m.name = ?",
+        (found.id, model),
+    )
+    return int(row[0]) if row else 0
+
+
+def put(
+    connection: apsw.Connection,
+    found: log.Found,
+    model: str,
+    vectors: Sequence[Vector],
+    span: tuple[int, int],
+) -> bool:
+    """Keep the vectors of a span that begins where this embedder had come to."""
+    first_seq, next_seq = span
+    if embedded(connection, found, model) != first_seq or next_seq > found.next_seq:
+        return False
+    connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (model,))
+    embedder = _embedder(connection, model)
+    connection.executemany(
+        "INSERT OR REPLACE INTO vector VALUES (?, ?, ?, ?)",
+        [(embedder, found.entry_id(seq), part, body) for seq, part, body in vectors],
+    )
+    connection.execute(
+        "INSERT OR REPLACE INTO embedded VALUES (?, ?, ?)", (found.id, embedder, next_seq)
+    )
+    if next_seq == found.next_seq:
+        _drop_others(connection, found, embedder)
+    return True
+
+
+def _embedder(connection: apsw.Connection, model: str) -> int | None:
+    row = one(connection, "SELECT id FROM embedder WHERE name = ?", (model,))
+    return int(row[0]) if row else None
+
+
+def _drop_others(connection: apsw.Connection, found: log.Found, embedder: int | None) -> None:
+    """Once one embedder has been through all, nobody asks for what others made of it."""
+    others: list[Any] = connection.execute(
+        "DELETE FROM embedded WHERE conversation = ? AND embedder != ? RETURNING embedder",
+        (found.id, embedder),
+    ).fetchall()
+    delete(connection, found, [row[0] for row in others])
+
+
+def delete(connection: apsw.Connection, found: log.Found, embedders: Iterable[int]) -> None:
+    """Delete the conversation's vectors by these embedders."""
+    everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
+    for embedder in embedders:
+        connection.execute(
+            "DELETE FROM vector WHERE embedder = ? AND id BETWEEN ? AND ?", (embedder, *everything)
+        )
+
+
+def page(
+    connection: apsw.Connection, found: log.Found, model: str, first_seq: int, limit: int
+) -> list[Vector]:
+    """Vectors from `first_seq` on; the parts of the last entry are all there."""
+    rows = connection.execute(
+        "SELECT id, part, body FROM vector WHERE embedder = ? AND id BETWEEN ? AND ?"
+        " ORDER BY id, part",
+        (
+            _embedder(connection, model),
+            found.entry_id(max(first_seq, 0)),
+            found.entry_id(log.SEQ_MASK),
+        ),
+    )
+    taken: list[Vector] = []
+    for id_, part, body in rows:
+        if len(taken) >= limit and part == 0:
+            break
+        taken.append(Vector(id_ & log.SEQ_MASK, part, body))
+    return taken
+
+
+def at(
+    connection: apsw.Connection, found: log.Found, model: str, seqs: Sequence[int]
+) -> list[Vector]:
+    """The vectors of these entries."""
+    embedder = _embedder(connection, model)
+    ids = [(embedder, found.entry_id(seq)) for seq in sorted(set(seqs))]
+    rows = connection.executemany(
+        "SELECT id, part, body FROM vector WHERE embedder = ? AND id = ? ORDER BY part", ids
+    )
+    return [Vector(id_ & log.SEQ_MASK, part, body) for id_, part, body in rows]
+
+
+def unembedded(connection: apsw.Connection, tenant: str, model: str, limit: int) -> list[Key]:
+    """Conversations that the embedder has not come to the end of, newest first."""
+    rows = connection.execute(
+        "SELECT c.name FROM conversation c LEFT JOIN embedded e ON e.conversation = c.id"
+        " AND e.embedder = (SELECT id FROM embedder WHERE name = ?)"
+        " WHERE c.tenant = ? AND c.next_seq > coalesce(e.next_seq, 0)"
+        " ORDER BY c.updated_at DESC, c.id LIMIT ?",
+        (model, tenant, max(limit, 0)),
+    )
+    return [Key(tenant, name) for (name,) in rows]

@@ -1,0 +1,103 @@
+"""Topics that turn out to be one: the younger goes over into the older."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+
+from firnline.log.entry import Topic
+from firnline.topics.rules import TAGS_MAX, Rules
+from firnline.topics.similarity import Match, comparable, matches
+from firnline.topics.state import DEFAULT, State
+from firnline.topics.vectors import mean, unpack
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The state after merging, and for each topic that went over what it went into, and why."""
+
+    state: State
+    into: dict[int, Match]
+
+    @property
+    def changed(self) -> tuple[Topic, ...]:
+        """The topics to be saved."""
+        ids = {*self.into, *(match.topic for match in self.into.values())}
+        return tuple(self.state.topics[id_] for id_ in sorted(ids))
+
+
+def merge(state: State, rules: Rules = DEFAULT, among: Collection[int] | None = None) -> Merged:
+    """Merge topics that are at least `merge_threshold` similar, the most similar ones first.
+
+    `among` are those that may have changed since the last time; pairs of others are not compared,
+    so one topic costs one comparison with each other topic.
+    """
+    into: dict[int, Match] = {}
+    looked = set(state.topics if among is None else among)
+    close = [pair for id_ in looked for pair in _pairs(state, id_, looked, rules)]
+    while close:
+        younger, match = max(close, key=_closeness)
+        older = match.topic
+        active = older if state.active == younger else state.active
+        changed = merged(state.topics[older], state.topics[younger])
+        state = state.having(*changed, active=active)
+        into[younger] = match
+        # Only what the older one is like has changed; all other pairs stay as they were.
+        close = [pair for pair in close if not {pair[0], pair[1].topic} & {younger, older}]
+        close += _pairs(state, older, {older}, rules)
+    return Merged(state, into)
+
+
+def merged(older: Topic, younger: Topic) -> tuple[Topic, Topic]:
+    """Both topics after the younger went over into the older.
+
+    All entries are active again: neither topic's digest covers what came from the other.
+    """
+    whole = replace(
+        _with_mean(older, younger),
+        created_at=min(older.created_at, younger.created_at),
+        last_active_at=max(older.last_active_at, younger.last_active_at),
+        importance=max(older.importance, younger.importance),
+        access_count=older.access_count + younger.access_count,
+        entries=older.entries + younger.entries,
+        archived=0,
+        active_from=0,
+        last_seq=max(older.last_seq, younger.last_seq),
+        restored_by=max(older.restored_by, younger.restored_by),
+        dormant=older.dormant and younger.dormant,
+        tags=tuple(sorted({*older.tags, *younger.tags})[:TAGS_MAX]),
+    )
+    empty = replace(
+        younger, merged_into=older.id, entries=0, archived=0, active_from=0, vectors=0, vector=b""
+    )
+    return whole, empty
+
+
+def _with_mean(older: Topic, younger: Topic) -> Topic:
+    """The older with the mean of both; vectors that cannot be compared are not mixed."""
+    if not older.vectors:
+        return replace(older, model=younger.model, vectors=younger.vectors, vector=younger.vector)
+    if not comparable(younger, older.model, len(older.vector) // 4):
+        return older
+    body = mean(older.vector, older.vectors, unpack(younger.vector), younger.vectors)
+    return replace(older, vectors=older.vectors + younger.vectors, vector=body)
+
+
+def _closeness(pair: tuple[int, Match]) -> tuple[float, int, int]:
+    return pair[1].raw, -pair[1].topic, -pair[0]
+
+
+def _pairs(
+    state: State, id_: int, among: Collection[int], rules: Rules
+) -> Iterator[tuple[int, Match]]:
+    """Topics similar enough to be one with `id_`: of each pair the younger, and the older."""
+    topic = state.topics[id_]
+    if topic.merged_into is not None or not topic.vectors:
+        return
+    # A pair of two that are both among them is compared once.
+    others = [t for t in state.topics.values() if t.id < id_ or t.id not in among]
+    for match in matches(unpack(topic.vector), topic.model, others, rules):
+        if match.similarity < rules.merge_threshold:
+            return
+        older, younger = sorted((match.topic, id_))
+        yield younger, match._replace(topic=older)

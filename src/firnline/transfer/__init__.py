@@ -1,0 +1,1 @@
+"""Conversations in and out: export, import, branches, migration, other programs' formats."""

@@ -1,0 +1,122 @@
+"""Contents as blocks, in Anthropic's shape, to messages in OpenAI's: calls and results are paired.
+
+What one message holds, a text, a call, its result, a text, becomes several messages in that order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from firnline.log.message import Content, Part, ToolCall
+from firnline.transfer.formats.records import Notes, mapping, objects, texts, written
+
+
+class Writer:
+    """Takes the blocks of one message, gives the messages that they make."""
+
+    def __init__(self, key: str, where: str, notes: Notes) -> None:
+        self._key, self._where, self._notes = key, where, notes
+        self._made: list[dict[str, Any]] = []
+        self._parts: list[Part] = []
+        self._calls: list[ToolCall] = []
+        self._open: list[str] = []
+        self._numbered = 0
+
+    def take(self, block: Mapping[str, Any]) -> None:
+        """Take the next block."""
+        kind = block.get("type")
+        if kind == "text":
+            if text := texts(block.get("text")):
+                self.add(Part.of_text(text))
+        elif kind in ("thinking", "redacted_thinking"):
+            self._think(block)
+        elif kind == "tool_use":
+            self._call(block)
+        elif kind == "tool_result":
+            self._result(block)
+        elif kind in ("image", "document"):
+            self._picture(block)
+        elif kind == "token_budget":
+            self._notes.leave("a count of tokens", self._where)
+        else:
+            self._notes.wonder(f"a block of type {kind!r:.60}, kept as it is", self._where)
+            self.add(Part({**block, "type": f"block:{kind}"}))
+
+    def add(self, part: Part) -> None:
+        """Add a part; what is said behind a call belongs to the next message."""
+        if self._calls:
+            self._flush()
+        self._parts.append(part)
+
+    def messages(self, role: str) -> list[dict[str, Any]]:
+        """The fields of the messages, of `role` where it is not a tool that speaks."""
+        self._flush()
+        return [{"role": role, **fields} for fields in self._made]
+
+    def _think(self, block: Mapping[str, Any]) -> None:
+        if text := texts(block.get("thinking")):
+            self.add(Part.reasoning(text))
+        else:
+            self._notes.leave("a thought that is encrypted or empty", self._where)
+
+    def _call(self, block: Mapping[str, Any]) -> None:
+        self._numbered += 1
+        call_id = texts(block.get("id")) or f"{self._key}-{self._numbered}"
+        self._calls.append(ToolCall.of(call_id, texts(block.get("name")), _arguments(block)))
+        self._open.append(call_id)
+
+    def _result(self, block: Mapping[str, Any]) -> None:
+        self._flush()
+        call_id = texts(block.get("tool_use_id")) or (self._open[0] if self._open else "")
+        if call_id in self._open:
+            self._open.remove(call_id)
+        content = self._content(block)
+        fields: dict[str, Any] = {"role": "tool", "content": content, "tool_call_id": call_id}
+        if not call_id:  # half a tool call would be shown to no model
+            fields = {"content": content, "name": texts(block.get("name")) or "tool"}
+        self._made.append(fields)
+
+    def _content(self, block: Mapping[str, Any]) -> str:
+        content = block.get("content")
+        if isinstance(content, list):
+            return "\n".join(
+                texts(item.get("text")) or self._named(item) for item in objects(content)
+            )
+        return texts(content) if isinstance(content, str) or content is None else written(content)
+
+    def _named(self, item: Mapping[str, Any]) -> str:
+        """A part of a result that is no text; of a picture there is only that there is one."""
+        kind = texts(item.get("type"))
+        if kind not in ("image", "document"):
+            return written(item)
+        self._notes.leave("the bytes of a picture or document", self._where)
+        return f"[{kind}]"
+
+    def _picture(self, block: Mapping[str, Any]) -> None:
+        source = mapping(block.get("source"))
+        if source.get("type") == "base64":
+            self._notes.leave("the bytes of a picture or document", self._where)
+            self.add(Part.file(texts(source.get("media_type")) or texts(block.get("type"))))
+        else:
+            self.add(Part(dict(block)))
+
+    def _flush(self) -> None:
+        if self._parts or self._calls:
+            fields: dict[str, Any] = {}
+            if self._parts:
+                fields["content"] = _plainest(self._parts)
+            if self._calls:
+                fields["tool_calls"] = tuple(self._calls)
+            self._made.append(fields)
+            self._parts, self._calls = [], []
+
+
+def _plainest(parts: list[Part]) -> Content:
+    """One text as a text, everything else as parts."""
+    return parts[0].text if len(parts) == 1 and parts[0].type == "text" else tuple(parts)
+
+
+def _arguments(block: Mapping[str, Any]) -> str:
+    given = block.get("input")
+    return given if isinstance(given, str) else written(mapping(given))

@@ -1,0 +1,140 @@
+"""Claude Code's transcripts: a line for each message, which names the one before it.
+
+A turn, from what the user says to what is said next, is a node: so calls and results stay together,
+and where the user went back and said something else there is a branch. What subagents say to each
+other are conversations of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from firnline.log import limits
+from firnline.transfer.formats.blocks import Writer
+from firnline.transfer.formats.cursor import records
+from firnline.transfer.formats.records import (
+    Found,
+    Line,
+    Node,
+    Notes,
+    Said,
+    Source,
+    Tree,
+    at_text,
+    made,
+    mapping,
+    marked,
+    objects,
+    texts,
+    timed,
+)
+
+FORMAT: Final = "claude_code"
+_TITLES: Final = {"summary": "summary", "custom-title": "customTitle", "ai-title": "aiTitle"}
+
+
+@dataclass(slots=True)
+class _Transcript:
+    """What is known of a transcript while it is read."""
+
+    name: str = ""
+    title: str = ""
+    turns: dict[str, list[Said]] = field(default_factory=dict)
+    parents: dict[str, str | None] = field(default_factory=dict)
+    turn_of: dict[str, str] = field(default_factory=dict)
+    side_of: dict[str, str] = field(default_factory=dict)
+    sides: dict[str, list[Said]] = field(default_factory=dict)
+    last: str | None = None
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The transcript with its branches, then what subagents said."""
+    known = _Transcript()
+    for number, (where, value) in enumerate(records(source, notes)):
+        if number >= limits.IMPORT_HELD_MAX:
+            notes.wonder("the rest of a transcript that is too long", where)
+            break
+        line = mapping(value)
+        known.name = known.name or texts(line.get("sessionId"))
+        kind = texts(line.get("type"))
+        if kind in ("user", "assistant"):
+            _take(known, line, where, notes)
+        elif kind in _TITLES:
+            known.title = texts(line.get(_TITLES[kind])) or known.title
+        elif not kind:
+            notes.wonder("a line without a type", where)
+        else:
+            notes.leave(f"a line of the program: {kind:.60}", where)
+            _pass_on(known, line)
+    name = known.name or source.name
+    nodes = {key: Node(known.parents[key], tuple(said)) for key, said in known.turns.items()}
+    if nodes:
+        yield Tree(name, known.title, nodes, known.last)
+    for side, said in known.sides.items():
+        yield Line(f"{name}/{side}", f"{known.title} (subagent)".strip(), said)
+
+
+def _take(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes) -> None:
+    key = texts(line.get("uuid"))
+    if not key:
+        notes.wonder("a message without a uuid", where)
+        return
+    if key in known.turn_of or key in known.side_of:
+        notes.leave("a message that is there twice", where)
+        return
+    said = list(_said(key, line, where, notes))
+    parent = texts(line.get("parentUuid")) or texts(line.get("logicalParentUuid")) or None
+    if line.get("isSidechain"):
+        agent = texts(line.get("agentId")) or known.side_of.get(parent or "", f"side-{key}")
+        known.side_of[key] = agent
+        known.sides.setdefault(agent, []).extend(said)
+        return
+    before = known.turn_of.get(parent or "")
+    if before is None or _is_prompt(line):
+        known.parents[key] = before
+        known.turns[key] = []
+        before = key
+    known.turn_of[key] = known.last = before
+    known.turns[before].extend(said)
+
+
+def _pass_on(known: _Transcript, line: Mapping[str, Any]) -> None:
+    """A line that says nothing may still be the parent of one that does."""
+    key, parent = texts(line.get("uuid")), texts(line.get("parentUuid"))
+    if key and parent in known.turn_of:
+        known.turn_of[key] = known.turn_of[parent]
+    if key and parent in known.side_of:
+        known.side_of[key] = known.side_of[parent]
+
+
+def _is_prompt(line: Mapping[str, Any]) -> bool:
+    """Whether the user says something: results of tools come as messages of the user, too."""
+    content = mapping(line.get("message")).get("content")
+    results = any(block.get("type") == "tool_result" for block in objects(content))
+    return line.get("type") == "user" and not results and not line.get("isMeta")
+
+
+def _said(key: str, line: Mapping[str, Any], where: str, notes: Notes) -> Iterator[Said]:
+    if line.get("isMeta"):
+        notes.leave("a remark of the program", where)
+        return
+    if line.get("isCompactSummary"):
+        notes.leave("a summary; what it sums up is there itself", where)
+        return
+    message = mapping(line.get("message"))
+    content = message.get("content")
+    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+    writer = Writer(key, where, notes)
+    for block in blocks:
+        writer.take(block)
+    time = timed(at_text(given := line.get("timestamp")), given, where, notes)
+    model = message.get("model")
+    messages = writer.messages(str(line["type"]))
+    if not messages:
+        notes.leave("an empty message", where)
+    for number, fields in enumerate(messages):
+        said_id = f"{key}#{number}" if number else key
+        about = marked(FORMAT, said_id, model=model)
+        yield from made(where, notes, **fields, metadata=about, created_at=time)

@@ -1,0 +1,155 @@
+"""Codex's transcripts: a line for each thing that happened; those of the model are items.
+
+Items of type message, function_call and so on are the conversation; older files have them bare,
+newer ones in an envelope. Events repeat what items say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from firnline.log.message import Part, ToolCall
+from firnline.transfer.formats.cursor import records
+from firnline.transfer.formats.records import (
+    Found,
+    Line,
+    Notes,
+    Said,
+    Source,
+    at_text,
+    made,
+    mapping,
+    marked,
+    objects,
+    texts,
+    timed,
+    written,
+)
+
+FORMAT: Final = "codex"
+_ROLES: Final = frozenset(("user", "assistant", "system", "developer"))
+_TEXTS: Final = frozenset(("input_text", "output_text", "text"))
+_ENVELOPES: Final = frozenset(("event_msg", "turn_context", "compacted"))
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The transcript. Its first line names it; if that is not there, the file does."""
+    lines = records(source, notes)
+    first = next(lines, None)
+    if first is None:
+        return
+    about = mapping(first[1])
+    meta = mapping(about.get("payload")) if about.get("type") == "session_meta" else about
+    title = texts(meta.get("cwd"))
+    yield Line(texts(meta.get("id")) or source.name, title, _said(first, lines, notes))
+
+
+def _said(first: tuple[str, Any], lines: Iterator[tuple[str, Any]], notes: Notes) -> Iterator[Said]:
+    number = 0
+    where, value = first
+    while True:
+        line = mapping(value)
+        if (item := _item(line, where, notes)) is not None:
+            key = str(number)
+            fields = _FIELDS.get(texts(item.get("type")), _unknown)(item, where, notes)
+            if fields is not None:
+                time = timed(at_text(given := line.get("timestamp")), given, where, notes)
+                about = marked(FORMAT, key)
+                yield from made(where, notes, **fields, metadata=about, created_at=time)
+        number += 1
+        try:
+            where, value = next(lines)
+        except StopIteration:
+            return
+
+
+def _item(line: Mapping[str, Any], where: str, notes: Notes) -> Mapping[str, Any] | None:
+    """The item in a line, if it has one."""
+    kind, payload = line.get("type"), line.get("payload")
+    if kind == "response_item" and isinstance(payload, dict):
+        return payload
+    if kind == "session_meta" or (kind is None and ("id" in line or "record_type" in line)):
+        return None  # what the transcript is about
+    if texts(kind) in _ENVELOPES:
+        notes.leave(f"a line of type {kind}", where)
+        return None
+    if isinstance(kind, str) and payload is None:
+        return line
+    notes.wonder(f"a line of type {kind!r:.60}", where)
+    return None
+
+
+_Fields = dict[str, Any] | None
+
+
+def _message(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+    role = texts(item.get("role"))
+    if role not in _ROLES:
+        notes.wonder(f"a message of {item.get('role')!r:.40}", where)
+        return None
+    content = item.get("content")
+    if isinstance(content, str):
+        return {"role": role, "content": content}
+    parts = [
+        Part.of_text(texts(part.get("text"))) if texts(part.get("type")) in _TEXTS else Part(part)
+        for part in objects(content)
+    ]
+    if not parts:
+        notes.leave("an empty message", where)
+        return None
+    plain = len(parts) == 1 and parts[0].type == "text"
+    return {"role": role, "content": parts[0].text if plain else tuple(parts)}
+
+
+def _call(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+    del where, notes
+    given = item.get("arguments", item.get("input", item.get("action")))
+    arguments = given if isinstance(given, str) else written(given)
+    name = texts(item.get("name")) or texts(item.get("type")).removesuffix("_call")
+    call_id = texts(item.get("call_id")) or texts(item.get("id"))
+    return {"role": "assistant", "tool_calls": (ToolCall.of(call_id, name, arguments),)}
+
+
+def _result(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+    del where, notes
+    output = item.get("output")
+    if isinstance(output, dict) and isinstance(output.get("content"), str):
+        output = output["content"]
+    if isinstance(output, list):
+        output = "\n".join(texts(part.get("text")) or written(part) for part in objects(output))
+    text = output if isinstance(output, str) else written(output)
+    return {"role": "tool", "content": text, "tool_call_id": texts(item.get("call_id"))}
+
+
+def _reasoning(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+    said = [*objects(item.get("summary")), *objects(item.get("content"))]
+    text = "\n\n".join(filter(None, (texts(part.get("text")) for part in said)))
+    if not text:
+        notes.leave("a thought that is encrypted or empty", where)
+        return None
+    return {"role": "assistant", "content": (Part.reasoning(text),)}
+
+
+def _unknown(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+    notes.wonder(f"an item of type {item.get('type')!r:.60}", where)
+    return None
+
+
+def _search(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+    """A search of the web; its results are not in the file."""
+    notes.leave("a search of the web, without its results", f"{where}: {written(item):.200}")
+    return None
+
+
+_FIELDS: Final[Mapping[str, Callable[[Mapping[str, Any], str, Notes], _Fields]]] = {
+    "message": _message,
+    "function_call": _call,
+    "custom_tool_call": _call,
+    "local_shell_call": _call,
+    "function_call_output": _result,
+    "custom_tool_call_output": _result,
+    "local_shell_call_output": _result,
+    "reasoning": _reasoning,
+    "web_search_call": _search,
+}

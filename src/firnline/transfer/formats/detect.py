@@ -1,0 +1,162 @@
+"""Which format a file has, by what is in it: names of files do not count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from firnline.transfer.formats import langchain, whatsapp
+from firnline.transfer.formats.cursor import Cursor, Malformed
+from firnline.transfer.formats.records import Stream, mapping, texts
+
+OWN: Final = "firnline"
+HTML: Final = "html"
+_LINES_MAX: Final = 50
+"""Lines of a transcript, or of a chat, that are looked at: the first ones may say nothing."""
+
+
+class _Glance(NamedTuple):
+    """A value without the rest of its first array: its members so far, and that array's first item.
+
+    `array` is the name of the array's member, empty if the value is an array itself.
+    """
+
+    members: Mapping[str, Any]
+    array: str | None = None
+    item: Any = None
+
+
+def recognise(stream: Stream) -> str | None:
+    """The format of a file, `None` if it is none of those known. Reads on from the beginning."""
+    stream.seek(0)
+    start = stream.read(4_096)
+    text = start.decode("utf-8-sig", "replace").lstrip()
+    stream.seek(0)
+    if text.startswith("<"):
+        return HTML
+    if text[:1] in ("{", "["):
+        found = _in_json(stream)
+        if found is not None or not text.startswith("["):
+            return found
+    return whatsapp.FORMAT if any(map(whatsapp.starts, text.splitlines())) else None
+
+
+def _in_json(stream: Stream) -> str | None:
+    cursor = Cursor(stream)
+    try:
+        if cursor.peek() == "[":
+            for _ in cursor.items():
+                item = cursor.value()
+                return _of_item(mapping(item), item)
+            return None
+        for _ in range(_LINES_MAX):
+            if cursor.peek() != "{":
+                return None
+            glance = _glance(cursor)
+            if (found := _of_object(glance)) is not None:
+                return found
+            if glance.array is not None and glance.item is not None:
+                cursor.skip_line()
+    except Malformed:
+        return None
+    return None
+
+
+def _glance(cursor: Cursor) -> _Glance:
+    members: dict[str, Any] = {}
+    for name in cursor.members():
+        if cursor.peek() == "[":
+            for _ in cursor.items():
+                return _Glance(members, name, cursor.value())
+            members[name] = []
+        elif name in ("chats", "left_chats"):
+            return _Glance({**members, name: {}}, name)
+        else:
+            members[name] = cursor.value()
+    return _Glance(members)
+
+
+def _of_item(item: Mapping[str, Any], value: Any) -> str | None:
+    """The format of an array, by its first item."""
+    if isinstance(value, list):
+        first = mapping(value[0]) if value else {}
+        return langchain.FORMAT if _is_langchain(first) else None
+    return next((name for name, test in _BY_ITEM if test(item)), None)
+
+
+def _of_object(glance: _Glance) -> str | None:
+    """The format of an object, or of JSON Lines, by its first array or by its members."""
+    members, item = glance.members, mapping(glance.item)
+    if members.get(OWN) == 1 and "tenant" in members:
+        return OWN
+    if transcript := _transcript(members):
+        return transcript
+    tests = _BY_ARRAY.get(glance.array or "", ())
+    found = next((name for name, test in tests if test(item)), None)
+    return found or _of_item(members, members)
+
+
+def _transcript(members: Mapping[str, Any]) -> str | None:
+    kind = members.get("type")
+    if "sessionId" in members and ("uuid" in members or kind in ("user", "assistant")):
+        return "claude_code"
+    if kind in ("session_meta", "response_item") and isinstance(members.get("payload"), dict):
+        return "codex"
+    bare = {"id", "timestamp"} <= members.keys() and bool({"instructions", "git"} & members.keys())
+    return "codex" if bare and kind is None else None
+
+
+def _first(item: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    for name in names:
+        value = item.get(name)
+        if isinstance(value, list) and value:
+            return mapping(value[0])
+    return {}
+
+
+def _is_turn(item: Mapping[str, Any]) -> bool:
+    return {"from", "value"} <= item.keys() or {"role", "content"} <= item.keys()
+
+
+def _is_openai(item: Mapping[str, Any]) -> bool:
+    return "role" in item and "type" not in item
+
+
+def _is_langchain(item: Mapping[str, Any]) -> bool:
+    fields = langchain.plain(item)
+    return fields["type"] in langchain.ROLES and "content" in fields
+
+
+def _is_telegram(item: Mapping[str, Any]) -> bool:
+    return texts(item.get("type")) in ("message", "service") and "date" in item
+
+
+def _is_memory(item: Mapping[str, Any]) -> bool:
+    return isinstance(item.get("memory"), str) and "id" in item
+
+
+_Tests: TypeAlias = "tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...]"
+
+_BY_ITEM: Final[_Tests] = (
+    ("chatgpt", lambda one: isinstance(one.get("mapping"), dict)),
+    ("claude", lambda one: isinstance(one.get("chat_messages"), list)),
+    ("sharegpt", lambda one: _is_turn(_first(one, "conversations", "conversation"))),
+    ("gemini", lambda one: {"header", "title", "time"} <= one.keys()),
+    ("finetune", lambda one: _is_openai(_first(one, "messages"))),
+    ("langchain", lambda one: _is_langchain(one) or _is_langchain(_first(one, "messages"))),
+    ("mem0", _is_memory),
+)
+_BY_ARRAY: Final[Mapping[str, _Tests]] = {
+    "messages": (
+        ("telegram", _is_telegram),
+        ("finetune", _is_openai),
+        ("langchain", _is_langchain),
+    ),
+    "conversations": (("sharegpt", _is_turn),),
+    "conversation": (("sharegpt", _is_turn),),
+    "chat_messages": (("claude", lambda one: "sender" in one),),
+    "results": (("mem0", _is_memory),),
+    "memories": (("mem0", _is_memory),),
+    "chats": (("telegram", lambda _: True),),
+    "left_chats": (("telegram", lambda _: True),),
+}

@@ -1,0 +1,164 @@
+"""Google Takeout, My Activity, Gemini Apps, as JSON: what was asked and answered, newest first.
+
+It has no conversations: what was asked on one day (in UTC) becomes one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html.parser import HTMLParser
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, Final
+
+from firnline.log import limits
+from firnline.log.regex import regex
+from firnline.transfer.formats.cursor import records
+from firnline.transfer.formats.records import (
+    Found,
+    Line,
+    Notes,
+    Said,
+    Source,
+    at_text,
+    brief,
+    made,
+    mapping,
+    marked,
+    objects,
+    texts,
+)
+
+FORMAT: Final = "gemini"
+_ASKED: Final = regex(r"(?:Prompted|Asked|Said)\s+")
+_DID: Final = regex(r"(?:Used|Gave feedback|Created|Selected|Opened|Viewed|Cancelled)\b")
+_BLOCKS: Final = regex(r"p|div|br|li|ul|ol|pre|blockquote|h[1-6]")
+_ROWS: Final = ("tr", "table")
+_CELLS: Final = ("td", "th")
+_BLANKS: Final = regex(r"\s+")
+_BREAKS: Final = regex(r"[ \t]*\n\s*\n?")
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The days, each in the order in which it went."""
+    day, asked = "", list[tuple[str, Mapping[str, Any]]]()
+    for where, value in records(source, notes):
+        activity = mapping(value)
+        time = at_text(activity.get("time"))
+        if time is None or not isinstance(activity.get("title"), str):
+            notes.wonder("an activity without time or title", where)
+            continue
+        if not _is_ours(activity):
+            notes.leave("an activity of another product", where)
+            continue
+        full = len(asked) >= limits.IMPORT_HELD_MAX
+        if asked and (f"{time:%Y-%m-%d}" != day or full):
+            yield Line(day, f"Gemini, {day}", _day(asked, notes))
+            asked = []
+        day = f"{time:%Y-%m-%d}"
+        asked.append((where, activity))
+    if asked:
+        yield Line(day, f"Gemini, {day}", _day(asked, notes))
+
+
+def _is_ours(activity: Mapping[str, Any]) -> bool:
+    products = activity.get("products")
+    named = [texts(activity.get("header")), *(products if isinstance(products, list) else ())]
+    return any("Gemini" in name or "Bard" in name for name in map(texts, named))
+
+
+def _day(asked: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[Said]:
+    asked.reverse()  # of equally old ones the last in the file was first
+    for where, activity in sorted(asked, key=lambda pair: str(pair[1]["time"])):
+        title = activity["title"]
+        answer = "\n".join(text_of(texts(part.get("html"))) for part in _answers(activity))
+        if not answer and _DID.match(title):
+            notes.leave("an activity that is no question", f"{where}: {title}")
+            continue
+        key, time = f"{activity['time']} {brief(title)}", at_text(activity["time"])
+        about = {"metadata": marked(FORMAT, key), "created_at": time}
+        yield from made(where, notes, role="user", content=_ASKED.sub("", title, 1), **about)
+        if answer:
+            about["metadata"] = marked(FORMAT, f"{key}#1")
+            yield from made(where, notes, role="assistant", content=answer, **about)
+        else:
+            notes.leave("a question whose answer is not in the file", where)
+
+
+def _answers(activity: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return objects(activity.get("safeHtmlItem"))
+
+
+class _Text(HTMLParser):
+    """The words of HTML, a line for each block and for each row of a table.
+
+    Each comes with whether its blanks count, as they do inside of `pre`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.words: list[tuple[bool, str]] = []
+        self._hidden = self._pre = self._cells = 0
+        self._in_cell = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """A block begins on a line of its own, a cell after a bar."""
+        del attrs
+        self._hidden += tag in ("script", "style")
+        if tag in _CELLS:
+            if self._cells:
+                self._say(" | ")
+            self._cells, self._in_cell = self._cells + 1, True
+        elif tag in _ROWS:
+            self._end_row()
+        elif _BLOCKS.fullmatch(tag):
+            self._break(tag, "- " if tag == "li" else "")
+        self._pre += tag == "pre"
+
+    def handle_endtag(self, tag: str) -> None:
+        """And ends with it."""
+        self._hidden -= tag in ("script", "style") and self._hidden > 0
+        self._pre -= tag == "pre" and self._pre > 0
+        if tag in _CELLS:
+            self._in_cell = False
+        elif tag in _ROWS:
+            self._end_row()
+        elif _BLOCKS.fullmatch(tag):
+            self._break(tag, "")
+
+    def handle_data(self, data: str) -> None:
+        """Words are words; blanks between cells are none, and a cell stays on its line."""
+        between = self._cells and not self._in_cell and data.isspace()
+        if not self._hidden and not between:
+            self._say(_BLANKS.sub(" ", data) if self._in_cell and not self._pre else data)
+
+    def _say(self, text: str) -> None:
+        """Say it; in a row, blanks are not doubled."""
+        if self._cells and not self._pre and self.words and self.words[-1][1].endswith(" "):
+            text = text.lstrip(" ")
+        if text:
+            self.words.append((self._pre > 0, text))
+
+    def _break(self, tag: str, then: str) -> None:
+        """A new line, in a cell only a blank; lines in `pre` that are blocks have no empty ones."""
+        if self._pre and tag != "br" and self.words[-1][1].endswith("\n"):
+            return
+        cell = self._in_cell and not self._pre and tag != "pre"
+        self._say((" " if cell else "\n") + then)
+
+    def _end_row(self) -> None:
+        self._cells, self._in_cell = 0, False
+        self._say("\n")
+
+
+def text_of(html: str) -> str:
+    """The words of HTML. Blanks stay as they are inside of `pre`; cells have bars between them."""
+    parser = _Text()
+    parser.feed(html)
+    parser.close()
+    pieces = []
+    for kept, group in groupby(parser.words, key=itemgetter(0)):
+        piece = "".join(word for _, word in group)
+        pieces.append(piece.strip("\n") if kept else _BREAKS.sub("\n", piece))
+    # A line begins before `pre` does, so the first piece is never one whose blanks count.
+    return "".join([*(first.lstrip() for first in pieces[:1]), *pieces[1:]]).rstrip()

@@ -1,0 +1,125 @@
+"""LangChain's messages: by `messages_to_dict`, by `dumpd`, or as `model_dump` writes them.
+
+A list of messages is a conversation, alone or as the member "messages" of each line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from firnline.log import limits
+from firnline.log.message import Content, Part, ToolCall
+from firnline.transfer.formats.cursor import records
+from firnline.transfer.formats.records import (
+    Found,
+    Line,
+    Notes,
+    Said,
+    Source,
+    brief,
+    made,
+    mapping,
+    marked,
+    objects,
+    texts,
+    written,
+)
+
+FORMAT: Final = "langchain"
+ROLES: Final[Mapping[str, str]] = {
+    "human": "user",
+    "ai": "assistant",
+    "system": "system",
+    "tool": "tool",
+    "function": "tool",
+    "humanmessage": "user",
+    "aimessage": "assistant",
+    "aimessagechunk": "assistant",
+    "systemmessage": "system",
+    "toolmessage": "tool",
+    "functionmessage": "tool",
+}
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The conversations: what is not inside a list of its own belongs to one."""
+    loose: list[tuple[str, Any]] = []
+    for where, value in records(source, notes):
+        inner = mapping(value).get("messages", value)
+        if isinstance(inner, list):
+            yield _line([(f"{where}, message {n}", one) for n, one in enumerate(inner)], notes)
+        else:
+            loose.append((where, value))
+            if len(loose) >= limits.IMPORT_HELD_MAX:
+                yield _line(loose, notes)
+                loose = []
+    if loose:
+        yield _line(loose, notes)
+
+
+def _line(messages: list[tuple[str, Any]], notes: Notes) -> Line:
+    """The conversation: the first message with an id names it, or else all of its content does."""
+    fields = [(where, plain(value)) for where, value in messages]
+    named = next((one for _, one in fields if texts(one.get("id"))), None)
+    name = brief(named or [value for _, value in messages])
+    return Line(name, "", _said(fields, notes))
+
+
+def plain(value: object) -> dict[str, Any]:
+    """The fields of a message, whichever way it was dumped; `type` is its type in lower case."""
+    outer = mapping(value)
+    if isinstance(outer.get("kwargs"), dict) and "lc" in outer:
+        path = outer.get("id")
+        kind = texts(path[-1]) if isinstance(path, list) and path else ""
+        return {**outer["kwargs"], "type": kind.lower()}
+    if isinstance(outer.get("data"), dict):
+        return {**outer["data"], "type": texts(outer.get("type")).lower()}
+    return {**outer, "type": texts(outer.get("type")).lower()}
+
+
+def _said(messages: list[tuple[str, dict[str, Any]]], notes: Notes) -> Iterator[Said]:
+    for number, (where, fields) in enumerate(messages):
+        role = ROLES.get(fields["type"]) or _chat_role(fields)
+        if role is None:
+            notes.wonder(f"a message of type {fields['type']!r:.60}", where)
+            continue
+        key = texts(fields.get("id")) or f"{number}-{brief(fields)}"
+        name = texts(fields.get("name")) or None
+        calls = tuple(map(_call, objects(fields.get("tool_calls")))) if role == "assistant" else ()
+        call_id = texts(fields.get("tool_call_id")) if role == "tool" else None
+        about = marked(FORMAT, key)
+        yield from made(
+            where,
+            notes,
+            role=role,
+            content=_content(fields.get("content"), calls),
+            name=name,
+            tool_calls=calls,
+            tool_call_id=call_id,
+            metadata=about,
+        )
+
+
+def _chat_role(fields: Mapping[str, Any]) -> str | None:
+    """The role of a `ChatMessage`, which says it itself."""
+    role = texts(fields.get("role"))
+    return role if role in ("user", "assistant", "system", "developer", "tool") else None
+
+
+def _content(content: object, calls: tuple[ToolCall, ...]) -> Content:
+    if isinstance(content, list):
+        parts = [
+            Part.of_text(part) if isinstance(part, str) else Part(part)
+            for part in content
+            if isinstance(part, str | dict)
+        ]
+        ours = {call.id for call in calls}  # Anthropic's blocks repeat the calls
+        return tuple(p for p in parts if p.kind != "tool_call" or p.fields.get("id") not in ours)
+    return content if isinstance(content, str) and (content or not calls) else None
+
+
+def _call(call: Mapping[str, Any]) -> ToolCall:
+    arguments = call.get("args")
+    text = arguments if isinstance(arguments, str) else written(arguments)
+    return ToolCall.of(texts(call.get("id")), texts(call.get("name")), text)

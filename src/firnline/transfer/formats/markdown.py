@@ -1,0 +1,74 @@
+"""A conversation as Markdown. What was said is quoted, so it cannot pass for a heading of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from firnline.log.entry import Digest, Entry, Head
+from firnline.log.message import Message, Part, format_time
+from firnline.log.regex import regex
+
+_TICKS: Final = regex("`+")
+_SPECIAL: Final = regex(r"([\\`*_\[\]<>#|])")
+
+
+def opening(head: Head, digests: Sequence[Digest]) -> str:
+    """The title, the facts, and what the digests in force say."""
+    title = head.metadata.get("title")
+    lines = [
+        f"# {_escaped(title if isinstance(title, str) and title.strip() else head.conversation)}",
+        "",
+        f"{head.entries:,} messages, {head.tokens:,} tokens; the last one's hash is `{head.hash}`.",
+        "",
+    ]
+    for digest in digests:
+        span = f"messages {digest.first_seq} to {digest.last_seq}"
+        lines += [f"## Digest {digest.version}, {span}", "", _quoted(digest.text), ""]
+    return "\n".join(lines) + "\n"
+
+
+def message(entry: Entry) -> str:
+    """One message: who, when, its number; then what."""
+    said = entry.message
+    when = f", {format_time(said.created_at)[:16].replace('T', ' ')}" if said.created_at else ""
+    who = f"{said.role} ({_escaped(said.name)})" if said.name else said.role
+    body = "\n\n".join(filter(None, _pieces(said))) or "*(nothing)*"
+    return f"## {entry.seq}: {who}{when}\n\n{_quoted(body)}\n\n"
+
+
+def _pieces(said: Message) -> Iterator[str]:
+    if isinstance(said.content, str):
+        yield said.content
+    for part in said.content or () if not isinstance(said.content, str) else ():
+        yield _part(part)
+    for call in said.tool_calls:
+        yield f"→ `{' '.join(call.name.replace('`', '').split())}`\n\n{_fenced(call.arguments)}"
+
+
+def _part(part: Part) -> str:
+    return part.text or f"*({_escaped(named(part))})*"
+
+
+def named(part: Part) -> str:
+    """What a part without words is, and which one, if it has a name."""
+    inner = part.fields.get(part.type)
+    fields = inner if isinstance(inner, dict) else part.fields
+    name = fields.get("filename") or fields.get("file_id") or fields.get("name") or ""
+    thought = part.fields.get("thinking")
+    if isinstance(thought, str):
+        return f"thought: {thought}"
+    return f"{part.type or 'a part'}: {name}" if isinstance(name, str) and name else part.type
+
+
+def _escaped(text: str) -> str:
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def _quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _fenced(text: str) -> str:
+    fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
+    return f"{fence}\n{text}\n{fence}"

@@ -1,0 +1,97 @@
+"""mem0's memories, as `get_all` gives them: a list, or the member "results".
+
+They are facts, not messages: each becomes a message of whoever it is about. Those of one user,
+agent and run are a conversation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from firnline.log import limits
+from firnline.transfer.formats.cursor import Cursor, Malformed, records
+from firnline.transfer.formats.records import (
+    Found,
+    Line,
+    Notes,
+    Said,
+    Source,
+    at_text,
+    made,
+    mapping,
+    marked,
+    texts,
+    timed,
+)
+
+FORMAT: Final = "mem0"
+_WHOSE: Final = ("user_id", "agent_id", "app_id", "run_id")
+_LISTS: Final = ("results", "memories")
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The memories of each user, oldest first."""
+    found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
+    for number, (where, value) in enumerate(_memories(source, notes), 1):
+        if number % limits.IMPORT_HELD_MAX == 0:
+            yield from _sorted(found, notes)
+            found = {}
+        memory = mapping(value)
+        if not texts(memory.get("id")) or not _text(memory):
+            notes.wonder("a memory without id or text", where)
+            continue
+        whose = "/".join(filter(None, (texts(memory.get(name)) for name in _WHOSE)))
+        found.setdefault(whose or "nobody", []).append((where, memory))
+    yield from _sorted(found, notes)
+
+
+def _sorted(
+    found: Mapping[str, list[tuple[str, Mapping[str, Any]]]], notes: Notes
+) -> Iterator[Found]:
+    for whose, memories in found.items():
+        memories.sort(key=lambda pair: texts(pair[1].get("created_at")))
+        yield Line(whose, f"memories of {whose}", _said(memories, notes))
+
+
+def _memories(source: Source, notes: Notes) -> Iterator[tuple[str, Any]]:
+    cursor = Cursor(source.stream)
+    if cursor.peek() == "[":
+        source.stream.seek(0)
+        yield from records(source, notes)
+        return
+    try:
+        for name in cursor.members():
+            if name in _LISTS and cursor.peek() == "[":
+                for number in cursor.items():
+                    yield f"{source.name}, item {number}", cursor.value()
+            elif cursor.value():
+                notes.leave(f"the field {name!r:.60} of the file", source.name)
+    except Malformed as error:
+        notes.wonder("the rest of a file, which is not JSON", f"{source.name}: {error}")
+
+
+def _text(memory: Mapping[str, Any]) -> str:
+    return texts(memory.get("memory")) or texts(memory.get("text")) or texts(memory.get("data"))
+
+
+def _said(memories: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[Said]:
+    for where, memory in memories:
+        key, role = memory["id"], memory.get("role")
+        time = timed(at_text(given := memory.get("created_at")), given, where, notes)
+        about = marked(
+            FORMAT,
+            key,
+            categories=memory.get("categories"),
+            memory_metadata=memory.get("metadata") or None,
+            updated_at=memory.get("updated_at"),
+        )
+        yield from made(
+            where,
+            notes,
+            role=role if role in ("user", "assistant") else "user",
+            content=_text(memory),
+            name=texts(memory.get("actor_id")) or None,
+            metadata=about,
+            created_at=time,
+        )

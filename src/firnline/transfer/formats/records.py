@@ -1,0 +1,276 @@
+"""What a reader finds in a file: conversations as lines or trees, and notes on all the rest."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from firnline.errors import InputError
+from firnline.log import limits
+from firnline.log.message import Message
+
+FORMAT: Final = "source"
+ID: Final = "source_id"
+"""Where a message's metadata says which format it came in, and what its id was there."""
+
+
+class Said(NamedTuple):
+    """A message with its id in the file, which is the same in every file it occurs in."""
+
+    id: str
+    message: Message
+
+
+class Node(NamedTuple):
+    """A step of a conversation that may go on in several ways; it can say nothing, or a few things.
+
+    The parent is None, or a node that is not there, at the beginning.
+    """
+
+    parent: str | None
+    said: tuple[Said, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A conversation without branches. `said` may be read from the file while it is walked."""
+
+    id: str
+    title: str
+    said: Iterable[Said]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A conversation with branches; the way to `current` is the one that its owner sees."""
+
+    id: str
+    title: str
+    nodes: Mapping[str, Node]
+    current: str | None
+
+
+Found: TypeAlias = "Line | Tree"
+
+
+class Stream(Protocol):
+    """What is read of a file."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """The next bytes, at most `size`; none at the end."""
+        ...
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """The next line, at most `size` bytes of it."""
+        ...
+
+    def seek(self, offset: int, /) -> int:
+        """Go to a place, here only to the beginning."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the file."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file, or a file inside an archive, to be read from its beginning.
+
+    `zone` is the time zone of times that say none; `owner` names the chat if the file does not.
+    """
+
+    name: str
+    stream: Stream
+    zone: tzinfo = UTC
+    owner: str = ""
+
+
+Reader: TypeAlias = "Callable[[Source, Notes], Iterator[Found]]"
+
+
+@dataclass(slots=True)
+class Noted:
+    """How often something was noted, and where the first times."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, where: str) -> None:
+        """Note it once more."""
+        self.count += 1
+        if len(self.examples) < limits.NOTE_EXAMPLES_MAX:
+            self.examples.append(where[: limits.NOTE_CHARS_MAX])
+
+
+@dataclass(slots=True)
+class Notes:
+    """What was not taken: by intention (`left_out`), or because it was not understood."""
+
+    left_out: dict[str, Noted] = field(default_factory=dict)
+    not_understood: dict[str, Noted] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def leave(self, what: str, where: str) -> None:
+        """Something that is known, and does not belong into the log."""
+        with self._lock:
+            _note(self.left_out, what, where)
+
+    def wonder(self, what: str, where: str) -> None:
+        """Something that a reader does not know."""
+        with self._lock:
+            _note(self.not_understood, what, where)
+
+
+def _note(notes: dict[str, Noted], what: str, where: str) -> None:
+    what = what[: limits.NOTE_CHARS_MAX]
+    if what not in notes and len(notes) >= limits.NOTE_KINDS_MAX:
+        what = "other things"
+    notes.setdefault(what, Noted()).add(where)
+
+
+# -- what readers share -----------------------------------------------------------------------
+
+
+def marked(format_name: str, said_id: str, **more: Any) -> dict[str, Any]:
+    """A message's metadata: where it comes from, and what else is known (None is not)."""
+    return {FORMAT: format_name, ID: said_id, **{k: v for k, v in more.items() if v is not None}}
+
+
+def made(where: str, notes: Notes, **fields: Any) -> Iterator[Said]:
+    """The message of these fields, which are `marked`, or a note on why it cannot be stored."""
+    try:
+        message = Message(**fields)
+    except InputError as error:
+        notes.wonder("a message that cannot be stored", f"{where}: {error}")
+    else:
+        yield Said(str(message.metadata[ID]), message)  # made storable with the message
+
+
+def written(value: object) -> str:
+    """A value as JSON text; what is nested beyond all measure is not written."""
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deep)"
+
+
+def brief(*values: object) -> str:
+    """A short name for JSON values: equal values, equal names."""
+    return hashlib.sha256(written(values).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+
+def texts(value: object) -> str:
+    """`value` if it is a text, else none."""
+    return value if isinstance(value, str) else ""
+
+
+def objects(value: object) -> list[dict[str, Any]]:
+    """The objects in `value`, if it is a list."""
+    return [item for item in listed(value) if isinstance(item, dict)]
+
+
+def listed(value: object) -> list[Any]:
+    """`value` if it is a list, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def at_seconds(value: object) -> datetime | None:
+    """A time in seconds since 1970, as a number or as text; None if it is none."""
+    if not isinstance(value, int | float | str) or isinstance(value, bool):
+        return None
+    try:
+        return datetime.fromtimestamp(float(value), UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def at_text(value: object, zone: tzinfo = UTC) -> datetime | None:
+    """An ISO 8601 time, in `zone` if it names none; None if it is no time."""
+    if not isinstance(value, str):
+        return None
+    try:
+        time = datetime.fromisoformat(value)
+        return (time if time.utcoffset() is not None else time.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def timed(time: datetime | None, given: object, where: str, notes: Notes) -> datetime | None:
+    """`time`, as which `given` was read; that it is no time although it says something is noted."""
+    if time is None and given not in (None, ""):
+        notes.wonder("a time that does not exist", f"{where}: {given!r:.60}")
+    return time
+
+
+# -- ways through a tree ----------------------------------------------------------------------
+
+
+class Way(NamedTuple):
+    """One way through a tree, as far as it is its own.
+
+    `first` is the node that it begins with, None for the main way; `parent` the node before it,
+    None if it begins at the root; `nodes` are its own nodes.
+    """
+
+    first: str | None
+    parent: str | None
+    nodes: tuple[str, ...]
+
+
+def ways(tree: Tree, kept: Sequence[str] = ()) -> list[Way]:
+    """The tree as ways, each after the one it leaves; every node is in one of them.
+
+    The main way leads to the current node. If a main way was `kept` before, which a newer file has
+    left for another, that one goes on instead: what was stored stays as it is. Other ways keep to
+    the oldest child, so they are the same in a newer file, or longer.
+    """
+    children: dict[str | None, list[str]] = {}
+    for name, node in tree.nodes.items():
+        parent = node.parent if node.parent in tree.nodes else None
+        children.setdefault(parent, []).append(name)
+    main = _main(tree, kept)
+    found = [Way(None, None, tuple(main))]
+    taken, waiting = set(main), deque([None, *main])
+    while waiting:
+        parent = waiting.popleft()
+        for child in children.get(parent, ()):
+            if child in taken:
+                continue
+            way, at = [], child
+            while at not in taken:
+                taken.add(at)
+                way.append(at)
+                at = next(iter(children.get(at, ())), at)
+            found.append(Way(child, parent, tuple(way)))
+            waiting.extend(way)
+    return found
+
+
+def _main(tree: Tree, kept: Sequence[str]) -> list[str]:
+    to_current = _way_to(tree, tree.current)
+    stored = [name for name in kept if name in tree.nodes]
+    if not stored:
+        return to_current
+    old = _way_to(tree, stored[-1])
+    return to_current if to_current[: len(old)] == old else old
+
+
+def _way_to(tree: Tree, name: str | None) -> list[str]:
+    """From the root to the node; a ring, which only damage can make, ends where it closes."""
+    way: dict[str, None] = {}
+    while name is not None and name in tree.nodes and name not in way:
+        way[name] = None
+        name = tree.nodes[name].parent
+    return list(way)[::-1]

@@ -1,0 +1,159 @@
+"""WhatsApp's chats as text, in the spellings of its languages.
+
+A message begins with a date and a time, in brackets (iOS) or before a dash (Android), as the first
+one of the file does; all other lines go on with the message before. Times have no zone. Everybody
+speaks as a user with a name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import chain
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from firnline.log import limits
+from firnline.log.regex import regex
+from firnline.transfer.formats.records import Found, Line, Notes, Said, Source, brief, made, marked
+from firnline.transfer.formats.whatsapp_dates import Start, Style, start_of, style_of
+
+FORMAT: Final = "whatsapp"
+_NAME_CHARS_MAX: Final = 60
+_CHAT: Final = regex(
+    r"(?:WhatsApp[- ]Chat(?: with| - | mit)?|Chat de WhatsApp con|Conversa do WhatsApp com"
+    r"|Discussion WhatsApp avec)?\s*(.*?)(?i:\.txt|\.zip)?"
+)
+_TELLING: Final = regex(
+    r"WhatsApp[- ]Chat(?: with | - | mit )|Chat de WhatsApp con |Conversa do WhatsApp com "
+    r"|Discussion WhatsApp avec |.*(?i:\.zip)$"
+)
+"""What holds one chat and is named after it: a folder that was a zip, or the zip."""
+_SAME: Final = "_chat"
+_ANY: Final = regex(r"(?:_?chat[ _-]*\(?\d*\)?)?|input", re.IGNORECASE)
+"""What a file is called whatever the chat: by WhatsApp on iOS, by browsers, by us for a pipe."""
+_OMITTED: Final = regex(r"<[^<>]{3,40}>|\S+ (?:omitted|weggelassen|omitido|omitida|omis)")
+_QUOTE: Final = regex(r' (?:"[^"]*|“[^”]*|„[^“”]*|«[^»]*)\Z')
+_QUOTED: Final = regex('["”“»]')
+"""The end of what only seems a name, a quotation that goes on after the colon; and its end."""
+
+
+class _Raw(NamedTuple):
+    number: int
+    start: Start
+    time: datetime
+    text: str
+
+
+def starts(line: str) -> bool:
+    """Whether a line looks like the first one of a message."""
+    return start_of(line) is not None
+
+
+def read(source: Source, notes: Notes) -> Iterator[Found]:
+    """The chat. How dates are written is found out by reading the file once before."""
+    style = style_of(_lines(source, Notes()))
+    if style is None:
+        notes.wonder("a file without a date that exists", source.name)
+        return
+    if str(source.zone) == "UTC":
+        notes.leave("the time zone, which the file does not name: UTC is assumed", source.name)
+    if style.is_guessed:
+        what = f"the order of day and month, which is guessed: {style.leading} is first"
+        notes.leave(what, source.name)
+    source.stream.seek(0)
+    title, is_telling = _title(source)
+    # A longer export of a chat begins with the same line, that of another chat does not.
+    mark = brief(style.first.date, style.first.time, style.first.text)
+    yield Line(title if is_telling else f"{title}-{mark}", title, _said(source, style, notes))
+
+
+def _title(source: Source) -> tuple[str, bool]:
+    """What a chat is called, and whether that tells it from others.
+
+    The file tells; if it is called `_chat.txt`, as with iOS, the zip does, or the folder if it is
+    called as WhatsApp calls the zip. Any other folder may hold a `_chat.txt` of another chat
+    tomorrow.
+    """
+    path = PurePath(source.name)
+    if called := _called(path.name):
+        return called, True
+    holder = path.parent.name or source.owner
+    called = _called(holder)
+    is_telling = path.stem == _SAME and _TELLING.match(holder) is not None
+    return called or "chat", bool(called) and is_telling
+
+
+def _called(name: str) -> str:
+    """The name of a chat in that of a file or folder; none if every chat's is called so."""
+    match = _CHAT.fullmatch(name)
+    found = (match[1] if match else name).strip()
+    return "" if _ANY.fullmatch(found) else found
+
+
+def _said(source: Source, style: Style, notes: Notes) -> Iterator[Said]:
+    minute, times = "", dict[str, int]()
+    for raw in _messages(source, style, notes):
+        where = f"{source.name}, line {raw.number}"
+        who, what = _speaker(raw.text)
+        if not who:
+            notes.leave("a note of WhatsApp's, such as who joined", where)
+        elif not what.strip():
+            notes.leave("an empty message", where)
+        else:
+            stamp = f"{raw.time:%Y-%m-%dT%H:%M:%S}"
+            minute, times = (minute, times) if stamp == minute else (stamp, {})
+            content = brief(who, what)
+            times[content] = times.get(content, 0) + 1
+            local = "-".join(f"{n:02}" for n in (*raw.start.date, *raw.start.time))
+            key = f"{local} {content} {times[content]}"
+            if _OMITTED.fullmatch(what):
+                notes.leave(
+                    "a picture, video or the like, of which only the mention is kept", where
+                )
+            about = marked(FORMAT, key)
+            yield from made(
+                where, notes, role="user", content=what, name=who,
+                metadata=about, created_at=raw.time,
+            )  # fmt: skip
+
+
+def _speaker(text: str) -> tuple[str, str]:
+    """Who said what; nobody if it is a note, even one that quotes a name with a colon."""
+    who, colon, what = text.partition(": ")
+    if not colon and text.endswith(":"):
+        who, colon = text[:-1], ":"
+    is_quoted = _QUOTE.search(who) and _QUOTED.search(what)
+    is_long = len(who) > _NAME_CHARS_MAX or "\n" in who
+    return ("", text) if not colon or is_long or is_quoted else (who, what)
+
+
+def _messages(source: Source, style: Style, notes: Notes) -> Iterator[_Raw]:
+    """The messages with all their lines, as they are written."""
+    begun, more = None, list[str]()
+    for at, line in enumerate(_lines(source, notes), 1):
+        start = start_of(line)
+        time = start and style.time(start, source.zone)
+        if start and time:
+            if begun is not None:
+                yield _whole(begun, more)
+            begun, more = _Raw(at, start, time, start.text), []
+        elif begun is not None:
+            more.append(line)
+        elif line.strip():
+            notes.wonder("a line before the first message", f"{source.name}, line {at}")
+    if begun is not None:
+        yield _whole(begun, more)
+
+
+def _whole(begun: _Raw, more: list[str]) -> _Raw:
+    return begun._replace(text="\n".join(chain([begun.text], more)))
+
+
+def _lines(source: Source, notes: Notes) -> Iterator[str]:
+    while data := source.stream.readline(limits.MESSAGE_BYTES_MAX):
+        line = data.decode("utf-8", "surrogateescape").rstrip("\r\n")
+        if not data.endswith(b"\n") and len(data) == limits.MESSAGE_BYTES_MAX:
+            notes.wonder("a line that is longer than any message", source.name)
+        yield line

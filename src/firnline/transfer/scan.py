@@ -1,0 +1,85 @@
+"""Walking through all that a tenant has, however much it is, while others go on writing.
+
+A conversation is taken as it was when its head was read: what came later is left for the next time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from itertools import takewhile
+from typing import Final
+
+from firnline.errors import ConflictError, UnknownConversation
+from firnline.log import limits
+from firnline.log.chain import flaw
+from firnline.log.entry import Digest, Head, Key, Record
+from firnline.protocols import Assigned, Store
+
+_TRIES: Final = 5
+_NO_TOPICS: Final = Assigned({}, 0, 0)
+
+
+async def heads(
+    store: Store, tenant: str, keys: Sequence[Key] | None = None, *, project: str | None = None
+) -> AsyncIterator[Head]:
+    """The conversations of these keys, which must be there; else all of the tenant or project."""
+    for key in keys or ():
+        head = await store.head(key)
+        if head is None:
+            raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+        yield head
+    after, step = "", limits.PAGE_MAX
+    while keys is None and (
+        page := await store.conversations(tenant, project=project, after=after, limit=step)
+    ):
+        for head in page:
+            yield head
+        after = page[-1].conversation
+
+
+async def checked_pages(
+    store: Store, key: Key, head: Head, start: tuple[int, str]
+) -> AsyncIterator[list[Record]]:
+    """The records up to the head, each as it was acknowledged; damage raises.
+
+    From `start` on: a sequence number, and the hash of what comes before it. `ConflictError` if the
+    conversation is erased meanwhile, even if another one has its name by then.
+    """
+    first, before = start
+    while first < head.entries:
+        page = await store.records(key, first, min(limits.READ_PAGE, head.entries - first))
+        entries = await store.read(key, first, first + max(len(page), 1) - 1)
+        same = [entry.hash for entry in entries] == [record.hash for record in page]
+        if not page or not same or flaw(page[0], before):
+            raise erased(key)
+        first, before = first + len(page), page[-1].hash
+        if first == head.entries and before != head.hash:
+            raise erased(key)
+        yield page
+
+
+def erased(key: Key) -> ConflictError:
+    """What is wrong if a conversation is not any more what it was when its head was read."""
+    return ConflictError(f"{key.conversation} was erased while it was read")
+
+
+async def digests_up_to(store: Store, key: Key, head: Head) -> list[Digest]:
+    """The digests that were begun before anything was said behind the head."""
+    return list(takewhile(lambda digest: digest.last_seq <= head.seq, await store.digests(key)))
+
+
+async def topics_up_to(store: Store, key: Key, head: Head) -> tuple[Assigned, Mapping[int, int]]:
+    """The topics, and of each entry that has one the topic.
+
+    None if entries behind the head were assigned, or if others go on changing them.
+    """
+    for _ in range(_TRIES):
+        known = await store.topics(key)
+        if not known.topics or known.next_seq > head.entries:
+            break
+        members: dict[int, int] = {}
+        for topic in known.topics:
+            members |= dict.fromkeys(await store.members(key, topic), topic)
+        if (await store.topics(key)).revision == known.revision:
+            return known, members
+    return _NO_TOPICS, {}
