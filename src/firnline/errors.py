@@ -34,11 +34,10 @@ A class's docstring is its default message. ``context`` holds the facts for logs
 
 from __future__ import annotations
 
+import re
 from typing import Any, ClassVar, Final
 
-from firnline.log.regex import regex
-
-_CODE: Final = regex(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
+_CODE: Final = re.compile(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
 
 
 class FirnlineError(Exception):

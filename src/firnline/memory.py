@@ -23,7 +23,7 @@ from weakref import WeakValueDictionary
 from firnline import digest
 from firnline.context.budget import Budget, BudgetLike, as_budget
 from firnline.context.context import Context
-from firnline.context.plan import Strategy, check_pin, ends_round, is_question
+from firnline.context.plan import Strategy, ends_round, is_question
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
 from firnline.digest import (
@@ -79,7 +79,7 @@ from firnline.log.entry import (
     checked_project,
     fingerprint,
 )
-from firnline.log.message import Message, encode, utc_now
+from firnline.log.message import Message, check_pin, encode, utc_now
 from firnline.log.text import Json, clean_fields, clean_name
 from firnline.log.tokens import DEFAULT_MODEL, counter
 from firnline.log.wire import MessageLike, load_openai

@@ -14,15 +14,15 @@ FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 450
 LONGER = {  # module: why it may be longer
     "memory.py": (930, "every verb of the library, each a few lines and a docstring"),
-    "builder.py": (470, "a context's whole flow, read from top to bottom"),
-    "message.py": (480, "a message and its canonical form, best read together"),
+    "engine/context_builder.py": (470, "a context's whole flow, read from top to bottom"),
+    "log/message.py": (510, "a message and its canonical form, best read together"),
     "sync.py": (555, "the same verbs, one line each"),
     "client/verbs.py": (600, "the same verbs over HTTP, a few lines each"),
     "protocols.py": (600, "the contracts are prose"),
     "store/ram.py": (660, "every promise of the protocol, to be read beside it"),
     "store/sqlite/store.py": (574, "every method of the protocol, a few lines each"),
     "store/postgres/store.py": (520, "the same methods, over transactions"),
-    "transfer.py": (500, "a format and its reader, best read together"),
+    "transfer/jsonl.py": (500, "a format and its reader, best read together"),
     "testing/conformance.py": (800, "one suite, read from top to bottom; each test is short"),
 }
 BANNED_NAMES = {"utils", "helpers", "common", "base", "manager", "service", "core", "misc"}
@@ -36,10 +36,13 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "cli.keys": ("firnline.server", "the same settings as the server's, so that both agree"),
     "cli.mcp": ("firnline.mcp", "needs the SDK of MCP; slow to import"),
     "cli.telegram": ("firnline.server.telegram", "needs fastapi and httpx2; slow to import"),
-    "server.agents": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
-    "cli.serving": ("firnline.server", "needs fastapi; slow to import"),
-    "server.observing": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
-    "recaller": (
+    "server.mcp_mount": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
+    "cli.serve": ("firnline.server", "needs fastapi; slow to import"),
+    "server.middleware": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
+    "engine.recall": (
+        "firnline.engine.embedding_indexer",
+        "needs numpy; search by words works without it",
+    ),
         "firnline.engine.embedding_indexer",
         "needs numpy; search by words works without it",
     ),
@@ -49,50 +52,23 @@ EXTRAS = {  # module: what it imports inside a function, and why
     ),
 }
 
-LAYERS = [
-    {"errors", "limits", "regex", "text", "message", "log", "promises"},
-    {"proof", "protocols", "tokens", "wire", "budget", "plan", "drafting", "paths", "files"},
-    {
-        "store",
-        "models",
-        "embedding",
-        "digest",
-        "strategies",
-        "topics",
-        "context",
-        "rendering",
-        "assembly",
-        "view",
-        "tools",
-        "recall",
-        "formats",
-    },
-    {
-        "assigner",
-        "indexer",
-        "recaller",
-        "holding",
-        "scribe",
-        "engine",
-        "events",
-        "builder",
-        "lineage",
-        "turn",
-        "worker",
-        "transfer",
-        "moving",
-        "verifying",
-        "walking",
-        "importing",
-        "exporting",
-        "branching",
-        "options",
-        "keys",
-        "memory",
-    },
-    {"looping", "sync", "testing"},
-    {"__main__", "adapters", "client", "cli", "demo", "terminal", "bench", "mcp", "page", "server"},
+LAYERS = [  # the lowest first; a folder imports itself and what is in lower layers
+    ("errors",),
+    ("log",),
+    ("language", "protocols"),
+    ("context", "models"),
+    ("digest", "embedding"),
+    ("store", "topics"),
+    ("recall", "strategies", "transfer"),
+    ("engine",),
+    ("memory",),
+    ("sync", "testing"),
+    ("client", "adapters", "mcp"),
+    ("server",),
+    ("cli",),
+    ("__main__",),
 ]
+ENTRIES_MAX = 24
 
 
 def _name(path: Path) -> str:
@@ -122,12 +98,14 @@ def _imports(tree: ast.AST) -> set[str]:
     return ours & set(MODULES)
 
 
+def _folder(module: str) -> str:
+    return module.split(".")[0] or "memory"  # the package itself: names from memory and below
+
+
 def _layer(module: str) -> int:
-    for number, names in enumerate(LAYERS):
-        if any(module == name or module.startswith(f"{name}.") for name in names):
+    for number, folders in enumerate(LAYERS):
+        if _folder(module) in folders:
             return number
-    if not module:
-        return 3.5  # the package itself: names from memory and below
     raise AssertionError(f"{module} has no layer: add it to LAYERS")
 
 
@@ -136,10 +114,16 @@ def _imported_by(module: str) -> set[str]:
     return _imports(_tree(module)) - {module}
 
 
-def test_a_module_imports_its_own_layer_or_a_lower_one():
+def test_a_module_imports_its_own_folder_or_a_lower_layer():
     for module in MODULES:
         for imported in _imported_by(module):
-            assert _layer(imported) <= _layer(module), f"{module} imports {imported}"
+            same = _folder(imported) == _folder(module)
+            assert same or _layer(imported) < _layer(module), f"{module} imports {imported}"
+
+
+def test_the_top_of_the_package_shows_the_architecture():
+    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
+    assert len(entries) <= ENTRIES_MAX, sorted(entries)
 
 
 def test_there_are_no_import_cycles():
@@ -210,8 +194,23 @@ def test_stores_never_swallow_errors():
             assert not all(isinstance(line, ast.Pass) for line in node.body), where
 
 
-def test_the_architecture_page_names_every_module():
-    text = (ROOT / "ARCHITECTURE.md").read_text()
-    for path in PACKAGE.iterdir():
-        if path.suffix == ".py" and path.stem != "__init__":
-            assert f"`{path.stem}`" in text, path.stem
+def layer_table() -> str:
+    """The table of layers in ARCHITECTURE.md: each folder or module, and its docstring's start."""
+    rows = ["| layer | what is in it |", "|---|---|"]
+    for number, folders in enumerate(LAYERS):
+        for folder in folders:
+            text = (ast.get_docstring(_tree(folder)) or "").splitlines()[0]
+            rows.append(f"| {number} `{folder}` | {text} |")
+    return "\n".join(rows)
+
+
+def test_the_table_of_layers_is_generated():
+    """To write it: python tests/tidy/test_tidy.py"""
+    assert layer_table() in (ROOT / "ARCHITECTURE.md").read_text()
+
+
+if __name__ == "__main__":
+    page = ROOT / "ARCHITECTURE.md"
+    text = page.read_text()
+    begin = text.index("| layer |")
+    page.write_text(text[:begin] + layer_table() + text[text.index("\n\n", begin) :])

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from firnline.errors import InputError
-from firnline.transfer.files import written
+from firnline.store.files import written
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path):

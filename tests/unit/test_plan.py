@@ -2,8 +2,7 @@
 
 import pytest
 
-from firnline.context.plan import call_ids
-from firnline.log.message import Message
+from firnline.log.message import Message, call_ids
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
 

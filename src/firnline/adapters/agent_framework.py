@@ -12,10 +12,10 @@ from typing import Any
 
 from firnline.adapters.extras import needs
 from firnline.context.budget import BudgetLike, as_budget, less
-from firnline.context.plan import UNANSWERED, call_ids, units
+from firnline.context.plan import UNANSWERED, units
 from firnline.errors import InputError
 from firnline.log.limits import TOOL_CALL_REACH
-from firnline.log.message import Message
+from firnline.log.message import Message, call_ids
 from firnline.log.tokens import counter
 from firnline.memory import Memory
 

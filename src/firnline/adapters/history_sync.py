@@ -20,10 +20,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Any, Final
 
-from firnline.context.plan import call_ids, is_question
+from firnline.context.plan import is_question
 from firnline.errors import ConflictError
 from firnline.log.entry import Entry
-from firnline.log.message import Message, encode_json
+from firnline.log.message import Message, call_ids, encode_json
 from firnline.log.text import Json
 from firnline.memory import Memory
 

@@ -12,38 +12,11 @@ from pathlib import Path
 from textwrap import indent
 from typing import Final
 
-from firnline import Memory, Message, ToolCall, count_tokens
+from firnline import Memory, count_tokens
 from firnline.digest.receipt import describe
 from firnline.errors import StoreCorrupt
+from firnline.server.sample import CONVERSATION, SAMPLE, SMALL_TALK
 
-CONVERSATION: Final = "ticket-42"
-
-SAMPLE: Final = (
-    Message.system("You are the support assistant of a small shop for mountain gear."),
-    Message.user("Order 1138 never arrived. I need the rope before Saturday.", name="Ana"),
-    Message.assistant(tool_calls=[ToolCall.of("call_1", "find_order", {"order": 1138})]),
-    Message.tool(
-        '{"order": 1138, "state": "in transit", "hub": "Innsbruck"}', tool_call_id="call_1"
-    ),
-    Message.assistant("It has left Innsbruck and should reach you on Friday, Ana."),
-    Message.user("Danke! 我的朋友在東京也想訂一條。 Can you ship to Japan? 🏔️", name="Ana"),
-    Message.assistant("We do ship to Japan: six days, free from 80 euros on."),
-    Message.user("Good. I prefer e-mail, not phone calls. Write to ana@example.com.", name="Ana"),
-    Message.assistant("Noted: e-mail only. Shall I put the second rope on order 1138?"),
-    Message.user("No, we decided to order it separately, for 95 euros, on 2026-03-02.", name="Ana"),
-    Message.assistant("Then I will open a new order for Tokyo on that day."),
-    Message.user("What else do you need from me?", name="Ana"),
-)
-
-GEAR: Final = ("harness", "helmet", "headlamp", "tent", "stove", "compass", "bivouac bag", "ladder")
-SMALL_TALK: Final = tuple(
-    message
-    for gear in (*GEAR, *GEAR)
-    for message in (
-        Message.user(f"And a {gear}, would you send that to my friend as well?", name="Ana"),
-        Message.assistant(f"Yes, a {gear} is in stock, and it can go with the next parcel."),
-    )
-)
 BUDGET: Final = 800
 
 

@@ -14,8 +14,8 @@ from firnline.errors import FirnlineError
 
 def _serve(options: argparse.Namespace) -> None:
     try:
-        from firnline.server import serve as serving  # noqa: PLC0415 - an optional extra
-        from firnline.server import settings
+        from firnline.server import serve as server  # noqa: PLC0415 - an optional extra
+        from firnline.server import settings  # noqa: PLC0415
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise
@@ -25,9 +25,9 @@ def _serve(options: argparse.Namespace) -> None:
         for name in ("store", "host", "port", "auth", "model", "upstream", "log_level")
     }
     found = settings.load(options.config, **chosen)
-    for name in serving.unknown_variables(found):
+    for name in server.unknown_variables(found):
         print(plain(f"firnline: {name} is set, but there is no such setting"), file=sys.stderr)
-    asyncio.run(serving.serve(found, sample=options.sample, tell=_tell))
+    asyncio.run(server.serve(found, sample=options.sample, tell=_tell))
 
 
 def _tell(line: str) -> None:

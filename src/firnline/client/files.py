@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from firnline.client.decode import read
 from firnline.errors import InputError, StoreTimeout
-from firnline.transfer.files import written
+from firnline.store.files import written
 from firnline.transfer.jsonl import Manifest
 
 _PIECE: Final = 1024 * 1024

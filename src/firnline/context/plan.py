@@ -14,7 +14,7 @@ from firnline.context.budget import Budget
 from firnline.errors import InputError
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Topic
-from firnline.log.message import Message
+from firnline.log.message import Message, call_ids, result_ids
 from firnline.log.text import Json
 
 # -- units ------------------------------------------------------------------------------------
@@ -135,24 +135,6 @@ def _called(unit: Unit) -> list[str]:
     return [id_ for entry in unit.entries for id_ in call_ids(entry.message)]
 
 
-def call_ids(message: Message) -> list[str]:
-    """The ids of the tool calls in a message, whichever provider's shape they have."""
-    parts = () if isinstance(message.content, str) else message.content or ()
-    inside = [part.fields for part in parts if part.kind == "tool_call"]
-    # What a result refers to is the `call_id` where there is one; the `id` is the item's own.
-    ids = [str(fields.get("call_id") or fields.get("id") or "") for fields in inside]
-    calls = [call.id for call in message.tool_calls]
-    return calls + [name for name in ids if name not in calls]  # content may repeat the calls
-
-
-def result_ids(message: Message) -> list[str]:
-    """The ids of the tool calls that a message answers."""
-    parts = () if isinstance(message.content, str) else message.content or ()
-    inside = [part.fields for part in parts if part.kind == "tool_result"]
-    ids = [str(fields.get("tool_use_id") or fields.get("call_id") or "") for fields in inside]
-    return [message.tool_call_id or "", *ids] if message.role == "tool" else ids
-
-
 def is_question(message: Message) -> bool:
     """Whether the user says this, and not a tool in the user's place."""
     return message.role == "user" and not result_ids(message)
@@ -161,12 +143,6 @@ def is_question(message: Message) -> bool:
 def ends_round(message: Message) -> bool:
     """Whether this is an answer, and not a tool call on the way to it."""
     return message.role == "assistant" and not call_ids(message)
-
-
-def check_pin(message: Message) -> None:
-    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
-    if call_ids(message) or result_ids(message):
-        raise InputError("a tool call or its result cannot be pinned; pin a message with text")
 
 
 # -- what a strategy sees ---------------------------------------------------------------------

@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from firnline.context.plan import Strategy, View, covering, is_question, result_ids
+from firnline.context.plan import Strategy, View, covering, is_question
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Key, Topic
+from firnline.log.message import result_ids
 from firnline.protocols import Store
 
 _LOOKS_MAX: Final = 3

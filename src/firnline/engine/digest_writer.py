@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from firnline.context.marks import is_put_in
-from firnline.context.plan import Fold, result_ids
+from firnline.context.plan import Fold
 from firnline.context.render import WORDLESS, Sizes, excerpt, render_digest, residue_line
 from firnline.context.view import span_of
 from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
@@ -22,7 +22,7 @@ from firnline.errors import FirnlineError, ModelError, outline
 from firnline.language.prose import count_words
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Key, Topic
-from firnline.log.message import Message
+from firnline.log.message import Message, result_ids
 from firnline.log.tokens import TokenCounter
 from firnline.models.guard import Breaker, Spend
 from firnline.protocols import Brief, Extractor, Store, Summarizer, Written

@@ -1,1 +1,1 @@
-"""The log's values: messages, entries, the hash chain, exact token counts, and every bound. Pure."""
+"""The log's values: messages, entries, the hash chain, token counts and bounds. Pure."""

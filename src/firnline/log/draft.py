@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from firnline.context.plan import check_pin
 from firnline.errors import InputError, MessageTooLarge
 from firnline.log import limits
 from firnline.log.entry import Draft
-from firnline.log.message import Message, encode
+from firnline.log.message import Message, check_pin, encode
 from firnline.log.tokens import TokenCounter
 
 

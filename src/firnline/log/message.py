@@ -477,3 +477,27 @@ def _openai_fields(message: object) -> dict[str, Any]:
     if dump is None:
         raise InputError(f"expected a message object, got {type(message).__name__}")
     return dict(dump(mode="json", exclude_unset=True))
+
+
+def call_ids(message: Message) -> list[str]:
+    """The ids of the tool calls in a message, whichever provider's shape they have."""
+    parts = () if isinstance(message.content, str) else message.content or ()
+    inside = [part.fields for part in parts if part.kind == "tool_call"]
+    # What a result refers to is the `call_id` where there is one; the `id` is the item's own.
+    ids = [str(fields.get("call_id") or fields.get("id") or "") for fields in inside]
+    calls = [call.id for call in message.tool_calls]
+    return calls + [name for name in ids if name not in calls]  # content may repeat the calls
+
+
+def result_ids(message: Message) -> list[str]:
+    """The ids of the tool calls that a message answers."""
+    parts = () if isinstance(message.content, str) else message.content or ()
+    inside = [part.fields for part in parts if part.kind == "tool_result"]
+    ids = [str(fields.get("tool_use_id") or fields.get("call_id") or "") for fields in inside]
+    return [message.tool_call_id or "", *ids] if message.role == "tool" else ids
+
+
+def check_pin(message: Message) -> None:
+    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
+    if call_ids(message) or result_ids(message):
+        raise InputError("a tool call or its result cannot be pinned; pin a message with text")

@@ -18,7 +18,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from firnline.mcp.server import build
 from firnline.memory import Memory
-from firnline.server.keys import Keys
 
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 _READ: Final = "read"
@@ -26,7 +25,7 @@ _WRITE: Final = "write"
 
 
 class Granted(Protocol):
-    """Somebody who may ask: an id, a tenant and scopes, as a `firnline.server.keys.Grant` has them."""
+    """A caller that passed authentication: an id, a tenant and scopes."""
 
     @property
     def id(self) -> str:
@@ -41,6 +40,14 @@ class Granted(Protocol):
     @property
     def scopes(self) -> frozenset[str]:
         """What they may do: ``read``, ``write``."""
+        ...
+
+
+class KeyChecker(Protocol):
+    """Looks up an API key, as `firnline.server.keys.Keys` does."""
+
+    async def check(self, token: str) -> Granted | None:
+        """Whose key it is, or None if it is not valid."""
         ...
 
 
@@ -105,7 +112,7 @@ class Endpoint:
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
 
 
-def by_key(keys: Keys) -> Who:
+def by_key(keys: KeyChecker) -> Who:
     """Whoever has a valid key: ``Authorization: Bearer fl_...``."""
 
     async def who(scope: Scope) -> Granted | None:

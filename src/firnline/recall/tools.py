@@ -13,13 +13,13 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any, Final, NamedTuple, Protocol
 from zoneinfo import ZoneInfo
 
-from firnline.context.plan import call_ids, is_question
+from firnline.context.plan import is_question
 from firnline.context.tools import Tool, Toolbox
 from firnline.errors import InputError
 from firnline.language.dates import interval
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Hit
-from firnline.log.message import Message, utc_now
+from firnline.log.message import Message, call_ids, utc_now
 from firnline.log.text import clean_name
 from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Clock

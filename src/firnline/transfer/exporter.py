@@ -19,7 +19,7 @@ from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Key
 from firnline.log.regex import regex
 from firnline.protocols import Progress, Store
-from firnline.transfer.files import written
+from firnline.store.files import written
 from firnline.transfer.formats import markdown, webpage
 from firnline.transfer.formats.finetune import message_line
 from firnline.transfer.formats.records import brief

@@ -33,8 +33,8 @@ from firnline.log.message import decode, encode, encode_json
 from firnline.log.text import clean_fields, clean_name
 from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
+from firnline.store.files import written
 from firnline.store.topics import decode_topic, encode_topic
-from firnline.transfer.files import written
 from firnline.transfer.scan import checked_pages, digests_up_to, heads, topics_up_to
 
 FORMAT: Final = 1

@@ -17,11 +17,11 @@ import bson
 from firnline.errors import InputError, StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Key
 from firnline.protocols import Progress
+from firnline.store.files import written
 from firnline.store.mongo import archive, schema, views
 from firnline.store.mongo.connection import Database, Doc
 from firnline.store.mongo.flush import put_new
 from firnline.store.mongo.heads import State
-from firnline.transfer.files import written
 
 _FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
 _TRIES: Final = 50

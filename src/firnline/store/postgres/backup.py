@@ -16,10 +16,10 @@ import psycopg
 from psycopg import AsyncConnection
 
 from firnline.protocols import Progress
+from firnline.store.files import written
 from firnline.store.postgres import migrate
 from firnline.store.postgres.connection import SCHEMA, Database
 from firnline.store.postgres.errors import translated
-from firnline.transfer.files import written
 
 _CHUNK: Final = 1024 * 1024
 _BEGIN: Final = (

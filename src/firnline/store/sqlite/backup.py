@@ -9,8 +9,8 @@ from typing import Final
 import apsw
 
 from firnline.protocols import Progress
+from firnline.store.files import written
 from firnline.store.sqlite.connection import Place, connect, errors
-from firnline.transfer.files import written
 
 _PAGES_AT_ONCE: Final = 1_024
 
