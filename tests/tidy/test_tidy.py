@@ -43,9 +43,6 @@ EXTRAS = {  # module: what it imports inside a function, and why
         "firnline.engine.embedding_indexer",
         "needs numpy; search by words works without it",
     ),
-        "firnline.engine.embedding_indexer",
-        "needs numpy; search by words works without it",
-    ),
     "store": (
         "firnline.store.postgres firnline.store.mongo",
         "need psycopg and pymongo; the default store does not",

@@ -1,7 +1,6 @@
 """Important data: what a conversation settled, each item with the entries and words it came from.
 
-An item that has no evidence in the log is set aside, where it can be seen; one that was replaced
-stays beside its successor, so that every change can be traced and taken back.
+Items without evidence are set aside and stay visible; replaced items stay, so changes can be undone.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
