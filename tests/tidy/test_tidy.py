@@ -96,7 +96,7 @@ def _imports(tree: ast.AST) -> set[str]:
 
 
 def _folder(module: str) -> str:
-    return module.split(".")[0] or "memory"  # the package itself: names from memory and below
+    return module.partition(".")[0] or "memory"  # the package itself re-exports memory
 
 
 def _layer(module: str) -> int:

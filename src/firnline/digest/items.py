@@ -1,6 +1,6 @@
 """Important data: what a conversation settled, each item with the entries and words it came from.
 
-Items without evidence are set aside and stay visible; replaced items stay, so changes can be undone.
+Items without evidence are set aside and stay visible; replaced items stay, so it can be undone.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
