@@ -38,7 +38,7 @@ tested-with: $(READY) build/adapters/adk/.ready build/chromium/.ready build/type
 
 # The page is tested in a real Chromium: the one that is there, or one from Debian's packages.
 build/chromium/.ready:
-	@$(PYTHON) tests/chromium.py
+	@$(PYTHON) tests/support/chromium.py
 	@mkdir -p $(@D) && touch $@
 
 # The TypeScript client's packages, if there is npm; tools/typescript/build.py makes its types anew.

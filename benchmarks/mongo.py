@@ -23,7 +23,7 @@ from firnline.strategies import rolling
 
 # The server is the one that the tests start.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-import mongo_kit
+from support import mongo_server
 
 _NOT_AVAILABLE = Row("mongo: server not available", "")
 
@@ -31,15 +31,15 @@ _NOT_AVAILABLE = Row("mongo: server not available", "")
 @contextmanager
 def _server() -> Iterator[Any]:
     """A database of a server that syncs every write; None if there is no server."""
-    if mongo_kit.EXISTING:
-        server, address = None, mongo_kit.EXISTING
-    elif mongo_kit.script() is None:
+    if mongo_server.EXISTING:
+        server, address = None, mongo_server.EXISTING
+    elif mongo_server.script() is None:
         yield None
         return
     else:
-        server = mongo_kit.Server(durable=True)
+        server = mongo_server.Server(durable=True)
         address = server.url
-    databases = mongo_kit.Databases(address, "bench")
+    databases = mongo_server.Databases(address, "bench")
     try:
         with databases.one() as database:
             yield database

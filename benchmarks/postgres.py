@@ -24,7 +24,7 @@ from firnline.strategies import rolling
 
 # The server is the one that the tests start.
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-import postgres_kit
+from support import postgres_server
 
 WORKERS = (1, 4)
 _SIZES = {"log": ("entry",), "dates and words": ("said", "search")}
@@ -38,15 +38,15 @@ _WORKER = Path(__file__).with_name("postgres_worker.py")
 @contextmanager
 def _server(**settings: str) -> Iterator[Any]:
     """A database of a server that syncs every commit; None if there is no server."""
-    if postgres_kit.EXISTING:
-        server, address = None, postgres_kit.EXISTING
-    elif postgres_kit.binaries() is None:
+    if postgres_server.EXISTING:
+        server, address = None, postgres_server.EXISTING
+    elif postgres_server.binaries() is None:
         yield None
         return
     else:
-        server = postgres_kit.Server(durable=True, **settings)
+        server = postgres_server.Server(durable=True, **settings)
         address = server.url
-    databases = postgres_kit.Databases(address, "bench")
+    databases = postgres_server.Databases(address, "bench")
     try:
         with databases.one() as database:
             yield database

@@ -15,12 +15,10 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-import choosing
-import mongo_kit
-import postgres_kit
-from choosing import BACKENDS, backend
 from firnline import Memory
 from firnline.engine import recall
+from support import mongo_server, postgres_server, selection
+from support.selection import BACKENDS, backend
 
 # How long an example takes is the machine's affair: speed is measured in benchmarks.
 EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 40
@@ -107,13 +105,13 @@ def _server(name, kit, available) -> str:
 
 
 def _postgres_server() -> str:
-    return _server("postgres", postgres_kit, postgres_kit.binaries())
+    return _server("postgres", postgres_server, postgres_server.binaries())
 
 
 def _mongo_server() -> str:
     try:
-        return _server("mongo", mongo_kit, mongo_kit.script())
-    except mongo_kit.DidNotStartError as error:
+        return _server("mongo", mongo_server, mongo_server.script())
+    except mongo_server.DidNotStartError as error:
         sys.stderr.write(f"{error}\n")
         return ""
 
@@ -137,8 +135,8 @@ def postgres_databases(request):
     of_worker = getattr(request.config, "workerinput", {})
     server = of_worker["postgres"] if of_worker else _postgres_server()
     if not server:
-        pytest.skip(postgres_kit.NOT_AVAILABLE)
-    databases = postgres_kit.Databases(server, f"firnline_{of_worker.get('workerid', 'main')}")
+        pytest.skip(postgres_server.NOT_AVAILABLE)
+    databases = postgres_server.Databases(server, f"firnline_{of_worker.get('workerid', 'main')}")
     yield databases
     databases.close()
 
@@ -156,8 +154,8 @@ def mongo_databases(request):
     of_worker = getattr(request.config, "workerinput", {})
     server = of_worker["mongo"] if of_worker else _mongo_server()
     if not server:
-        pytest.skip(mongo_kit.NOT_AVAILABLE)
-    databases = mongo_kit.Databases(server, f"firnline_{of_worker.get('workerid', 'main')}")
+        pytest.skip(mongo_server.NOT_AVAILABLE)
+    databases = mongo_server.Databases(server, f"firnline_{of_worker.get('workerid', 'main')}")
     yield databases
     databases.close()
 
@@ -176,13 +174,13 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_modifyitems(config, items):
-    """See `choosing`."""
-    left_out = choosing.spared(items) if _is_whole(config) else set()
+    """See `support.selection`."""
+    left_out = selection.spared(items) if _is_whole(config) else set()
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
     rest = [item for item in items if item not in left_out]
     workers = getattr(config, "workerinput", {}).get("workercount", 1)
-    items[:] = choosing.shared_out(rest, workers)
+    items[:] = selection.shared_out(rest, workers)
 
 
 def _is_whole(config) -> bool:

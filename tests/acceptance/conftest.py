@@ -1,11 +1,11 @@
 """What the acceptance tests share: a model behind real HTTP, and a chat that was digested."""
 
 import pytest
-from seed_chats import rounds
 
 from firnline import Memory, strategies, sync
 from firnline.models import open_model
 from firnline.testing import ModelServer
+from support.seed_chats import rounds
 
 IN_LAYERS = strategies.layered(fan=3, digest_tokens=120)
 

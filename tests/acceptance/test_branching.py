@@ -5,7 +5,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from seed_chats import play
 
 from firnline import Memory, Message, Part, ToolCall, strategies
 from firnline.errors import (
@@ -19,6 +18,7 @@ from firnline.log import limits
 from firnline.log.entry import Digest, Key
 from firnline.log.message import encode
 from firnline.transfer import branch
+from support.seed_chats import play
 
 AT = datetime(2025, 5, 6, 7, 8, 9, 123456, tzinfo=UTC)
 SMALL = 7

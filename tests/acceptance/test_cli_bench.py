@@ -10,8 +10,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-import bench_sets
 from firnline.cli import main
+from support import question_sets
 
 PROGRAM = (sys.executable, "-m", "firnline", "bench")
 
@@ -21,7 +21,7 @@ def folder(tmp_path, monkeypatch):
     """Of a command's temporary files."""
     folder = tmp_path / "tmp"
     folder.mkdir()
-    (tmp_path / "set.json").write_text(json.dumps(bench_sets.locomo()))
+    (tmp_path / "set.json").write_text(json.dumps(question_sets.locomo()))
     monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.chdir(tmp_path)
@@ -64,9 +64,9 @@ def test_from_a_file_to_figures(folder, tmp_path):
     assert ET.parse(tmp_path / "out.svg").getroot().tag.endswith("svg")
 
 
-@pytest.mark.parametrize("form", sorted(bench_sets.SETS))
+@pytest.mark.parametrize("form", sorted(question_sets.SETS))
 def test_every_format(bench, tmp_path, form):
-    (tmp_path / "set.json").write_text(json.dumps(bench_sets.SETS[form]()))
+    (tmp_path / "set.json").write_text(json.dumps(question_sets.SETS[form]()))
     code, out, err = bench(form, "set.json", "--embedder", "none")
     assert (code, err) == (0, "")
     assert ("SQL LIKE" in out) == (form == "locomo")
@@ -105,7 +105,7 @@ def test_mistakes(bench, arguments, complaint):
 
 
 def test_an_interruption_leaves_no_files(folder, tmp_path):
-    row = bench_sets.locomo()[0]
+    row = question_sets.locomo()[0]
     row["qa"] = row["qa"][:3] * 10_000
     (tmp_path / "set.json").write_text(json.dumps(row))
     process = subprocess.Popen(

@@ -4,13 +4,13 @@ import json
 import os
 
 import pytest
-from seed_chats import TOPICS, play, rounds
 
 from firnline import Budget, Memory, Message, Strategy, ToolCall, count_tokens, strategies
 from firnline.context.budget import as_budget
 from firnline.context.plan import Plan
 from firnline.errors import BudgetError, ConflictError, InputError
 from firnline.testing.provider_rules import anthropic_problems, openai_problems
+from support.seed_chats import TOPICS, play, rounds
 
 TOOL = {
     "type": "function",

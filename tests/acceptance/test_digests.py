@@ -4,13 +4,13 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-from seed_chats import play
 
 from firnline import Memory, Message, strategies
 from firnline.digest import items
 from firnline.digest.receipt import describe
 from firnline.errors import ConflictError, InputError
 from firnline.protocols import Written
+from support.seed_chats import play
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from senses import Senses
 
 from firnline import Memory, Message
 from firnline.embedding.quantize import pack, unpack
@@ -27,6 +26,7 @@ from firnline.protocols import Vector
 from firnline.recall.passages import passages
 from firnline.recall.vectors import Nearest
 from firnline.store import RamStore
+from support.synonym_embedder import Senses
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 CHAT = Key("default", "c")
@@ -510,8 +510,9 @@ PROCESS = """
 import asyncio, sys
 sys.path.insert(0, {folder!r})
 import os
-from firnline import Memory, limits
-from senses import Senses
+from firnline import Memory
+from firnline.log import limits
+from support.synonym_embedder import Senses
 
 limits.EMBED_PAGE = 5
 
@@ -534,7 +535,7 @@ asyncio.run(main())
 
 def process(url, seconds, pages=1_000):
     """One that embeds so many pages, and then goes on no more."""
-    folder = str(Path(__file__).parent)
+    folder = str(Path(__file__).parents[1])
     code = PROCESS.format(folder=folder, url=url, seconds=seconds, pages=pages)
     started = subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE

@@ -5,12 +5,12 @@ import contextvars
 import logging
 
 import pytest
-from seed_chats import FACTS, TOPICS, play
 
 from firnline import Budget, Memory, Message, strategies
 from firnline.errors import ModelError, ModelRefused, StoreFull, UnknownConversation, outline
 from firnline.models import callable_model
 from firnline.protocols import Event
+from support.seed_chats import FACTS, TOPICS, play
 
 WORDS = {word for text in (*FACTS, *TOPICS) for word in text.split() if len(word) > 7}
 

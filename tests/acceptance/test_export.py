@@ -16,8 +16,8 @@ from firnline.digest import items
 from firnline.errors import InputError, UnknownConversation
 from firnline.log.entry import Key
 from firnline.transfer.exporter import file_name
-from payloads import PAYLOADS
-from strategies import messages
+from support.hostile_texts import PAYLOADS
+from support.message_strategies import messages
 
 EXAMPLES = 1_000 if os.environ.get("FIRNLINE_TORTURE") else 30
 

@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import foreign
 from firnline import Memory, Message, sync
 from firnline.cli import main
 from firnline.errors import InputError
 from firnline.transfer.importer import name_of
-from strategies import anything
+from support import foreign_exports
+from support.message_strategies import anything
 
 CHANGED = "a message that was changed since; the log keeps what was said first"
 UNREAL = "a time that does not exist"
@@ -40,7 +40,7 @@ def samples(tmp_path):
     """A file of each format."""
     folder = tmp_path / "samples"
     folder.mkdir()
-    for name, data in foreign.SAMPLES.items():
+    for name, data in foreign_exports.SAMPLES.items():
         (folder / f"{name}.{'txt' if name == 'whatsapp' else 'json'}").write_bytes(data)
     return folder
 
@@ -64,12 +64,12 @@ async def test_a_second_import_adds_nothing(memory, samples):
     (samples / "link.json").symlink_to(samples / "claude.json")
     whole = await memory.import_file(samples)
     assert whole.left_out["a link, which is not followed"].examples == ["link.json"]
-    assert (whole.added, set(whole.formats)) == (0, set(foreign.SAMPLES))
+    assert (whole.added, set(whole.formats)) == (0, set(foreign_exports.SAMPLES))
 
 
 async def test_branches_are_conversations_that_begin_as_theirs_does(memory, tmp_path):
     path = tmp_path / "conversations.json"
-    path.write_bytes(foreign.dumped([foreign.branched()]))
+    path.write_bytes(foreign_exports.dumped([foreign_exports.branched()]))
     report = await memory.import_file(path)
     assert (report.conversations, report.branches, report.messages) == (1, 2, 7)
     main_head, *others = await memory.conversations()
@@ -91,19 +91,21 @@ async def test_branches_are_conversations_that_begin_as_theirs_does(memory, tmp_
 
 async def test_a_newer_file_adds_what_is_new_wherever_it_is(tmp_path):
     path = tmp_path / "conversations.json"
-    chat = foreign.branched()
-    path.write_bytes(foreign.dumped([chat]))
+    chat = foreign_exports.branched()
+    path.write_bytes(foreign_exports.dumped([chat]))
     async with Memory.open("memory:") as memory:
         await memory.import_file(path)
         await memory.append("chatgpt/conv-1", Message.user("said here"))
         before = await everything(memory)
         nodes = [
             *chat["mapping"].values(),
-            foreign.node("q3", "a2-old", text="Why coffee?"),  # the owner went to the other answer
-            foreign.node("a3", "q3", "assistant", "Because."),
-            foreign.node("q4", "a2-new", text="With sugar?"),
+            foreign_exports.node(
+                "q3", "a2-old", text="Why coffee?"
+            ),  # the owner went to the other answer
+            foreign_exports.node("a3", "q3", "assistant", "Because."),
+            foreign_exports.node("q4", "a2-new", text="With sugar?"),
         ]
-        path.write_bytes(foreign.dumped([foreign.chatgpt(nodes, "a3")]))
+        path.write_bytes(foreign_exports.dumped([foreign_exports.chatgpt(nodes, "a3")]))
         report = await memory.import_file(path)
         assert (report.added, report.known, report.branches) == (3, 7, 3)
         after = await everything(memory)
@@ -179,18 +181,24 @@ async def test_a_chat_that_went_on_is_continued(tmp_path):
     path = tmp_path / "result.json"
     async with Memory.open("memory:") as memory:
         for count in (3, 700, 1_300):
-            messages = [foreign.telegram_message(n, f"m{n}") for n in range(count)]
-            path.write_bytes(foreign.dumped({**foreign.TELEGRAM_CHAT, "messages": messages}))
+            messages = [foreign_exports.telegram_message(n, f"m{n}") for n in range(count)]
+            path.write_bytes(
+                foreign_exports.dumped({**foreign_exports.TELEGRAM_CHAT, "messages": messages})
+            )
             report = await memory.import_file(path)
             assert report.messages == count
             assert await texts(memory, "telegram/4711") == [f"m{n}" for n in range(count)]
 
 
 async def test_two_imports_at_once_add_everything_once(url, tmp_path):
-    path = foreign.zipped(tmp_path / "x.zip", {"conversations.json": foreign.SAMPLES["chatgpt"]})
-    messages = [foreign.telegram_message(n, f"m{n}") for n in range(1_200)]
+    path = foreign_exports.zipped(
+        tmp_path / "x.zip", {"conversations.json": foreign_exports.SAMPLES["chatgpt"]}
+    )
+    messages = [foreign_exports.telegram_message(n, f"m{n}") for n in range(1_200)]
     chat = tmp_path / "result.json"
-    chat.write_bytes(foreign.dumped({**foreign.TELEGRAM_CHAT, "messages": messages}))
+    chat.write_bytes(
+        foreign_exports.dumped({**foreign_exports.TELEGRAM_CHAT, "messages": messages})
+    )
     async with Memory.open(url) as memory:
         for file in (path, chat):
             reports = await asyncio.gather(*(memory.import_file(file) for _ in range(3)))
@@ -202,9 +210,9 @@ async def test_two_imports_at_once_add_everything_once(url, tmp_path):
 async def test_an_older_and_a_newer_file_at_once_add_everything_once(url, tmp_path):
     counts = (300, 900, 600)
     for count in counts:
-        messages = [foreign.telegram_message(n, f"m{n}") for n in range(count)]
-        chat = {**foreign.TELEGRAM_CHAT, "messages": messages}
-        (tmp_path / f"{count}.json").write_bytes(foreign.dumped(chat))
+        messages = [foreign_exports.telegram_message(n, f"m{n}") for n in range(count)]
+        chat = {**foreign_exports.TELEGRAM_CHAT, "messages": messages}
+        (tmp_path / f"{count}.json").write_bytes(foreign_exports.dumped(chat))
     async with Memory.open(url) as memory:
         reports = await asyncio.gather(
             *(memory.import_file(tmp_path / f"{count}.json") for count in counts)
@@ -215,14 +223,14 @@ async def test_an_older_and_a_newer_file_at_once_add_everything_once(url, tmp_pa
 
 async def test_an_export_in_shards_and_what_lies_beside_it(memory, tmp_path):
     members = {
-        "conversations-000.json": foreign.dumped([foreign.branched("a")]),
-        "conversations-001.json": foreign.dumped([foreign.branched("b")]),
+        "conversations-000.json": foreign_exports.dumped([foreign_exports.branched("a")]),
+        "conversations-001.json": foreign_exports.dumped([foreign_exports.branched("b")]),
         "user.json": b'{"id":"user-1"}',
         "chat.html": b"<html>",
         "file-1-photo.png": b"png",
     }
     progress = []
-    path = foreign.zipped(tmp_path / "export.zip", members)
+    path = foreign_exports.zipped(tmp_path / "export.zip", members)
     report = await memory.import_file(path, progress=lambda *told: progress.append(told))
     assert (report.conversations, report.branches) == (2, 4)
     assert report, "nothing was there that is not understood"
@@ -236,8 +244,8 @@ async def test_an_export_in_shards_and_what_lies_beside_it(memory, tmp_path):
 
 
 async def test_a_whatsapp_zip_is_named_as_its_chat(memory, tmp_path):
-    members = {"_chat.txt": foreign.WHATSAPP_IOS.encode(), "photo.jpg": b"x"}
-    path = foreign.zipped(tmp_path / "WhatsApp Chat - Ana Maria.zip", members)
+    members = {"_chat.txt": foreign_exports.WHATSAPP_IOS.encode(), "photo.jpg": b"x"}
+    path = foreign_exports.zipped(tmp_path / "WhatsApp Chat - Ana Maria.zip", members)
     await memory.import_file(path, zone="Europe/Helsinki")
     first = (await memory.read("whatsapp/Ana Maria"))[0].message
     assert (first.name, first.created_at.hour) == ("Ana Maria", 8)
@@ -295,14 +303,14 @@ async def test_an_archive_that_unpacks_to_far_too_much_is_not_read(tmp_path):
 
 async def test_an_archive_that_lies_about_its_size_is_read_no_further(tmp_path):
     data = b"[" + b" " * 80 * 1024**2 + b"]"
-    path = foreign.zipped(tmp_path / "bomb.zip", {"conversations.json": data})
+    path = foreign_exports.zipped(tmp_path / "bomb.zip", {"conversations.json": data})
     lie = path.read_bytes().replace(struct.pack("<L", len(data)), struct.pack("<L", 1_000))
     path.write_bytes(lie)
     await refused(path, "none of the formats")
 
 
 async def test_an_archive_with_far_too_many_files_is_not_read(tmp_path):
-    path = foreign.zipped(tmp_path / "many.zip", {"x.json": b"[]"})
+    path = foreign_exports.zipped(tmp_path / "many.zip", {"x.json": b"[]"})
     data = bytearray(path.read_bytes())
     end = data.rfind(b"PK\5\6")
     data[end + 12 : end + 16] = struct.pack("<L", 1 << 31)
@@ -314,9 +322,9 @@ async def test_an_archive_with_far_too_many_files_is_not_read(tmp_path):
     "name", ["../conversations.json", "/etc/x.json", "a/../../b.json", "..\\x.json"]
 )
 async def test_a_name_that_leads_out_of_the_archive_is_not_followed(tmp_path, name):
-    members = {name: foreign.dumped([foreign.branched("evil")])}
-    members["conversations.json"] = foreign.dumped([foreign.branched("good")])
-    path = foreign.zipped(tmp_path / "x.zip", members)
+    members = {name: foreign_exports.dumped([foreign_exports.branched("evil")])}
+    members["conversations.json"] = foreign_exports.dumped([foreign_exports.branched("good")])
+    path = foreign_exports.zipped(tmp_path / "x.zip", members)
     async with Memory.open("memory:") as memory:
         report = await memory.import_file(path)
         assert not report
@@ -327,8 +335,11 @@ async def test_a_name_that_leads_out_of_the_archive_is_not_followed(tmp_path, na
 
 
 async def test_a_damaged_member_is_noted_and_the_others_are_read(tmp_path):
-    members = {"a.json": foreign.SAMPLES["claude"], "b.json": foreign.SAMPLES["chatgpt"]}
-    path = foreign.zipped(tmp_path / "x.zip", members)
+    members = {
+        "a.json": foreign_exports.SAMPLES["claude"],
+        "b.json": foreign_exports.SAMPLES["chatgpt"],
+    }
+    path = foreign_exports.zipped(tmp_path / "x.zip", members)
     data = bytearray(path.read_bytes())
     with zipfile.ZipFile(path) as archive:
         at = archive.getinfo("a.json").header_offset + 60
@@ -341,8 +352,11 @@ async def test_a_damaged_member_is_noted_and_the_others_are_read(tmp_path):
 
 
 async def test_a_member_with_a_password_is_noted(tmp_path):
-    members = {"a.json": foreign.SAMPLES["claude"], "b.json": foreign.SAMPLES["chatgpt"]}
-    path = foreign.zipped(tmp_path / "x.zip", members)
+    members = {
+        "a.json": foreign_exports.SAMPLES["claude"],
+        "b.json": foreign_exports.SAMPLES["chatgpt"],
+    }
+    path = foreign_exports.zipped(tmp_path / "x.zip", members)
     data = bytearray(path.read_bytes())
     data[data.index(b"PK\1\2") + 8] |= 1
     path.write_bytes(data)
@@ -375,11 +389,11 @@ async def test_what_cannot_be_imported_says_why(tmp_path):
 
 async def test_a_message_that_is_too_large_is_in_the_report(tmp_path):
     nodes = [
-        foreign.node("big", None, text="x" * 17 * 1024**2),
-        foreign.node("small", "big", "assistant", "ok"),
+        foreign_exports.node("big", None, text="x" * 17 * 1024**2),
+        foreign_exports.node("small", "big", "assistant", "ok"),
     ]
     path = tmp_path / "conversations.json"
-    path.write_bytes(foreign.dumped([foreign.chatgpt(nodes, "small")]))
+    path.write_bytes(foreign_exports.dumped([foreign_exports.chatgpt(nodes, "small")]))
     async with Memory.open("memory:") as memory:
         report = await memory.import_file(path)
         assert report.not_understood["a message that is too large"].count == 1
@@ -389,10 +403,12 @@ async def test_a_message_that_is_too_large_is_in_the_report(tmp_path):
 async def test_a_tree_of_branches_copies_only_so_much(tmp_path, monkeypatch):
     """A file of a kilobyte could else ask for a gigabyte: each branch begins as its main way."""
     monkeypatch.setattr("firnline.log.limits.IMPORT_COPIED_MAX", 50)
-    nodes = [foreign.node(f"n{i}", f"n{i - 1}" if i else None, text=f"m{i}") for i in range(20)]
-    nodes += [foreign.node(f"b{i}", f"n{i}", text=f"other {i}") for i in range(19)]
+    nodes = [
+        foreign_exports.node(f"n{i}", f"n{i - 1}" if i else None, text=f"m{i}") for i in range(20)
+    ]
+    nodes += [foreign_exports.node(f"b{i}", f"n{i}", text=f"other {i}") for i in range(19)]
     path = tmp_path / "conversations.json"
-    path.write_bytes(foreign.dumped([foreign.chatgpt(nodes, "n19")]))
+    path.write_bytes(foreign_exports.dumped([foreign_exports.chatgpt(nodes, "n19")]))
     async with Memory.open("memory:") as memory:
         report = await memory.import_file(path)
         assert report.added == report.messages == 39
@@ -410,7 +426,7 @@ def test_ids_of_any_characters_are_told_apart(tmp_path, pairs):
     for key, text in pairs:
         wanted.setdefault(key, text)
     chats = [
-        foreign.chatgpt([foreign.node(key, None, text=text)], key, key)
+        foreign_exports.chatgpt([foreign_exports.node(key, None, text=text)], key, key)
         for key, text in wanted.items()
     ]
     path = tmp_path / "conversations.json"
@@ -424,9 +440,9 @@ def test_ids_of_any_characters_are_told_apart(tmp_path, pairs):
 
 
 async def test_branches_of_long_names_are_told_apart(tmp_path):
-    chats = [foreign.branched("x" * 300 + last) for last in "ab"]
+    chats = [foreign_exports.branched("x" * 300 + last) for last in "ab"]
     path = tmp_path / "conversations.json"
-    path.write_bytes(foreign.dumped(chats))
+    path.write_bytes(foreign_exports.dumped(chats))
     async with Memory.open("memory:") as memory:
         report = await memory.import_file(path)
         assert (report.conversations, report.branches, report.added) == (2, 4, 14)
@@ -512,7 +528,7 @@ for megabytes in (2, 48):
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs Linux's /proc")
 def test_a_large_export_is_read_in_the_memory_of_a_small_one(tmp_path):
     item = tmp_path / "item.json"
-    item.write_bytes(foreign.dumped(foreign.long_chat(1, random.Random(1), 200)))
+    item.write_bytes(foreign_exports.dumped(foreign_exports.long_chat(1, random.Random(1), 200)))
     command = [sys.executable, "-c", PEAK, str(item)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     few, before, many, after = map(int, done.stderr.split())

@@ -6,7 +6,6 @@ import subprocess
 from datetime import timedelta
 
 import pytest
-from interrupted import meanwhile
 
 from firnline import Memory, Message, strategies
 from firnline.context.plan import Fold
@@ -15,6 +14,7 @@ from firnline.errors import ConflictError, InputError, ModelError, UnknownConver
 from firnline.recall.passages import model_key
 from firnline.server.drafts import Drafts
 from firnline.transfer.migrate import move
+from support.interleave import meanwhile
 
 LONG = 60
 """Messages of which a context of `NARROW` tokens holds only some."""

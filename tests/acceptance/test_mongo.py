@@ -10,7 +10,6 @@ from datetime import timedelta
 import pytest
 from pymongo.errors import AutoReconnect, ServerSelectionTimeoutError
 
-import shared_clock
 from firnline import Memory, Message, strategies
 from firnline.errors import (
     BadURL,
@@ -33,6 +32,7 @@ from firnline.store.mongo.connection import Database, check_url
 from firnline.store.mongo.errors import translated
 from firnline.store.mongo.heads import find
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
+from support import clock_skew
 
 OWN = {"tenant": KEY.tenant, "conversation": KEY.conversation}
 
@@ -727,8 +727,8 @@ async def test_what_tenants_say_is_not_readable_in_the_index(store, mongo):
     assert START
 
 
-@shared_clock.WRONG
+@clock_skew.WRONG
 async def test_what_is_owed_goes_by_the_clock_that_all_share(store, mongo, wrong):
     """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
     async with opened(mongo.url) as other:
-        await shared_clock.check_owed(store, other, wrong)
+        await clock_skew.check_owed(store, other, wrong)

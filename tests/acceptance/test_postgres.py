@@ -12,7 +12,6 @@ from itertools import chain
 import psycopg
 import pytest
 
-import shared_clock
 from firnline import Memory, Message
 from firnline.embedding.quantize import pack
 from firnline.engine.worker import Worker
@@ -39,8 +38,9 @@ from firnline.store.postgres import append as appending
 from firnline.store.postgres import listen as listening_
 from firnline.store.postgres.connection import Database, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
-from postgres_kit import ROLE, binaries
-from postgres_proxy import Line, Pooler, listening, url_behind
+from support import clock_skew
+from support.postgres_proxy import Line, Pooler, listening, url_behind
+from support.postgres_server import ROLE, binaries
 
 WITHOUT_TENANT = {"installed", "embedder"}
 TERMINATE = (
@@ -1260,8 +1260,8 @@ async def test_a_lease_goes_by_the_databases_clock(postgres):
             await store.renew(lease, 60)
 
 
-@shared_clock.WRONG
+@clock_skew.WRONG
 async def test_what_is_owed_goes_by_the_clock_that_all_share(store, postgres, wrong):
     """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
     async with opened(postgres.url) as other:
-        await shared_clock.check_owed(store, other, wrong)
+        await clock_skew.check_owed(store, other, wrong)

@@ -6,7 +6,6 @@ import os
 
 import apsw
 import pytest
-from seed_chats import play, rounds
 
 from firnline import Budget, Memory, Message, count_tokens, strategies
 from firnline.digest import items, offline_summarizer
@@ -14,6 +13,7 @@ from firnline.errors import BudgetError, ModelError, StoreCorrupt
 from firnline.language.prose import count_words
 from firnline.log.tokens import counter
 from firnline.strategies.progressive import WORDS
+from support.seed_chats import play, rounds
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 SYSTEM = "You are a helpful assistant."

@@ -1,9 +1,9 @@
 """Seed B at the library: project recall, the whole history or a lean tail, the task at hand."""
 
 import pytest
-from seed_chats import play
 
 from firnline import Budget, Memory, Message, Project, count_tokens, strategies
+from support.seed_chats import play
 
 BUDGET = Budget(128_000, 4_000)
 

@@ -5,7 +5,13 @@ from dataclasses import fields
 from datetime import timedelta
 
 import pytest
-from topic_talk import (
+
+from firnline import Memory, Message, strategies, sync
+from firnline.errors import InputError
+from firnline.log.message import ToolCall
+from firnline.topics import Rules, TopicStats, replay
+from support.entries import entry
+from support.topic_chats import (
     BUDGET,
     DAY,
     RULES,
@@ -22,12 +28,6 @@ from topic_talk import (
     talk,
     topic,
 )
-
-from entries import entry
-from firnline import Memory, Message, strategies, sync
-from firnline.errors import InputError
-from firnline.log.message import ToolCall
-from firnline.topics import Rules, TopicStats, replay
 
 
 @pytest.fixture

@@ -11,7 +11,15 @@ from importlib import resources
 
 import pytest
 import yaml
-from topic_talk import (
+
+from firnline import Memory, Message, strategies
+from firnline.digest import offline_summarizer
+from firnline.errors import InputError, ModelError, ModelTimeout
+from firnline.log import limits
+from firnline.log.message import ToolCall, format_time
+from firnline.log.tokens import counter
+from firnline.topics import Rules
+from support.topic_chats import (
     BUDGET,
     RULES,
     START,
@@ -25,14 +33,6 @@ from topic_talk import (
     talk,
     topic,
 )
-
-from firnline import Memory, Message, strategies
-from firnline.digest import offline_summarizer
-from firnline.errors import InputError, ModelError, ModelTimeout
-from firnline.log import limits
-from firnline.log.message import ToolCall, format_time
-from firnline.log.tokens import counter
-from firnline.topics import Rules
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 IN_TURNS = 60 if TORTURE else 46

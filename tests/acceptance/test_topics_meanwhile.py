@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from interrupted import meanwhile
-from topic_talk import BUDGET, check_books, open_memory, talk
 
 from firnline.digest import offline_summarizer
+from support.interleave import meanwhile
+from support.topic_chats import BUDGET, check_books, open_memory, talk
 
 
 class Telling:

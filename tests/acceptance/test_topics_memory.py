@@ -3,7 +3,14 @@
 from dataclasses import replace
 
 import pytest
-from topic_talk import (
+
+from firnline import Memory, Message, strategies
+from firnline.digest import offline_summarizer
+from firnline.errors import ConflictError, InputError
+from firnline.log.tokens import counter
+from firnline.topics import Rules, made_use
+from support.entries import entry
+from support.topic_chats import (
     BUDGET,
     RULES,
     Clock,
@@ -17,13 +24,6 @@ from topic_talk import (
     talk,
     topic,
 )
-
-from entries import entry
-from firnline import Memory, Message, strategies
-from firnline.digest import offline_summarizer
-from firnline.errors import ConflictError, InputError
-from firnline.log.tokens import counter
-from firnline.topics import Rules, made_use
 
 FLAT = [
     Message.user("Tell me about the Alfama apartment in Lisbon."),

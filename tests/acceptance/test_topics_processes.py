@@ -9,8 +9,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from interrupted import meanwhile
-from topic_talk import (
+
+from firnline import Message, strategies, sync
+from firnline.errors import ConflictError
+from firnline.log.message import utc_now
+from support.interleave import meanwhile
+from support.topic_chats import (
     BUDGET,
     RULES,
     Subjects,
@@ -23,10 +27,6 @@ from topic_talk import (
     topic,
     work,
 )
-
-from firnline import Message, strategies, sync
-from firnline.errors import ConflictError
-from firnline.log.message import utc_now
 
 IN_A_THREAD = 12 if "FIRNLINE_TORTURE" in os.environ else 5
 ROUNDS = 40

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from firnline import Digest, Memory, Message, Project
 from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log.entry import Key, chain, genesis
-from strategies import clean, json_objects, messages
+from support.message_strategies import clean, json_objects, messages
 
 pytestmark = pytest.mark.promise("round-trip")
 

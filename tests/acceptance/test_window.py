@@ -4,12 +4,12 @@ import logging
 import os
 
 import pytest
-from seed_chats import play
 
 from firnline import Budget, Memory, Message, count_tokens, strategies
 from firnline.errors import BudgetError
 from firnline.models import callable_model, open_model
 from firnline.testing import ModelServer
+from support.seed_chats import play
 
 WINDOW = 262_144
 LOOKED_AT = range(1, 56) if "FIRNLINE_TORTURE" in os.environ else (1, 5, 50, 55)

@@ -21,7 +21,7 @@ from firnline.errors import BudgetError, InputError
 from firnline.log.message import Part
 from firnline.log.tokens import counter
 from firnline.strategies import window
-from langchain_kit import FakeModel, call, pairs_are_whole
+from support.langchain_model import FakeModel, call, pairs_are_whole
 
 WINDOW = 262_144
 

@@ -10,7 +10,7 @@ from firnline import Memory, sync
 from firnline.adapters.langchain import FirnlineStore
 from firnline.errors import InputError
 from firnline.log import limits
-from langchain_kit import FakeModel, call
+from support.langchain_model import FakeModel, call
 
 
 @pytest.fixture

@@ -22,9 +22,9 @@ from firnline.log.message import Part, ToolCall
 from firnline.server.app import create_app
 from firnline.server.settings import load
 from firnline.topics import Match, TopicStats
-from over_http import served
-from rest_kit import document, key_for, operations, template
-from rig import free_port, running
+from support.http_server import served
+from support.live_server import free_port, running
+from support.rest_client import document, key_for, operations, template
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from rest_kit import key_for
-from rig import running
+from support.live_server import running
+from support.rest_client import key_for
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tools" / "typescript" / "build.py"

@@ -14,8 +14,8 @@ import firnline
 from firnline.cli import main
 from firnline.cli.program import _parser
 from firnline.testing.promises import PROMISES
-from nursery import nursery
-from rig import running
+from support.fork_server import fork_server
+from support.live_server import running
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -52,7 +52,7 @@ def test_python_in_the_documents_runs(code, tmp_path, request):
     folder, said = tmp_path / "folder", tmp_path / "said"
     folder.mkdir()
     said.touch()
-    assert nursery().run(code, str(folder), str(said)).wait(120) == 0, said.read_text()
+    assert fork_server().run(code, str(folder), str(said)).wait(120) == 0, said.read_text()
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")

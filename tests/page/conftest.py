@@ -22,13 +22,13 @@ import axe_playwright_python
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect, sync_playwright
 
-import chromium
 from firnline import Memory
 from firnline.server.sample import add_sample
 from firnline.testing import ModelServer
-from page_kit import COUNTED, Complaints, Site, apart, settle
-from rest_kit import Api
-from rig import free_port, running
+from support import chromium
+from support.live_server import free_port, running
+from support.page_site import COUNTED, Complaints, Site, apart, settle
+from support.rest_client import Api
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 AXE = Path(axe_playwright_python.__file__).with_name("axe.min.js")

@@ -3,9 +3,9 @@
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import Site, apart, settle, unfold_panel
-from rest_kit import Api
-from rig import running
+from support.live_server import running
+from support.page_site import Site, apart, settle, unfold_panel
+from support.rest_client import Api
 
 TABS = ["", "digests", "important", "topics", "manage"]
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import come_back, is_shown
+from support.page_site import come_back, is_shown
 
 
 def composer(page):

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.log.message import format_time
-from page_kit import come_back, is_shown, unfold_panel
+from support.page_site import come_back, is_shown, unfold_panel
 
 SLOW = "It left Innsbruck this morning and should be with Ana on Friday. " * 6
 

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from firnline.engine.stats import FIXED_TOKENS
 from firnline.log.entry import Digest, Key
-from page_kit import apart
+from support.page_site import apart
 
 
 @pytest.fixture

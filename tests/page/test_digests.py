@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from firnline.log.entry import Digest, Key
 from firnline.log.message import utc_now
-from page_kit import apart, is_shown, unfold_panel
+from support.page_site import apart, is_shown, unfold_panel
 
 SUMMARY = "Order 1138, a rope, never arrived.\nIt left Innsbruck; Ana gets it on Friday."
 

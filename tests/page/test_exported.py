@@ -3,8 +3,8 @@
 import pytest
 
 from firnline import Memory, Message, Part, ToolCall
-from page_kit import apart
-from payloads import PAYLOADS
+from support.hostile_texts import PAYLOADS
+from support.page_site import apart
 
 
 @pytest.fixture

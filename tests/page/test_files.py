@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from firnline.server import page
-from rig import running
+from support.live_server import running
 
 STATIC = Path(page.__file__).with_name("static")
 VENDOR = STATIC / "vendor"

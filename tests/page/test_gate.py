@@ -5,9 +5,9 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import Site, apart
-from rest_kit import Api
-from rig import running
+from support.live_server import running
+from support.page_site import Site, apart
+from support.rest_client import Api
 
 
 @pytest.fixture

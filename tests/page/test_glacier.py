@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import is_shown, unfold_panel
+from support.page_site import is_shown, unfold_panel
 
 
 def settled(page):

@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from firnline import Message
 from firnline.log.text import clean_name
-from page_kit import is_shown, settle
-from payloads import PAYLOADS
+from support.hostile_texts import PAYLOADS
+from support.page_site import is_shown, settle
 
 TABS = ["turns", "digests", "important", "topics", "manage", ""]
 GUARD = """

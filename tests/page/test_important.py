@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.testing.scripted_model import think
-from page_kit import is_shown, unfold_panel
+from support.page_site import is_shown, unfold_panel
 
 FILLER = "The harbour, the ferry and the price of the tickets were talked about at some length. "
 

@@ -4,9 +4,9 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.testing import ModelServer
-from page_kit import Site
-from rest_kit import Api
-from rig import Forked, free_port
+from support.live_server import Forked, free_port
+from support.page_site import Site
+from support.rest_client import Api
 
 SLOW = "It left Innsbruck this morning and should be with Ana on Friday. " * 6
 

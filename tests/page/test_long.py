@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 from firnline import Memory, Message
 from firnline.log import limits
 from firnline.server.rest import paging
-from page_kit import Site, apart
-from rest_kit import Api
-from rig import running
+from support.live_server import running
+from support.page_site import Site, apart
+from support.rest_client import Api
 
 COUNT = 100_000
 BATCH = 10_000

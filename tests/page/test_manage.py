@@ -7,8 +7,8 @@ import sqlite3
 import pytest
 from playwright.sync_api import expect
 
-import foreign
-from page_kit import apart, come_back, is_shown, unfold_panel
+from support import foreign_exports
+from support.page_site import apart, come_back, is_shown, unfold_panel
 
 
 def box(panel, title):
@@ -281,7 +281,9 @@ def test_an_export_brings_it_back(site, page, tmp_path, shot):
 
 def test_an_export_of_another_program_is_taken_with_a_report(site, page, tmp_path, shot):
     path = tmp_path / "export.zip"
-    foreign.zipped(path, {"conversations.json": foreign.SAMPLES["chatgpt"], "photo.png": b"x"})
+    foreign_exports.zipped(
+        path, {"conversations.json": foreign_exports.SAMPLES["chatgpt"], "photo.png": b"x"}
+    )
     into = box(site.panel(page, "manage"), "Import")
     into.get_by_label("File").set_input_files(path)
     into.get_by_role("button", name="Import it").click()

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import expect
 
-from page_kit import settle, unfold_panel
+from support.page_site import settle, unfold_panel
 
 pytestmark = pytest.mark.looks
 NARROW = {"width": 390, "height": 844}

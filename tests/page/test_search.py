@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.log.message import format_time
-from page_kit import is_shown
+from support.page_site import is_shown
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 

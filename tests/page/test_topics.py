@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from firnline.log.message import format_time, utc_now
-from page_kit import is_shown, unfold_panel
+from support.page_site import is_shown, unfold_panel
 
 
 def topics(site, conversation=None):

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from firnline.log.message import encode_json
 from firnline.server import prompts
-from page_kit import apart, is_shown, unfold_panel
+from support.page_site import apart, is_shown, unfold_panel
 
 QUESTIONS = ["Which order never arrived?", "When should it reach Ana?", "Who lives in Tokyo?"]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from rest_kit import Api
-from rig import running
+from support.live_server import running
+from support.rest_client import Api
 
 
 @pytest.fixture

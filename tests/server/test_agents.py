@@ -6,7 +6,7 @@ from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
 from firnline.server.keys import Keys
-from rig import running
+from support.live_server import running
 
 SAID = {"conversation": "tea", "messages": [{"role": "user", "text": "Tea at five."}]}
 

@@ -12,8 +12,8 @@ import pytest
 
 from firnline.server import tenants
 from firnline.testing import ModelServer
-from rest_kit import conforms, key_for
-from rig import running
+from support.live_server import running
+from support.rest_client import conforms, key_for
 
 TENANTS = 50
 STEPS = 200 if "FIRNLINE_TORTURE" in os.environ else 8

@@ -9,8 +9,8 @@ import pytest
 
 from firnline.server import health
 from firnline.server.rate_limit import Pace
-from rest_kit import Api, conforms, document, key_for, operations
-from rig import running
+from support.live_server import running
+from support.rest_client import Api, conforms, document, key_for, operations
 
 FILLED = {"conversation": "known", "project": "garden", "seq": "0", "version": "1", "topic": "0"}
 FILLED |= {"job": "0123456789abcdef"}

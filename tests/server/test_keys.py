@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-from interrupted import meanwhile
 
 from firnline.cli import main
 from firnline.errors import InputError, StoreCorrupt
@@ -15,8 +14,9 @@ from firnline.log.entry import Card
 from firnline.server import keys as module
 from firnline.server.keys import Keys
 from firnline.store import open_store
-from rest_kit import Api
-from rig import running
+from support.interleave import meanwhile
+from support.live_server import running
+from support.rest_client import Api
 
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
 

@@ -9,7 +9,7 @@ import pytest
 
 from firnline.errors import InputError, ModelError, StoreUnavailable
 from firnline.server import logs
-from over_http import logged
+from support.http_server import logged
 
 KEY = "fl_0123456789abcdef_" + "5ec2e7" * 10
 BOT = "123456789:AAH" + "k3yOfAB0t-" * 3 + "_x"

@@ -22,7 +22,7 @@ from firnline.mcp import Endpoint, by_key
 from firnline.mcp.tools import TOOLS
 from firnline.server.keys import Grant, Keys
 from firnline.store import open_store
-from over_http import Server, tcp
+from support.http_server import Server, tcp
 
 MODES = ["auto", "legacy"]
 TENANTS = 50

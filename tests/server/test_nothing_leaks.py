@@ -22,8 +22,8 @@ from firnline.server.metrics import Metrics
 from firnline.server.middleware import Observing, observer
 from firnline.server.spans import Spans
 from firnline.testing import ModelServer, call_tool
-from over_http import logged, served
-from rig import running
+from support.http_server import logged, served
+from support.live_server import running
 
 SAID = "CANARYpelican"
 KEY = "fl_0123456789abcdef_" + "ca9a47" * 10

@@ -18,7 +18,7 @@ from firnline.server import logs
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import Observing, observer
 from firnline.server.spans import Spans
-from over_http import logged, served
+from support.http_server import logged, served
 
 
 class Watched:

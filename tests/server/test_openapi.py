@@ -8,7 +8,7 @@ import jsonschema_rs
 import pytest
 
 from firnline.client.paths import escaped, unescaped
-from rest_kit import document, operations
+from support.rest_client import document, operations
 
 OPERATIONS = [
     pytest.param(method, path, operation, id=operation["operationId"])

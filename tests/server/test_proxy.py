@@ -29,8 +29,8 @@ from firnline.server.proxy.openai_stream import Asking
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.conversations import conversations
 from firnline.testing.strategy_conformance import reference_encoder
-from rest_kit import key_for
-from rig import running
+from support.live_server import running
+from support.rest_client import key_for
 
 MODEL = "gpt-4o-mini"
 

@@ -29,7 +29,7 @@ from firnline.server.streams import Listener
 from firnline.testing import ModelServer, call_tool, claude
 from firnline.testing.provider_rules import openai_problems
 from firnline.testing.strategy_conformance import reference_encoder
-from rig import running
+from support.live_server import running
 
 MODEL = "gpt-4o-mini"  # counted exactly, so the budget can be kept to the last token
 WAYS = ("native", "translated")

@@ -17,7 +17,7 @@ from firnline.server import streams
 from firnline.server.drafts import INTERRUPTED
 from firnline.testing import ModelServer
 from firnline.testing.replies import FAULTS
-from rig import Forked, free_port, running
+from support.live_server import Forked, free_port, running
 
 MODEL = "gpt-4o-mini"
 ANSWER = " ".join(f"word{n}" for n in range(40))

@@ -11,8 +11,8 @@ from firnline.log.entry import Digest, Key
 from firnline.server import prompts
 from firnline.server.rest import costs
 from firnline.testing import ModelServer
-from rest_kit import Api, key_for, parse_events
-from rig import running
+from support.live_server import running
+from support.rest_client import Api, key_for, parse_events
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
 PATH = "/conversations/c"

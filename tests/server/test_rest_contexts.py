@@ -7,8 +7,8 @@ import pytest
 from firnline.log.tokens import DEFAULT_MODEL
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.strategy_conformance import reference_encoder
-from rest_kit import Api, on_any_store, parse_events
-from rig import running
+from support.live_server import running
+from support.rest_client import Api, on_any_store, parse_events
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
 TALK = ["The vault code is 4711-X.", "Noted.", *(f"{n}: {LONG}" for n in range(58))]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from rest_kit import Api
-from rig import running
-from subjects import SUBJECTS
+from support.live_server import running
+from support.rest_client import Api
+from support.subjects import SUBJECTS
 
 LISBON, SOURDOUGH = SUBJECTS[0], SUBJECTS[2]
 PATH = "/conversations/c"

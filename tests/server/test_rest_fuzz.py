@@ -12,8 +12,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.specs.openapi import checks
 
-from rest_kit import Api, conforms, document, key_for, operations
-from rig import running
+from support.live_server import running
+from support.rest_client import Api, conforms, document, key_for, operations
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
 EXAMPLES = 150 if TORTURE else 4

@@ -4,11 +4,11 @@ import json
 from contextlib import ExitStack
 
 import pytest
-from interrupted import meanwhile
 
 from firnline.log.entry import Key
-from rest_kit import Api, key_for, on_any_store
-from rig import running
+from support.interleave import meanwhile
+from support.live_server import running
+from support.rest_client import Api, key_for, on_any_store
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
 

@@ -6,8 +6,8 @@ import pytest
 
 from firnline.engine.stats import FIXED_TOKENS, LEAN_MESSAGES, LEAN_TOKENS
 from firnline.log.entry import Digest, Key
-from rest_kit import Api, on_any_store
-from rig import running
+from support.live_server import running
+from support.rest_client import Api, on_any_store
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
 PATH = "/conversations/c"

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from rest_kit import Api, on_any_store
-from rig import running
-from subjects import SUBJECTS
+from support.live_server import running
+from support.rest_client import Api, on_any_store
+from support.subjects import SUBJECTS
 
 PATH = "/conversations/c"
 LISBON, SOURDOUGH = SUBJECTS[0], SUBJECTS[2]

@@ -11,12 +11,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-import foreign
 from firnline.errors import ConflictError, NotFound, TooFast
 from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, reports, unnamed_file
 from firnline.transfer import jsonl
-from rest_kit import Api, key_for, parse_events
-from rig import running
+from support import foreign_exports
+from support.live_server import running
+from support.rest_client import Api, key_for, parse_events
 
 LINES = {"content-type": "application/jsonl"}
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
@@ -150,7 +150,7 @@ def taken(api, data, name, **query):
 
 def test_files_of_other_programs_are_taken_once(api):
     known = []
-    for sample, data in foreign.SAMPLES.items():
+    for sample, data in foreign_exports.SAMPLES.items():
         name = "WhatsApp Chat with Ana.txt" if sample == "whatsapp" else f"{sample}.json"
         job = taken(api, data, name)
         assert (job["state"], job["result"], job["done"]) == ("done", None, len(data))
@@ -179,8 +179,12 @@ def test_our_own_export_is_recognised_too(talks):
 
 
 def test_an_archive_is_taken_with_a_report_of_what_was_not(api, tmp_path):
-    members = {"a.json": foreign.SAMPLES["chatgpt"], "photo.png": b"x", "../out.json": b"{}"}
-    foreign.zipped(tmp_path / "x.zip", members)
+    members = {
+        "a.json": foreign_exports.SAMPLES["chatgpt"],
+        "photo.png": b"x",
+        "../out.json": b"{}",
+    }
+    foreign_exports.zipped(tmp_path / "x.zip", members)
     report = taken(api, (tmp_path / "x.zip").read_bytes(), "export.zip")["report"]
     assert report["formats"] == ["chatgpt"]
     assert report["left_out"]["a file of another kind: .png"]["count"] == 1
@@ -192,8 +196,8 @@ def test_what_cannot_be_taken_says_why_and_not_where_it_lay(api):
         (b"nothing that anybody wrote", {}),
         (b"", {}),
         (b"PK\5\6 broken", {"name": "x.zip"}),
-        (foreign.SAMPLES["claude"], {"format": "nonsense"}),
-        (foreign.SAMPLES["whatsapp"], {"zone": "Nowhere/Land"}),
+        (foreign_exports.SAMPLES["claude"], {"format": "nonsense"}),
+        (foreign_exports.SAMPLES["whatsapp"], {"zone": "Nowhere/Land"}),
     ):
         job = taken(api, data, **{"name": "notes.txt", **query})
         assert (job["state"], job["error"]["status"]) == ("failed", 400)
@@ -204,7 +208,7 @@ def test_what_cannot_be_taken_says_why_and_not_where_it_lay(api):
 def test_any_name_of_a_file_will_do(api, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in ("../../etc/passwd", "/", "..", "", "a\0b\n.json", "ä" * 400, "C:\\x\\y.json"):
-        assert taken(api, foreign.SAMPLES["claude"], name)["report"]["messages"] > 0
+        assert taken(api, foreign_exports.SAMPLES["claude"], name)["report"]["messages"] > 0
         assert list(tmp_path.glob("firnline-*")) == []
 
 

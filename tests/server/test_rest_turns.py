@@ -9,8 +9,8 @@ import zstandard
 from firnline.log.message import encode_json
 from firnline.server import prompts
 from firnline.testing import ModelServer, call_tool
-from rest_kit import Api, key_for
-from rig import running
+from support.live_server import running
+from support.rest_client import Api, key_for
 
 LONG = "We spoke of the harbour, the ferry and the price of the tickets at some length. " * 4
 TALK = ["The vault code is 4711-X.", "Noted.", *(f"{n}: {LONG}" for n in range(58))]

@@ -15,7 +15,7 @@ import pytest
 from firnline.server.sample import CONVERSATION
 from firnline.server.serve import lines_for
 from firnline.server.settings import load
-from rig import running
+from support.live_server import running
 
 
 @pytest.fixture

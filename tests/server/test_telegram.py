@@ -13,7 +13,6 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from interrupted import meanwhile
 
 from firnline.cli import main
 from firnline.context.plan import ends_round
@@ -30,8 +29,9 @@ from firnline.server.telegram.webhook import BODY_BYTES_MAX, HEADER, _same
 from firnline.server.telegram.worker import FAILURES_MAX
 from firnline.store import open_store
 from firnline.testing import ModelServer, TelegramServer, call_tool
-from rig import running
-from telegram_kit import PATIENCE, SECRET, TOKEN, House, bot_at, until
+from support.interleave import meanwhile
+from support.live_server import running
+from support.telegram_server import PATIENCE, SECRET, TOKEN, House, bot_at, until
 
 CHAT = "telegram:7"
 

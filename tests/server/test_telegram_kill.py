@@ -10,24 +10,25 @@ import sys
 from collections import Counter
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-import telegram_kit
 from firnline.memory import Memory
 from firnline.testing import ModelServer, TelegramServer
-from rig import free_port
-from telegram_kit import PATIENCE, SECRET, TOKEN, until
+from support.live_server import free_port
+from support.telegram_server import PATIENCE, SECRET, TOKEN, until
 
+TESTS = Path(__file__).parents[1]
 CYCLES = 40 if os.environ.get("FIRNLINE_TORTURE") else 6
 
 
 @pytest.fixture(scope="module")
 def parent():
     """What the servers are forked from: it has imported all they need."""
-    command = [sys.executable, telegram_kit.__file__]
+    command = [sys.executable, "-m", "support.telegram_server"]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as parent:
+    with subprocess.Popen(command, cwd=TESTS, stdin=pipe, stdout=pipe, text=True) as parent:
         yield parent
         parent.stdin.close()
 

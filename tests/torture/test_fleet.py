@@ -9,10 +9,10 @@ import httpx2
 import pytest
 from torture_kit import TORTURE, Clock, Ledger, assert_healthy, settle_all, store_at
 
-import rig
 from firnline.memory import Memory
 from firnline.strategies import rolling
-from nursery import nursery
+from support import live_server
+from support.fork_server import fork_server
 
 SERVERS, WORKERS, CLIENTS = 3, 4, 4
 CHATS = [f"chat-{i}" for i in range(4)]
@@ -32,10 +32,13 @@ class Fleet:
 
     def __init__(self, url, said):
         self.servers = [
-            rig.Forked(url, rig.free_port(), FIRNLINE_WORKER="false") for _ in range(SERVERS)
+            live_server.Forked(url, live_server.free_port(), FIRNLINE_WORKER="false")
+            for _ in range(SERVERS)
         ]
         command = ["worker", "--store", url]
-        self.workers = [nursery().start(command, dict(os.environ), said) for _ in range(WORKERS)]
+        self.workers = [
+            fork_server().start(command, dict(os.environ), said) for _ in range(WORKERS)
+        ]
 
     def stop(self):
         for server in self.servers:

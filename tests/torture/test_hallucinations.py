@@ -5,10 +5,10 @@ import re
 import pytest
 from torture_kit import TORTURE
 
-from chats import FALSE_NAMES, FREE
 from firnline import Memory, Message
 from firnline.protocols import Written
 from firnline.strategies import rolling
+from support.chats import FALSE_NAMES, FREE
 
 TIMES = 20 if TORTURE else 1
 STRATEGY = rolling(window=100, after_seq=1, words=120)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from torture_kit import TORTURE, assert_healthy, memory_at
 
-import foreign
+from support import foreign_exports
 
 KILLS = 40 if TORTURE else 3
 MEGABYTES = 1_024 if TORTURE else 2
@@ -60,7 +60,7 @@ async def killed(export, store, more, delay=0.0):
 @pytest.mark.promise("durable")
 async def test_a_killed_import_goes_on_without_a_duplicate(tmp_path, rng):
     export, store, whole = tmp_path / "export.zip", tmp_path / "store.db", tmp_path / "whole.db"
-    conversations = foreign.chatgpt_export(export, 2, shards=2, kilobytes=40)
+    conversations = foreign_exports.chatgpt_export(export, 2, shards=2, kilobytes=40)
     reference = await importing(export, whole)
     expected = json.loads((await reference.communicate())[0])
     kills = 0
@@ -84,7 +84,7 @@ async def test_a_killed_import_goes_on_without_a_duplicate(tmp_path, rng):
 async def test_a_gigabyte_is_imported_in_little_memory(tmp_path):
     """In `make test` it is not a gigabyte; see the acceptance tests for how memory grows."""
     export, store = tmp_path / "export.zip", tmp_path / "store.db"
-    conversations = await asyncio.to_thread(foreign.chatgpt_export, export, MEGABYTES, 4)
+    conversations = await asyncio.to_thread(foreign_exports.chatgpt_export, export, MEGABYTES, 4)
     if TORTURE:
         assert await killed(export, store, 10_000)
     process = await importing(export, store)

@@ -13,25 +13,24 @@ import pytest
 from server_storm import WRITERS, until_more, write_under
 from torture_kit import TORTURE
 
-import mongo_kit
-import postgres_kit
 from firnline import Memory
 from firnline.errors import StoreUnavailable
+from support import mongo_server, postgres_server
 
 KILLS = 40 if TORTURE else 5
 RESTARTS = 10 if TORTURE else 2
 
 
 def _postgres():
-    if postgres_kit.binaries() is None:
-        pytest.skip(postgres_kit.NOT_AVAILABLE)
-    return postgres_kit, postgres_kit.Server(durable=True, synchronous_commit="off")
+    if postgres_server.binaries() is None:
+        pytest.skip(postgres_server.NOT_AVAILABLE)
+    return postgres_server, postgres_server.Server(durable=True, synchronous_commit="off")
 
 
 def _mongo():
-    if mongo_kit.script() is None:
-        pytest.skip(mongo_kit.NOT_AVAILABLE)
-    return mongo_kit, mongo_kit.Server(durable=True)
+    if mongo_server.script() is None:
+        pytest.skip(mongo_server.NOT_AVAILABLE)
+    return mongo_server, mongo_server.Server(durable=True)
 
 
 @pytest.fixture(scope="module", params=[_postgres, _mongo], ids=["postgres", "mongo"])

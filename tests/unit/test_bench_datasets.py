@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bench_sets
 from firnline.cli.bench.assistants import ABSTENTION
 from firnline.cli.bench.cases import ADVERSARIAL, NO_EVIDENCE, UNKNOWN_EVIDENCE, Case
 from firnline.cli.bench.datasets import FORMATS, load, parse
 from firnline.cli.bench.location import Spot
 from firnline.cli.bench.talks import turn_ids
 from firnline.errors import InputError
+from support import question_sets
 
 
 def read(form, value):
@@ -26,7 +26,7 @@ def evidence(question):
 
 
 def test_locomo():
-    (case,) = read("locomo", bench_sets.locomo())
+    (case,) = read("locomo", question_sets.locomo())
     assert case.conversation == "talk-1"
     assert [m.text for m in case.messages][1:4] == [
         "Look at my kayak. [image: a red kayak on a lake]",
@@ -44,7 +44,7 @@ def test_locomo():
 
 
 def test_realtalk():
-    (case,) = read("realtalk", bench_sets.realtalk())
+    (case,) = read("realtalk", question_sets.realtalk())
     assert [(m.role, m.name) for m in case.messages][:2] == [("user", "Cleo"), ("assistant", "Dov")]
     assert case.messages[1].created_at == datetime(2023, 12, 30, 0, 32, 20, tzinfo=UTC)
     assert case.messages[2].text == "Thanks. [image: a loaf]"
@@ -55,7 +55,7 @@ def test_realtalk():
 
 
 def test_longmemeval():
-    by_turn, by_session, abstention = read("longmemeval", bench_sets.longmemeval())
+    by_turn, by_session, abstention = read("longmemeval", question_sets.longmemeval())
     assert by_turn.messages[0].text == "I play the piano."  # sessions in the order of their dates
     assert by_turn.messages[0].created_at == datetime(2023, 5, 20, 2, 21, tzinfo=UTC)
     assert evidence(by_turn.questions[0]) == {"0": [0]}
@@ -66,7 +66,7 @@ def test_longmemeval():
 
 
 def test_beam():
-    (case,) = read("beam", bench_sets.beam())
+    (case,) = read("beam", question_sets.beam())
     assert [m.text for m in case.messages][::2] == [
         "My sprint ends on Friday.",
         "It ends on Monday now.",
@@ -79,7 +79,7 @@ def test_beam():
 
 @pytest.mark.parametrize("write", [json.dumps, repr], ids=["json", "literal"])
 def test_beam_as_the_hub_keeps_it(write):
-    row = bench_sets.beam()
+    row = question_sets.beam()
     turns = [turn for batch in row["chat"] for turn in batch["turns"]]
     row |= {"conversation_id": "7", "chat": turns}
     row["probing_questions"] = write(row["probing_questions"])
@@ -88,13 +88,13 @@ def test_beam_as_the_hub_keeps_it(write):
 
 
 def test_beam_as_plans():
-    row = bench_sets.beam()
+    row = question_sets.beam()
     row["chat"] = [{"plan-1": row["chat"]}]
-    assert read("beam", row)[0].questions == read("beam", bench_sets.beam())[0].questions
+    assert read("beam", row)[0].questions == read("beam", question_sets.beam())[0].questions
 
 
 def test_an_id_that_names_two_turns_names_none():
-    row = bench_sets.beam()
+    row = question_sets.beam()
     row["chat"][0]["turns"][1][1]["id"] = 2
     (case,) = read("beam", row)
     assert evidence(case.questions[0]) == {"0": [0]}
@@ -171,14 +171,14 @@ def _change(value, *path):
     ],
 )
 def test_a_complaint_says_where_and_what_was_expected(form, path, complaint):
-    value = _change(copy.deepcopy(bench_sets.SETS[form]()), *path)
+    value = _change(copy.deepcopy(question_sets.SETS[form]()), *path)
     with pytest.raises(InputError, match=complaint):
         read(form, value)
 
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_another_format_is_refused(form):
-    for other, made in bench_sets.SETS.items():
+    for other, made in question_sets.SETS.items():
         if other != form:
             with pytest.raises(InputError, match="expected"):
                 read(form, made())
@@ -199,7 +199,7 @@ def test_any_value_is_a_case_or_a_complaint(form, value):
 @given(form=st.sampled_from(sorted(FORMATS)), value=JSON, data=st.data())
 def test_a_set_with_anything_in_it_is_a_case_or_a_complaint(form, value, data):
     """Deeper than random values get: one place of a good file is replaced."""
-    made = bench_sets.SETS[form]()
+    made = question_sets.SETS[form]()
     inner = made
     while True:
         keys = sorted(inner) if isinstance(inner, dict) else list(range(len(inner)))
@@ -232,7 +232,7 @@ def test_files_and_folders(tmp_path):
     for number in (2, 10):
         folder = tmp_path / "beam" / str(number)
         (folder / "probing_questions").mkdir(parents=True)
-        row = bench_sets.beam()
+        row = question_sets.beam()
         (folder / "chat.json").write_text(json.dumps(row["chat"]))
         asked = folder / "probing_questions" / "probing_questions.json"
         asked.write_text(json.dumps(row["probing_questions"]))
@@ -240,7 +240,7 @@ def test_files_and_folders(tmp_path):
     assert len(load("beam", tmp_path / "beam", limit=1)) == 1
     chats = tmp_path / "chats"
     chats.mkdir()
-    (chats / "Chat_1.json").write_text(json.dumps(bench_sets.realtalk()))
+    (chats / "Chat_1.json").write_text(json.dumps(question_sets.realtalk()))
     assert [case.conversation for case in load("realtalk", chats)] == ["Chat_1"]
     with pytest.raises(InputError, match="is a folder; locomo is a single JSON file"):
         load("locomo", chats)
@@ -252,7 +252,7 @@ def test_files_and_folders(tmp_path):
         ("{", "set.json: not JSON"),
         ("[" * 100_000, "set.json: not JSON"),
         ("[]", "there is no conversation in it"),
-        (json.dumps(bench_sets.locomo() * 2), "'talk-1' is twice"),
+        (json.dumps(question_sets.locomo() * 2), "'talk-1' is twice"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, text, complaint):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import bench_sets
 from firnline import Budget, Message
 from firnline.cli.bench import baselines, plot, report
 from firnline.cli.bench.baselines import Baselines, Turn, fuse, keywords, pack, turn_of
@@ -20,6 +19,7 @@ from firnline.context.context import Context, Piece, Section
 from firnline.errors import BudgetError, InputError
 from firnline.log.entry import Entry, Hit
 from firnline.log.tokens import count_tokens
+from support import question_sets
 
 BUDGETS = (20, 40)
 
@@ -85,7 +85,7 @@ def unwatched(what):
 
 
 def cases(form="locomo"):
-    return list(parse(form, Spot(bench_sets.SETS[form](), "file.json"), "file"))
+    return list(parse(form, Spot(question_sets.SETS[form](), "file.json"), "file"))
 
 
 async def run(memory=None, form="locomo", **options):

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import chat, chats, texts
 from firnline.digest.check import Problem, complaint, cut_to, problems
 from firnline.digest.extractive import summarize
 from firnline.log.tokens import counter
 from firnline.protocols import Brief
+from support.entries import chat, chats, texts
 
 COUNT = counter("gpt-4o-mini").text
 ENTRIES = chat(

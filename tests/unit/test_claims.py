@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chats import CHATS, CITIES, FALSE_NAMES, FIRMS, FREE, MONTHS, PEOPLE, SURNAMES, TOOLS
 from firnline.digest.claims import Claim, claims, unsupported, url_key
 from firnline.digest.extractive import summarize
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.protocols import Brief
+from support.chats import CHATS, CITIES, FALSE_NAMES, FIRMS, FREE, MONTHS, PEOPLE, SURNAMES, TOOLS
 
 
 def _facts(rng: random.Random) -> dict[str, str]:

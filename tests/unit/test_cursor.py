@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from firnline.log import limits
 from firnline.transfer.formats.cursor import Cursor, Malformed, records
 from firnline.transfer.formats.records import Notes, Source
-from strategies import json_values
+from support.message_strategies import json_values
 
 
 class Trickle(io.BytesIO):

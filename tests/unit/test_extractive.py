@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import chat, chats, entry, texts
 from firnline import Message
 from firnline.digest import extractive, offline_summarizer
 from firnline.language import prose
 from firnline.log.tokens import counter
 from firnline.protocols import Brief
+from support.entries import chat, chats, entry, texts
 
 COUNT = counter("gpt-4o-mini").text
 A5 = [(100, 150), (200, 250), (300, 350), (400, 450), (500, 750)]

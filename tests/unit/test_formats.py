@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import foreign
 from firnline.transfer.formats import HTML, OWN, READERS, recognise
 from firnline.transfer.formats.records import Line, Node, Notes, Source, Tree, ways
-from strategies import clean, json_values
+from support import foreign_exports
+from support.message_strategies import clean, json_values
 
 EXAMPLES = 1_000 if os.environ.get("FIRNLINE_TORTURE") else 15
 
@@ -40,28 +40,30 @@ def spoken(messages):
 # -- recognition ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", foreign.SAMPLES)
+@pytest.mark.parametrize("name", foreign_exports.SAMPLES)
 def test_a_format_is_recognised_by_what_is_in_the_file(name):
-    assert recognise(io.BytesIO(foreign.SAMPLES[name])) == name
-    assert recognise(io.BytesIO(b"\xef\xbb\xbf" + foreign.SAMPLES[name])) == name, "with a mark"
+    assert recognise(io.BytesIO(foreign_exports.SAMPLES[name])) == name
+    assert recognise(io.BytesIO(b"\xef\xbb\xbf" + foreign_exports.SAMPLES[name])) == name, (
+        "with a mark"
+    )
 
 
 @pytest.mark.parametrize(
     ("data", "name"),
     [
-        (foreign.dumped(foreign.TELEGRAM_CHAT), "telegram"),
-        (foreign.dumped(foreign.branched()), "chatgpt"),
-        (foreign.dumped(foreign.LANGCHAIN_DUMPED), "langchain"),
-        (foreign.dumped({"messages": foreign.LANGCHAIN}), "langchain"),
-        (foreign.dumped(foreign.FINETUNE), "finetune"),
-        (json.dumps(foreign.FINETUNE[0], indent=2).encode(), "finetune"),
-        (foreign.lines(foreign.SHAREGPT), "sharegpt"),
-        (foreign.lines(foreign.CODEX_OLD), "codex"),
-        (foreign.dumped(foreign.MEM0["results"]), "mem0"),
-        (foreign.WHATSAPP_ANDROID.encode(), "whatsapp"),
-        (foreign.WHATSAPP_GERMAN.encode(), "whatsapp"),
-        (foreign.WHATSAPP_FINNISH.encode(), "whatsapp"),
-        (foreign.WHATSAPP_ISO.encode(), "whatsapp"),
+        (foreign_exports.dumped(foreign_exports.TELEGRAM_CHAT), "telegram"),
+        (foreign_exports.dumped(foreign_exports.branched()), "chatgpt"),
+        (foreign_exports.dumped(foreign_exports.LANGCHAIN_DUMPED), "langchain"),
+        (foreign_exports.dumped({"messages": foreign_exports.LANGCHAIN}), "langchain"),
+        (foreign_exports.dumped(foreign_exports.FINETUNE), "finetune"),
+        (json.dumps(foreign_exports.FINETUNE[0], indent=2).encode(), "finetune"),
+        (foreign_exports.lines(foreign_exports.SHAREGPT), "sharegpt"),
+        (foreign_exports.lines(foreign_exports.CODEX_OLD), "codex"),
+        (foreign_exports.dumped(foreign_exports.MEM0["results"]), "mem0"),
+        (foreign_exports.WHATSAPP_ANDROID.encode(), "whatsapp"),
+        (foreign_exports.WHATSAPP_GERMAN.encode(), "whatsapp"),
+        (foreign_exports.WHATSAPP_FINNISH.encode(), "whatsapp"),
+        (foreign_exports.WHATSAPP_ISO.encode(), "whatsapp"),
         (b'{"firnline":1,"tenant":"default"}\n', OWN),
         (b"<!doctype html><html>", HTML),
     ],
@@ -97,7 +99,7 @@ def test_what_is_none_of_them_is_not_recognised(data):
 
 def test_chatgpt_keeps_the_way_to_the_current_node_and_the_others():
     notes = Notes()
-    source = Source("x", io.BytesIO(foreign.dumped([foreign.branched()])))
+    source = Source("x", io.BytesIO(foreign_exports.dumped([foreign_exports.branched()])))
     (tree,) = READERS["chatgpt"](source, notes)
     main, edited, old = ways(tree)
     assert (main.first, main.nodes) == (None, ("root", "q1", "a1", "q2", "a2-new"))
@@ -107,7 +109,7 @@ def test_chatgpt_keeps_the_way_to_the_current_node_and_the_others():
 
 
 def test_chatgpt_calls_of_tools_have_their_results():
-    conversations, notes = found("chatgpt", foreign.dumped([foreign.with_tool()]))
+    conversations, notes = found("chatgpt", foreign_exports.dumped([foreign_exports.with_tool()]))
     user, thought, call, result, more, unknown, answer = conversations["conv-2"]
     assert user.text == "What is six times seven, as in the picture?"
     assert user.content[0].fields["file"]["file_id"] == "file-service://file-1"
@@ -131,15 +133,19 @@ def test_chatgpt_calls_keep_results_that_are_empty():
     nothing = {"content_type": "execution_output", "text": ""}
     code = {"content_type": "code", "language": "unknown", "text": '{"name": "x"}'}
     nodes = [
-        foreign.node("u", None, text="Write it down."),
-        foreign.node("c", "u", "assistant", content=code, recipient="canmore.create_textdoc"),
-        foreign.node("r", "c", "tool", "", name="canmore.create_textdoc"),
-        foreign.node("d", "r", "assistant", "", recipient="python"),
-        foreign.node("s", "d", "tool", content=nothing, name="python"),
-        foreign.node("e", "s", "assistant", ""),
-        foreign.node("a", "e", "assistant", "Done."),
+        foreign_exports.node("u", None, text="Write it down."),
+        foreign_exports.node(
+            "c", "u", "assistant", content=code, recipient="canmore.create_textdoc"
+        ),
+        foreign_exports.node("r", "c", "tool", "", name="canmore.create_textdoc"),
+        foreign_exports.node("d", "r", "assistant", "", recipient="python"),
+        foreign_exports.node("s", "d", "tool", content=nothing, name="python"),
+        foreign_exports.node("e", "s", "assistant", ""),
+        foreign_exports.node("a", "e", "assistant", "Done."),
     ]
-    conversations, notes = found("chatgpt", foreign.dumped([foreign.chatgpt(nodes, "a")]))
+    conversations, notes = found(
+        "chatgpt", foreign_exports.dumped([foreign_exports.chatgpt(nodes, "a")])
+    )
     _, call, result, second, output, answer = conversations["conv-1"]
     assert [one.id for one in (*call.tool_calls, *second.tool_calls)] == ["c", "d"]
     for message, key in ((result, "c"), (output, "d")):
@@ -151,14 +157,14 @@ def test_chatgpt_calls_keep_results_that_are_empty():
 def test_chatgpt_calls_have_a_result_on_each_branch():
     code = {"content_type": "code", "language": "python", "text": "dice()"}
     nodes = [
-        foreign.node("u", None, text="Throw."),
-        foreign.node("c", "u", "assistant", content=code, recipient="python"),
-        foreign.node("r1", "c", "tool", "3", name="python"),
-        foreign.node("a1", "r1", "assistant", "Three."),
-        foreign.node("r2", "c", "tool", "5", name="python"),
-        foreign.node("a2", "r2", "assistant", "Five."),
+        foreign_exports.node("u", None, text="Throw."),
+        foreign_exports.node("c", "u", "assistant", content=code, recipient="python"),
+        foreign_exports.node("r1", "c", "tool", "3", name="python"),
+        foreign_exports.node("a1", "r1", "assistant", "Three."),
+        foreign_exports.node("r2", "c", "tool", "5", name="python"),
+        foreign_exports.node("a2", "r2", "assistant", "Five."),
     ]
-    source = Source("x", io.BytesIO(foreign.dumped([foreign.chatgpt(nodes, "a2")])))
+    source = Source("x", io.BytesIO(foreign_exports.dumped([foreign_exports.chatgpt(nodes, "a2")])))
     (tree,) = READERS["chatgpt"](source, Notes())
     main, other = ways(tree)
     assert (main.nodes, other.nodes) == (("u", "c", "r2", "a2"), ("r1", "a1"))
@@ -168,7 +174,7 @@ def test_chatgpt_calls_have_a_result_on_each_branch():
 
 
 def test_claude_takes_apart_what_one_message_holds():
-    conversations, notes = found("claude", foreign.dumped(foreign.CLAUDE))
+    conversations, notes = found("claude", foreign_exports.dumped(foreign_exports.CLAUDE))
     question, call, result, answer, last = conversations["cl-1"]
     assert question.text == "How long is the ladder?"
     assert call.content[0].kind == "reasoning"
@@ -182,15 +188,17 @@ def test_claude_takes_apart_what_one_message_holds():
 
 def test_claude_without_parents_is_a_line():
     messages = [
-        foreign.claude_message(str(n), "human" if n % 2 else "assistant", f"m{n}", minutes=n)
+        foreign_exports.claude_message(
+            str(n), "human" if n % 2 else "assistant", f"m{n}", minutes=n
+        )
         for n in range(5)
     ]
-    conversations, _ = found("claude", foreign.dumped([foreign.claude(messages)]))
+    conversations, _ = found("claude", foreign_exports.dumped([foreign_exports.claude(messages)]))
     assert [text for _, text in spoken(conversations["cl-1"])] == ["m0", "m1", "m2", "m3", "m4"]
 
 
 def test_gemini_makes_a_conversation_of_each_day():
-    conversations, notes = found("gemini", foreign.dumped(foreign.GEMINI))
+    conversations, notes = found("gemini", foreign_exports.dumped(foreign_exports.GEMINI))
     assert spoken(conversations["2025-03-01"]) == [
         ("user", "Is there a ferry?"),
         ("assistant", "Yes."),
@@ -222,14 +230,14 @@ def test_gemini_makes_a_conversation_of_each_day():
     ],
 )
 def test_gemini_keeps_blanks_of_code_and_separates_cells(html, text):
-    activity = {**foreign.GEMINI[0], "safeHtmlItem": [{"html": html}]}
-    ((_, answer),) = found("gemini", foreign.dumped([activity]))[0].values()
+    activity = {**foreign_exports.GEMINI[0], "safeHtmlItem": [{"html": html}]}
+    ((_, answer),) = found("gemini", foreign_exports.dumped([activity]))[0].values()
     assert answer.text == text
 
 
 def test_claude_code_keeps_calls_with_results_and_where_the_user_went_back():
     notes = Notes()
-    source = Source("x", io.BytesIO(foreign.lines(foreign.CLAUDE_CODE)))
+    source = Source("x", io.BytesIO(foreign_exports.lines(foreign_exports.CLAUDE_CODE)))
     tree, side = READERS["claude_code"](source, notes)
     assert (tree.id, tree.title, side.id) == ("s-1", "Painting the window", "s-1/side-side")
     main, dropped = ways(tree)
@@ -245,11 +253,11 @@ def test_claude_code_keeps_calls_with_results_and_where_the_user_went_back():
     ]
 
 
-@pytest.mark.parametrize("sample", [foreign.CODEX, foreign.CODEX_OLD])
+@pytest.mark.parametrize("sample", [foreign_exports.CODEX, foreign_exports.CODEX_OLD])
 def test_codex_in_its_new_and_its_old_form(sample):
-    conversations, notes = found("codex", foreign.lines(sample))
+    conversations, notes = found("codex", foreign_exports.lines(sample))
     assert not notes.not_understood
-    if sample is foreign.CODEX_OLD:
+    if sample is foreign_exports.CODEX_OLD:
         assert spoken(conversations["cx-0"]) == [("user", "Old?"), ("assistant", "Yes.")]
         return
     user, call, result, thought, answer = conversations["cx-1"]
@@ -259,14 +267,14 @@ def test_codex_in_its_new_and_its_old_form(sample):
 
 
 def test_fine_tuning_lines_are_messages_as_they_are():
-    conversations, notes = found("finetune", foreign.lines(foreign.FINETUNE))
-    given = [one["messages"] for one in foreign.FINETUNE]
+    conversations, notes = found("finetune", foreign_exports.lines(foreign_exports.FINETUNE))
+    given = [one["messages"] for one in foreign_exports.FINETUNE]
     assert [[m.to_openai() for m in said] for said in conversations.values()] == given
     assert list(notes.left_out) == ["the field 'tools' of a line"]
 
 
 def test_sharegpt_with_ids_that_are_not_its_own():
-    conversations, _ = found("sharegpt", foreign.dumped(foreign.SHAREGPT))
+    conversations, _ = found("sharegpt", foreign_exports.dumped(foreign_exports.SHAREGPT))
     assert len(conversations) == 2
     first, second = conversations.values()
     assert [role for role, _ in spoken(first)] == ["system", "user", "assistant", "assistant"]
@@ -274,7 +282,7 @@ def test_sharegpt_with_ids_that_are_not_its_own():
 
 
 def test_langchain_in_each_way_it_is_dumped():
-    conversations, _ = found("langchain", foreign.dumped(foreign.LANGCHAIN))
+    conversations, _ = found("langchain", foreign_exports.dumped(foreign_exports.LANGCHAIN))
     (said,) = conversations.values()
     assert [message.role for message in said] == [
         "system",
@@ -285,9 +293,13 @@ def test_langchain_in_each_way_it_is_dumped():
     ]
     assert said[2].tool_calls[0].arguments == '{"place": "here"}'
     assert said[3].tool_call_id == "c1"
-    (dumped,) = found("langchain", foreign.dumped(foreign.LANGCHAIN_DUMPED))[0].values()
+    (dumped,) = found("langchain", foreign_exports.dumped(foreign_exports.LANGCHAIN_DUMPED))[
+        0
+    ].values()
     assert spoken(dumped) == [("user", "Rain?"), ("assistant", "Soon.")]
-    two = foreign.lines([{"messages": foreign.LANGCHAIN}, {"messages": foreign.LANGCHAIN_DUMPED}])
+    two = foreign_exports.lines(
+        [{"messages": foreign_exports.LANGCHAIN}, {"messages": foreign_exports.LANGCHAIN_DUMPED}]
+    )
     assert len(found("langchain", two)[0]) == 2
 
 
@@ -300,16 +312,16 @@ def test_langchain_as_langchain_itself_dumps_it():
         messages.ToolMessage("grey", tool_call_id="c"),
     ]
     for dump in (messages.messages_to_dict(said), [load.dumpd(one) for one in said]):
-        data = foreign.dumped(dump)
+        data = foreign_exports.dumped(dump)
         assert recognise(io.BytesIO(data)) == "langchain"
         ((human, call, result),) = found("langchain", data)[0].values()
         assert (human.text, call.tool_calls[0].name) == ("Rain?", "sky")
         assert (result.role, result.tool_call_id) == ("tool", "c")
 
 
-@pytest.mark.parametrize("value", [foreign.TELEGRAM, foreign.TELEGRAM_CHAT])
+@pytest.mark.parametrize("value", [foreign_exports.TELEGRAM, foreign_exports.TELEGRAM_CHAT])
 def test_telegram_one_chat_or_all(value):
-    conversations, notes = found("telegram", foreign.dumped(value))
+    conversations, notes = found("telegram", foreign_exports.dumped(value))
     said = conversations["4711"]
     assert [(m.name, m.text) for m in said] == [
         ("Ana", "Did you see the ferry?"),
@@ -319,19 +331,22 @@ def test_telegram_one_chat_or_all(value):
     ]
     assert said[2].content[0].fields["file"]["file_id"] == "photos/1.jpg"
     assert said[3].metadata["reply_to"] == 4
-    assert said[0].created_at == foreign.START
+    assert said[0].created_at == foreign_exports.START
     assert "a message of type 'wonder'" in notes.not_understood
-    assert len(conversations) == (1 if value is foreign.TELEGRAM_CHAT else 2)
+    assert len(conversations) == (1 if value is foreign_exports.TELEGRAM_CHAT else 2)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (foreign.WHATSAPP_IOS, ("Ana Maria", "hello\nsecond line", (2025, 1, 13, 10, 1, 2))),
-        (foreign.WHATSAPP_ANDROID, ("Ana", "late", (2025, 1, 13, 21, 6, 0))),
-        (foreign.WHATSAPP_GERMAN, ("Änne", "spät", (2025, 1, 13, 21, 5, 0))),
-        (foreign.WHATSAPP_FINNISH, ("Matti", "hei", (2025, 1, 13, 14, 8, 18))),
-        (foreign.WHATSAPP_ISO, ("Ana", "iso", (2025, 1, 13, 14, 8, 0))),
+        (
+            foreign_exports.WHATSAPP_IOS,
+            ("Ana Maria", "hello\nsecond line", (2025, 1, 13, 10, 1, 2)),
+        ),
+        (foreign_exports.WHATSAPP_ANDROID, ("Ana", "late", (2025, 1, 13, 21, 6, 0))),
+        (foreign_exports.WHATSAPP_GERMAN, ("Änne", "spät", (2025, 1, 13, 21, 5, 0))),
+        (foreign_exports.WHATSAPP_FINNISH, ("Matti", "hei", (2025, 1, 13, 14, 8, 18))),
+        (foreign_exports.WHATSAPP_ISO, ("Ana", "iso", (2025, 1, 13, 14, 8, 0))),
         ("2025/1/13 下午2:08 - 安娜: 好\n", ("安娜", "好", (2025, 1, 13, 14, 8, 0))),
     ],
 )
@@ -351,7 +366,7 @@ def test_whatsapp_finds_out_which_number_is_the_day():
 
 
 def test_whatsapp_times_are_in_the_zone_that_is_named():
-    data = foreign.WHATSAPP_GERMAN.encode()
+    data = foreign_exports.WHATSAPP_GERMAN.encode()
     zone = ZoneInfo("Europe/Berlin")
     conversations, notes = found("whatsapp", data, file="_chat.txt", zone=zone, owner="B.zip")
     assert conversations["B"][0].created_at == datetime(2025, 1, 13, 20, 5, tzinfo=UTC)
@@ -453,7 +468,7 @@ def test_whatsapp_names_tell_chats_apart(file, owner, name):
 
 
 def test_mem0_memories_are_those_of_their_user_oldest_first():
-    conversations, _ = found("mem0", foreign.dumped(foreign.MEM0))
+    conversations, _ = found("mem0", foreign_exports.dumped(foreign_exports.MEM0))
     assert [m.text for m in conversations["sam"]] == ["Is called Sam", "Prefers the noon ferry"]
     assert conversations["sam"][0].metadata["categories"] == ["personal_details"]
     assert [m.text for m in conversations["ana/guide"]] == ["Speaks Finnish"]
@@ -462,10 +477,10 @@ def test_mem0_memories_are_those_of_their_user_oldest_first():
 # -- what is wrong with a file ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", foreign.SAMPLES)
+@pytest.mark.parametrize("name", foreign_exports.SAMPLES)
 def test_a_file_that_is_cut_off_gives_what_it_has_and_a_note(name):
-    whole, _ = found(name, foreign.SAMPLES[name])
-    data = foreign.SAMPLES[name].rstrip()
+    whole, _ = found(name, foreign_exports.SAMPLES[name])
+    data = foreign_exports.SAMPLES[name].rstrip()
     for part in (3, 5, 7, 9):
         conversations, notes = found(name, data[: len(data) * part // 10])
         assert sum(map(len, conversations.values())) <= sum(map(len, whole.values()))
@@ -475,8 +490,10 @@ def test_a_file_that_is_cut_off_gives_what_it_has_and_a_note(name):
 
 
 def test_a_line_that_is_not_json_is_noted_and_the_rest_is_read():
-    data = foreign.lines(foreign.FINETUNE[:1]) + b'{"messages": [oops\n' + b"\xff\n"
-    conversations, notes = found("finetune", data + foreign.lines(foreign.FINETUNE[1:]))
+    data = foreign_exports.lines(foreign_exports.FINETUNE[:1]) + b'{"messages": [oops\n' + b"\xff\n"
+    conversations, notes = found(
+        "finetune", data + foreign_exports.lines(foreign_exports.FINETUNE[1:])
+    )
     assert len(conversations) == 2
     noted = notes.not_understood["a line that is not JSON"]
     assert noted.count == 2
@@ -484,7 +501,7 @@ def test_a_line_that_is_not_json_is_noted_and_the_rest_is_read():
 
 
 def test_an_array_that_is_not_json_is_read_up_to_there():
-    data = foreign.dumped([foreign.branched()])[:-1] + b", {oops}]"
+    data = foreign_exports.dumped([foreign_exports.branched()])[:-1] + b", {oops}]"
     conversations, notes = found("chatgpt", data)
     assert list(conversations) == ["conv-1"]
     assert "not JSON at byte" in str(notes.not_understood["the rest of a file, which is not JSON"])
@@ -494,16 +511,16 @@ def test_an_array_that_is_not_json_is_read_up_to_there():
 @settings(max_examples=EXAMPLES)
 @given(data=st.recursive(json_values, lambda v: st.lists(v, max_size=3)))
 def test_no_json_breaks_a_reader(name, data):
-    found(name, foreign.dumped([data]))
-    found(name, foreign.lines([data, data]))
+    found(name, foreign_exports.dumped([data]))
+    found(name, foreign_exports.lines([data, data]))
 
 
-@pytest.mark.parametrize("name", [*foreign.SAMPLES])
+@pytest.mark.parametrize("name", [*foreign_exports.SAMPLES])
 @settings(max_examples=2 * EXAMPLES)
 @given(st.data())
 def test_no_odd_value_in_a_file_breaks_its_reader(name, data):
     """A value anywhere in a good file is another one, of any type."""
-    text = foreign.SAMPLES[name]
+    text = foreign_exports.SAMPLES[name]
     if name == "whatsapp":
         at = data.draw(st.integers(0, len(text)))
         found(name, text[:at] + data.draw(st.binary(max_size=5)) + text[at:])
@@ -511,7 +528,7 @@ def test_no_odd_value_in_a_file_breaks_its_reader(name, data):
     many = name in ("claude_code", "codex", "finetune")
     value = [json.loads(line) for line in text.splitlines()] if many else json.loads(text)
     _replace(value, data)
-    odd = foreign.lines(value) if many else foreign.dumped(value)
+    odd = foreign_exports.lines(value) if many else foreign_exports.dumped(value)
     recognise(io.BytesIO(odd))
     found(name, odd)
 
@@ -546,9 +563,11 @@ talk = st.lists(st.tuples(st.sampled_from(["user", "assistant"]), texts), min_si
 def test_every_word_of_a_chatgpt_export_arrives(said):
     nodes, before = [], None
     for number, (role, text) in enumerate(said):
-        nodes.append(foreign.node(f"n{number}", before, role, text))
+        nodes.append(foreign_exports.node(f"n{number}", before, role, text))
         before = f"n{number}"
-    conversations, notes = found("chatgpt", foreign.dumped([foreign.chatgpt(nodes, before)]))
+    conversations, notes = found(
+        "chatgpt", foreign_exports.dumped([foreign_exports.chatgpt(nodes, before)])
+    )
     assert spoken(conversations["conv-1"]) == said
     assert not notes.not_understood
 
@@ -557,17 +576,19 @@ def test_every_word_of_a_chatgpt_export_arrives(said):
 def test_every_word_of_a_claude_export_arrives(said):
     senders = {"user": "human", "assistant": "assistant"}
     messages = [
-        foreign.claude_message(f"m{n}", senders[role], text, f"m{n - 1}" if n else foreign.ROOT, n)
+        foreign_exports.claude_message(
+            f"m{n}", senders[role], text, f"m{n - 1}" if n else foreign_exports.ROOT, n
+        )
         for n, (role, text) in enumerate(said)
     ]
-    conversations, _ = found("claude", foreign.dumped([foreign.claude(messages)]))
+    conversations, _ = found("claude", foreign_exports.dumped([foreign_exports.claude(messages)]))
     assert spoken(conversations["cl-1"]) == said
 
 
 @given(talk)
 def test_every_word_of_a_telegram_export_arrives(said):
-    messages = [foreign.telegram_message(n, text) for n, (_, text) in enumerate(said)]
-    data = foreign.dumped({**foreign.TELEGRAM_CHAT, "messages": messages})
+    messages = [foreign_exports.telegram_message(n, text) for n, (_, text) in enumerate(said)]
+    data = foreign_exports.dumped({**foreign_exports.TELEGRAM_CHAT, "messages": messages})
     conversations, _ = found("telegram", data)
     assert [m.text for m in conversations["4711"]] == [text for _, text in said]
 

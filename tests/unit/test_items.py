@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import chat, entry
 from firnline import Message
 from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest.items import (
@@ -25,6 +24,7 @@ from firnline.digest.items import (
 from firnline.digest.rules import extract
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
+from support.entries import chat, entry
 
 EMPTY = {
     "user_preferences": {},

@@ -20,7 +20,7 @@ from firnline.log.message import (
     parse_time,
 )
 from firnline.log.wire import dump_openai, load_json, load_openai
-from strategies import anything, json_objects, messages, openai_messages, times
+from support.message_strategies import anything, json_objects, messages, openai_messages, times
 
 pytestmark = pytest.mark.promise("byte-exact")
 

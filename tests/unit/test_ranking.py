@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from entries import entry
 from firnline.language.stems import stem
 from firnline.log.message import Message, ToolCall
 from firnline.recall import weights
 from firnline.recall.features import PASSAGE_WORDS, read
 from firnline.recall.query import Days, ask, in_year
 from firnline.recall.rank import features, pack, rank
+from support.entries import entry
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 ROUND = ("Nothing else.", "Fine.", "Quite so.", "Indeed.", "Right.", "Sure.", "Well, well.")

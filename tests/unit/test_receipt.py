@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import chat, chats, entry, texts
 from firnline import Message
 from firnline.digest.items import checked, merge
 from firnline.digest.receipt import KINDS, describe, receipt
 from firnline.digest.rules import extract
 from firnline.log import limits
 from firnline.log.text import clean_json
-from strategies import json_objects
+from support.entries import chat, chats, entry, texts
+from support.message_strategies import json_objects
 
 ENTRIES = chat(
     "I'm Ana. My budget is 1,500 euros until March 3. I prefer short answers.",

@@ -5,13 +5,13 @@
 import pytest
 from hypothesis import given, settings
 
-from entries import chat, chats, entry
 from firnline import Message
 from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest import offline_extractor
 from firnline.digest.items import FIELDS, checked, important_data, merge
 from firnline.digest.rules import cues, extract
 from firnline.protocols import Brief
+from support.entries import chat, chats, entry
 
 SEED = [
     "I prefer dark mode. My document should have sections for Introduction, Methods, Results.",

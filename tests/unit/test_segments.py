@@ -13,7 +13,7 @@ from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, Record, chain, genesis
 from firnline.log.message import encode, from_microseconds
 from firnline.store import segments
-from strategies import clean, messages, times
+from support.message_strategies import clean, messages, times
 
 pytestmark = [pytest.mark.promise("archive-transparent"), pytest.mark.promise("tamper-evident")]
 

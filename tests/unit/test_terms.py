@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 
 from firnline.language.terms import fold, index_terms, query_terms
-from strategies import anything
+from support.message_strategies import anything
 
 pytestmark = pytest.mark.promise("search-total")
 

@@ -24,12 +24,12 @@ from firnline.topics import (
     replay,
 )
 from firnline.topics.vectors import pack
-from subjects import FOLLOWUPS, SUBJECTS, UNSEEN_FOLLOWUPS, UNSEEN_SUBJECTS
+from support.subjects import FOLLOWUPS, SUBJECTS, UNSEEN_FOLLOWUPS, UNSEEN_SUBJECTS
 
 TEXTS = [text for block in SUBJECTS for text in block]
 SUBJECT = [number for number, block in enumerate(SUBJECTS) for _ in block]
 MINILM = minilm_embedder.NAME
-FILE = Path(__file__).parents[1] / "subjects.minilm"
+FILE = Path(__file__).parents[1] / "support" / "subjects.minilm"
 
 
 def minilm():

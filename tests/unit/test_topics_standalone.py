@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entries import chat, entry, texts
 from firnline.language.stop_words import words
 from firnline.log.message import Message
 from firnline.topics import checked, standalone, standalone_messages
 from firnline.topics.standalone import SUBJECT_CHARS_MAX
-from subjects import SUBJECTS
+from support.entries import chat, entry, texts
+from support.subjects import SUBJECTS
 
 LISBON = chat("Tell me about the Alfama apartment in Lisbon.", "It has two rooms.")
 

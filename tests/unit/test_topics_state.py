@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entries import entry
 from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.context.plan import is_question
 from firnline.errors import InputError
@@ -32,6 +31,7 @@ from firnline.topics import (
     used,
 )
 from firnline.topics.vectors import pack, unit, unpack
+from support.entries import entry
 
 EAST, NORTH, UP = [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]
 RULES = Rules(likeness={"m": 0.5})

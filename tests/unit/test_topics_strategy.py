@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from entries import chat, entry
 from firnline import Budget, strategies
 from firnline.context.plan import View, check, units
 from firnline.errors import InputError
@@ -15,6 +14,7 @@ from firnline.log.message import Message, ToolCall
 from firnline.testing.conversations import conversations
 from firnline.testing.drafts import START
 from firnline.topics import folded, just_restored, to_fold
+from support.entries import chat, entry
 
 BUDGET = Budget(4_000)
 TOPIC = Topic(id=3, title="Bread", created_at=START, last_active_at=START, last_seq=1_000)

@@ -20,7 +20,7 @@ from firnline.log.wire import (
     sent_openai,
 )
 from firnline.testing.provider_rules import anthropic_problems
-from strategies import clean, json_objects, json_values
+from support.message_strategies import clean, json_objects, json_values
 
 pytestmark = pytest.mark.promise("byte-exact")
 

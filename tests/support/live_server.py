@@ -24,8 +24,8 @@ from firnline.server import serve
 from firnline.server.app import create_app
 from firnline.server.settings import load
 from firnline.server.state import Parts
-from nursery import nursery
-from over_http import Server
+from support.fork_server import fork_server
+from support.http_server import Server
 
 T = TypeVar("T")
 
@@ -139,7 +139,7 @@ class Forked(Process):
     """The same, from a process that has imported all of it: for tests that need many."""
 
     def _start(self, arguments: list[str], environment: dict[str, str]) -> Any:
-        return nursery().start(arguments, environment, self._said.name)
+        return fork_server().start(arguments, environment, self._said.name)
 
 
 def _listens(port: int) -> bool:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.tokens import reference_encoder
-from strategies import clean, messages
+from support.message_strategies import clean, messages
 
 reference_encoder()  # loaded here, or the first example of a property would seem slow
 

@@ -1,6 +1,6 @@
 """A Chromium for the tests of the page: the one that is there, or one that is installed.
 
-As a program it sees to it that there is one: ``python tests/chromium.py``.
+As a program it sees to it that there is one: ``python tests/support/chromium.py``.
 """
 
 import os

@@ -13,8 +13,8 @@ from playwright.sync_api import Locator, Page, expect
 from firnline.memory import Memory
 from firnline.server.sample import CONVERSATION
 from firnline.testing import ModelServer
-from rest_kit import Api
-from rig import Running
+from support.live_server import Running
+from support.rest_client import Api
 
 NARROW_BELOW = 800
 # How many answers the page waits for. Going from one place in it to another loads no document, so

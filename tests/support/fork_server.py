@@ -1,7 +1,7 @@
 """Commands and programs as processes of their own, forked from one that has all they import.
 
 A new process reckons for two seconds before it serves; a fork begins where those have passed. It
-is killed like any other. ``python nursery.py`` does what each line of JSON tells it to.
+is killed like any other. ``python fork_server.py`` does what each line of JSON tells it to.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import cache
 
 
-class Nursery:
+class ForkServer:
     """Starts commands, and hears of their end; for one thread at a time."""
 
     def __init__(self) -> None:
@@ -53,13 +53,13 @@ class Nursery:
 class Forked:
     """A process, with the names that `subprocess.Popen` has for it."""
 
-    def __init__(self, nursery: Nursery, pid: int) -> None:
-        self._nursery, self.pid, self.returncode = nursery, pid, None
+    def __init__(self, server: ForkServer, pid: int) -> None:
+        self._server, self.pid, self.returncode = server, pid, None
 
     def poll(self) -> int | None:
         """The exit code, negative if a signal ended it; None while it runs."""
         if self.returncode is None:  # once it has been told, the number is nobody's
-            self.returncode = self._nursery.ask(ended=self.pid)
+            self.returncode = self._server.ask(ended=self.pid)
         return self.returncode
 
     def send_signal(self, number: int) -> None:
@@ -75,9 +75,9 @@ class Forked:
 
 
 @cache
-def nursery() -> Nursery:
+def fork_server() -> ForkServer:
     """The one of this process, from the first time that it is needed until the end."""
-    return Nursery()
+    return ForkServer()
 
 
 # -- as a process of its own ------------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""A server with a bot, for the tests; and as a process of its own, which dies on demand.
+"""A server with a bot, in this process or in one that is killed on demand.
 
-``python telegram_kit.py`` starts a server for each line of JSON, and tells its number and its end.
+``python -m support.telegram_server`` starts a server for each line of JSON, and prints its process
+id and its exit code.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from firnline.server.telegram.webhook import router
 from firnline.server.telegram.worker import Replier
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
-from over_http import Server, tcp
+from support.http_server import Server, tcp
 
 SECRET = "a-secret-for-webhooks_1"
 TOKEN = "42:a-token-for-the-double"

@@ -18,7 +18,7 @@ from pymongo import DeleteMany, MongoClient, WriteConcern
 EXISTING = os.environ.get("FIRNLINE_TEST_MONGO", "")
 NOT_AVAILABLE = "server not available"
 
-_SCRIPT = Path(__file__).parents[2] / "shared" / "tools" / "mongo" / "mongo-server"
+_SCRIPT = Path(__file__).parents[3] / "shared" / "tools" / "mongo" / "mongo-server"
 _ROOM = 4 * 1024**3
 _TRIES = 10
 _BROKEN_PIPE = 141  # now and then the script ends so: a part of it does not read all of another
