@@ -11,7 +11,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTION_LINES_MAX = 60
-MODULE_LINES_MAX = 450
+MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
     "memory.py": (949, "every verb of the library, each a few lines and a docstring"),
     "engine/context_builder.py": (470, "a context's whole flow, read from top to bottom"),
