@@ -16,7 +16,6 @@ LONGER = {  # module: why it may be longer
     "memory.py": (949, "every verb of the library, each a few lines and a docstring"),
     "engine/context_builder.py": (470, "a context's whole flow, read from top to bottom"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
-    "sync.py": (555, "the same verbs, one line each"),
     "client/verbs.py": (600, "the same verbs over HTTP, a few lines each"),
     "protocols.py": (600, "the contracts are prose"),
     "store/ram.py": (660, "every promise of the protocol, to be read beside it"),
