@@ -17,6 +17,7 @@ from typing import Final
 import apsw
 
 from firnline.embedding.model_thread import TEXT_CHARS_MAX, Lane, lane
+from firnline.language.stop_words import CORE, ENGLISH_SPLIT
 from firnline.language.terms import index_terms
 
 NAME: Final = "words-1"
@@ -26,22 +27,8 @@ WORD_CHARS_MAX: Final = 64
 WORDS_REMEMBERED: Final = 16_384
 """Words whose stems and places are kept ready."""
 
-_WORDS: Final = """
-a about after all also am an and any are as at be because been before being but by can could did
-do does doing for from had has have having he her here him his how i if in into is it its just me
-more most my no not now of off on one only or other our out over own same she should so some such
-than that the their them then there these they this those through to too up us very was we were
-what when where which while who why will with would you your d ll m re s t ve
-
-aber als am an auch auf aus bei das dass dem den der des die du ein eine einem einen einer er es
-fur hat ich ihr im in ist ja mit nicht noch nur oder sich sie sind so und uns vom von war was wie
-wir zu zum zur
-
-au avec ce con como dans de del el elle en es est et il je la las le les lo los no nous ou par pas
-por pour que qui se si su sur sus un una une vous y
-"""
-_EMPTY: Final = frozenset(_WORDS.split())
-"""Words that say nothing about what a text is about; as `index_terms` spells them."""
+_EMPTY: Final = CORE | ENGLISH_SPLIT | frozenset(("one", "us", "war", "pour"))
+"""Words that are not counted. Stored vectors depend on them, so the set never changes."""
 
 
 class WordEmbedder:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from firnline.language import stop_words
+
 
 def _numbered(lines: str) -> dict[str, int]:
     """Each line's words stand for the line's number, counted from 1."""
@@ -111,31 +113,26 @@ SCALES: Final = {
 
 COMMON: Final = (
     # Function words and what sentences start with.
-    _words("""
-a about above according across actually add added after afterwards again all almost already also
-although always am an and another any anyone anything apart are around as ask asked asking at
-available away back based be because been before being below besides best better between beyond
-both bring but by call can case certainly change check choose clear clearly come consider consult
-contact could create current currently day days decide despite did do does done dont down due
-during each earlier either else end enjoy ensure even eventually ever every everyone everything
-exactly except expect few final finally find fine first firstly five following for four from
-further furthermore future generally get give given go goal good got great had has have having he
-hello help hence her here hers hey hi his hope how however i id if ill im important in include
-including indeed initially inside instead into is it its itself ive just keep key last lastly
-lately later latest least less let lets like likely list look looks lot made main make makes many
-maybe me mean meanwhile might mine more moreover most mostly move much must my need needs neither
-never nevertheless new next nice no nobody none nor not notably note nothing now of off often oh
-ok okay old on once one only onto open or originally other others otherwise our ours out over
-overall own part per perfect perhaps please plus possibly previously probably put quick quite
-rather ready really recently regarding remember right same save say second secondly see seems send
-several shall she should show similarly simply since six so some somebody someone something
-sometimes soon sorry sounds start started starting still stop such sure take tell ten than thank
-thanks that thats the their theirs them then there thereafter therefore these they theyre thing
-things think third this those though three through throughout thus till to today together tomorrow
-tonight too toward towards true try two under unfortunately unless until up upon us use used using
-usually various very via wait want was we well went were weve what whatever when whenever where
-whereas whether which while who whoever whose why will with within without wont would yes
-yesterday yet you youll your youre yours
+    frozenset(word for word in stop_words.ENGLISH if word.isalpha())
+    # These may stand at the start of a name; "may" is a month, too.
+    - _words("""
+ago bit cannot doing far gets getting goes going gone him little may myself ones says way whole
+whom worse yourself
+""")
+    | _words("""
+according across add added afterwards although apart around ask asked asking available based
+besides beyond bring call case certainly change check choose clear clearly come consider consult
+contact create current currently day days decide despite dont due during earlier end enjoy ensure
+even eventually everyone exactly except expect final finally find fine firstly five following four
+furthermore future generally give given goal good great hello help hence hers hey hi hope id ill
+im important include including indeed initially inside itself ive keep key lastly lately latest
+lets likely list look looks main mean meanwhile moreover mostly move nevertheless new nice nobody
+none notably note oh ok okay old onto open originally otherwise overall part perfect plus possibly
+previously probably quick ready recently regarding remember right save secondly see seems send
+several show similarly simply six somebody sometimes sorry sounds start started starting stop sure
+take tell ten thank thanks thats theirs thereafter therefore theyre third three throughout
+tomorrow tonight toward towards true try two unfortunately unless used using usually various wait
+went weve whatever whenever whereas whoever wont yes yesterday youll youre
 """)
     # What sentences start with and a vocabulary does not have whole.
     | _words("""

@@ -1,7 +1,8 @@
-"""Words that say nothing about a subject, in English, German, French and Spanish.
+"""Words that say nothing about a subject: one list for each language.
 
 All are folded: small letters, no accents. Words that are a noun in another of the languages (war,
-pour, son) are left out where a message could be about them.
+pour, son) are left out where a message could be about them. Each list has two parts, so that each
+use takes what it needs: a search keeps more words than the comparison of topics.
 """
 
 from __future__ import annotations
@@ -19,49 +20,66 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-FUNCTION: Final = _words("""
-a about above actually after again ago all almost already also always am an and another any anyone
-anything are as at away back be because been before being below best better between bit both but
-by can can't cannot cheaper could couldn't did didn't do does doesn't doing don't done down each
-either else ever every everything far few first for from further get gets getting go goes going
-gone got had has hasn't have haven't having here how how's however i i'd i'll i'm i've if in
-instead into is isn't just last later least less let let's like little long longer lot made make
-makes many may maybe me might mine more most much must my myself need needs neither never next no
-nor not nothing now of off often on once one ones only or other others our ours out over own per
-perhaps please put quite rather really same say says second shall short shorter should shouldn't
-since so some someone something soon still such than that's the then there there's these thing
-things think this those though through thus till to today together too under until up upon us use
-very via want wants was wasn't way we we'd we'll we're we've well were what what's when where
-where's whether which while who who's whole whom whose why will with within without won't worse
-would wouldn't yet you you'd you'll you're you've your yours yourself
-
-aber alle alles als also am an andere auch auf aus bei beim bin bis bist bitte da dabei dafur
-damit dann darf das dass davon dazu dein deine dem den denn der des die dies diese dieser dieses
-dir doch du durch ein eine einem einen einer eines einfach er erst es etwas euch fur gar geht
-genau gerne gibt habe haben hast hat hatte hier ich ihm ihn ihr ihre im immer in ist ja jede jetzt
-kann kannst kein keine konnen kurz kurzer lang lange lieber mach mache machen macht mal man mehr
-mein meine mich mir mit moglich muss nach nein nicht nichts noch nur oder ohne schon sehr sein
-seine sich sie sind so soll sollte sonst uber um und uns unser unter viel viele vielleicht vom von
-vor wann warum was wegen weil weiter welche welchen welcher welches wenn wer werden wie wieder
-wieso wieviel will wir wird wo wozu wurde zu zum zur zwischen
-
-alors apres assez au aussi autre aux avant avec avez avoir beaucoup bien bon ca car ce cela ces
-cet cette chez ci combien comme comment dans de deja depuis des deux dire donc du elle elles en
-encore est et ete etes etre eux faire fais fait faut il ils je jusqu la laquelle le lequel
-les leur lui ma mais me meme mes mieux moi moins mon ne ni nos notre nous on ont ou oui par parce
-pas peu peut peux plus plutot pourquoi pouvez puis quand que quel quelle quelles quelque quels qui
-quoi rien s sa sans se ses si sont sous suis sur ta tes toi ton toujours tous tout toute tres tu
-un une va vas vers veux voir vos votre vous vraiment y
-
-a ahora al algo algun alguna alli antes aqui asi aun aunque bien bueno cada como con cosa cual
-cuales cuando cuanta cuanto cuantos de del desde despues donde dos el ella ellos en entonces entre
-era eres es esa ese eso esta estan estar estas este esto estos estoy fue ha hace hacer hacerlo
-haces haga hasta haz hazlo la las le les lo los mas me mejor menos mi mis mucho muchos muy nada ni
-no nos nosotros nunca o otra otro para pero poco podria por porque puede puedes puedo pues que
-quien quiero se sea ser si siempre sino sobre solo su sus tal tambien tan tanto te tengo tiene
-tienes todo todos tu tus un una uno unos usted va vale vez y ya yo
+ENGLISH_CORE: Final = _words("""
+a about after all also am an and any are as at be because been before being but by can could did
+do does doing for from had has have having he her here him his how i if in into is it its just me
+more most my no not now of off on only or other our out over own same she should so some such than
+that the their them then there these they this those through to too up very was we were what when
+where which while who why will with would you your
 """)
-"""Articles, pronouns, helping verbs, question words."""
+ENGLISH_FREQUENT: Final = ENGLISH_CORE | _words("""
+above again below between both down each ever few further long many might much must myself nor
+once ours say says shall under until whom whose yours yourself
+""")
+ENGLISH: Final = ENGLISH_FREQUENT | _words("""
+actually ago almost already always another anyone anything away back best better bit can't cannot
+cheaper couldn't didn't doesn't don't done either else every everything far first get gets getting
+go goes going gone got hasn't haven't how's however i'd i'll i'm i've instead isn't last later
+least less let let's like little longer lot made make makes may maybe mine need needs neither
+never next nothing often one ones others per perhaps please put quite rather really second short
+shorter shouldn't since someone something soon still that's there's thing things think though thus
+till today together upon us use via want wants wasn't way we'd we'll we're we've well what's
+where's whether who's whole within without won't worse wouldn't yet you'd you'll you're you've
+""")
+GERMAN_CORE: Final = _words("""
+aber als am an auch auf aus bei das dass dem den der des die du ein eine einem einen einer er es
+fur hat ich ihr im in ist ja mit nicht noch nur oder sich sie sind so und uns vom von was wie wir
+zu zum zur
+""")
+GERMAN: Final = GERMAN_CORE | _words("""
+alle alles also andere beim bin bis bist bitte da dabei dafur damit dann darf davon dazu dein
+deine denn dies diese dieser dieses dir doch durch eines einfach erst etwas euch gar geht genau
+gerne gibt habe haben hast hatte hier ihm ihn ihre immer jede jetzt kann kannst kein keine konnen
+kurz kurzer lang lange lieber mach mache machen macht mal man mehr mein meine mich mir moglich
+muss nach nein nichts ohne schon sehr sein seine soll sollte sonst uber um unser unter viel viele
+vielleicht vor wann warum wegen weil weiter welche welchen welcher welches wenn wer werden wieder
+wieso wieviel will wird wo wozu wurde zwischen
+""")
+FRENCH_CORE: Final = _words("""
+au avec ce dans de elle en est et il je la le les nous ou par pas que qui se si sur un une vous y
+""")
+FRENCH: Final = FRENCH_CORE | _words("""
+alors apres assez aussi autre aux avant avez avoir beaucoup bien bon ca car cela ces cet cette
+chez ci combien comme comment deja depuis des deux dire donc du elles encore ete etes etre eux
+faire fais fait faut ils jusqu laquelle lequel leur lui ma mais me meme mes mieux moi moins mon ne
+ni nos notre on ont oui parce peu peut peux plus plutot pourquoi pouvez puis quand quel quelle
+quelles quelque quels quoi rien s sa sans ses sont sous suis ta tes toi ton toujours tous tout
+toute tres tu va vas vers veux voir vos votre vraiment
+""")
+SPANISH_CORE: Final = _words("""
+como con de del el en es la las le les lo los no por que se si su sus un una y
+""")
+SPANISH: Final = SPANISH_CORE | _words("""
+a ahora al algo algun alguna alli antes aqui asi aun aunque bien bueno cada cosa cual cuales
+cuando cuanta cuanto cuantos desde despues donde dos ella ellos entonces entre era eres esa ese
+eso esta estan estar estas este esto estos estoy fue ha hace hacer hacerlo haces haga hasta haz
+hazlo mas me mejor menos mi mis mucho muchos muy nada ni nos nosotros nunca o otra otro para pero
+poco podria porque puede puedes puedo pues quien quiero sea ser siempre sino sobre solo tal
+tambien tan tanto te tengo tiene tienes todo todos tu tus uno unos usted va vale vez ya yo
+""")
+CORE: Final = ENGLISH_CORE | GERMAN_CORE | FRENCH_CORE | SPANISH_CORE
+ENGLISH_SPLIT: Final = _words("d ll m re s t ve")
+"""What search terms have of contractions behind the apostrophe: "we'll" is "we" and "ll"."""
 
 FILLERS: Final = _words("""
 absolutely accord add advice again agree agreed alright amazing answer anyway ask awesome awful
@@ -103,7 +121,7 @@ OPENERS: Final = _words(
 ABOUT: Final = (("what", "about"), ("how", "about"), ("what", "if"), ("que", "tal"))
 """Pairs of words that do the same."""
 
-_NOTHING: Final = FUNCTION | FILLERS | REFERRING
+_NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | FILLERS | REFERRING
 
 
 def fold(word: str) -> str:
@@ -130,4 +148,4 @@ def is_content(word: str) -> bool:
     folded = fold(word)
     if len(folded) == 1 and folded.isascii() and not folded.isdigit():
         return False
-    return folded not in _NOTHING and root(word) not in _NOTHING
+    return folded not in _NO_SUBJECT and root(word) not in _NO_SUBJECT

@@ -20,6 +20,7 @@ from firnline.language.concepts import concepts
 from firnline.language.date_words import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES, english, fold
 from firnline.language.dates import figured, interval
 from firnline.language.stems import stem
+from firnline.language.stop_words import ENGLISH_FREQUENT, ENGLISH_SPLIT
 from firnline.language.terms import index_terms, query_terms
 from firnline.log.regex import regex
 from firnline.log.tokens import reference_encoder
@@ -31,18 +32,12 @@ QUESTION_CHARS_MAX: Final = 4_000
 _VOCABULARY: Final = 200_000
 _COMMON: Final = 400
 """The place in the vocabulary up to which a word says next to nothing."""
-_EMPTY: Final = """
-a about above according after again against all also am an and any are aren as at be because been
-before being below between both but by can considered could couldn d describe did didn do does
-doesn doing don down during each ever few for from further had has hasn have haven having he her
-here hers herself him himself his how i if in into is isn it its itself just kind likely ll long m
-many me mention mentioned might more most much must my myself name no nor not now of off on once
-only or other our ours ourselves out over own re s said same say says shall she should shouldn so
-some sort such t tell than that the their theirs them themselves then there these they this those
-through to too type under until up ve very was wasn we were weren what when where which while who
-whom whose why will with won would wouldn you your yours yourself yourselves
+_QUESTION_WORDS: Final = """
+according against aren considered couldn describe didn doesn don during hasn haven hers herself
+himself isn itself kind likely mention mentioned name ourselves said shouldn sort tell theirs
+themselves type wasn weren won wouldn yourselves
 """
-_STOP: Final = frozenset(_EMPTY.split())
+_STOP: Final = ENGLISH_FREQUENT | ENGLISH_SPLIT | frozenset(_QUESTION_WORDS.split())
 """Words that questions are made of, whatever they are about."""
 _OWN: Final = {
     **dict.fromkeys(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours"), "user"),
