@@ -306,7 +306,7 @@ class Memory:
     def _poke(self) -> None:
         if self._works:
             self._worker.start()
-            self._worker.poke()
+            self._worker.wake()
 
     async def describe(
         self,

@@ -267,12 +267,12 @@ async def test_the_seeds_timeline(memory):
     assert [d.base for d in digests] == [None, *(d.version for d in digests[:-1])]
 
 
-async def test_closing_never_waits_for_a_worker_that_was_just_poked(url):
+async def test_closing_never_waits_for_a_worker_that_was_just_woken(url):
     async with Memory.open(url) as memory:
         for _ in range(300):
             memory._worker.start()
             await asyncio.sleep(0)
-            memory._worker.poke()
+            memory._worker.wake()
             await asyncio.wait_for(memory._worker.stop(), PATIENCE)
 
 

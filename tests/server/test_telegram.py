@@ -66,7 +66,7 @@ async def model(server):
 
 @pytest.fixture
 async def house(url, telegram, model):
-    """A server whose replier runs."""
+    """A server whose worker runs."""
     house = House(open_store(url), [bot_at(telegram.url)], model=model)
     async with house.served():
         yield house
@@ -74,7 +74,7 @@ async def house(url, telegram, model):
 
 @pytest.fixture
 async def quiet(url, telegram, model):
-    """A server whose replier works when it is told to: `quiet.replier.once()`."""
+    """A server whose worker works when it is told to: `quiet.worker.once()`."""
     house = House(open_store(url), [bot_at(telegram.url)], model=model, replies=False)
     async with house.served():
         yield house
@@ -203,7 +203,7 @@ async def test_an_update_that_comes_again_after_a_restart_is_known(tmp_path, tel
 async def test_messages_that_come_quickly_are_answered_together_by_the_newest(quiet, telegram):
     updates = [telegram.said(f"Part {number}") for number in range(3)]
     await push(telegram, quiet, *updates)
-    assert await quiet.replier.once() == 1
+    assert await quiet.worker.once() == 1
     *_, answer = await entries(quiet)
     assert answer.message.metadata["answers"] == [0, 1, 2]
     assert len(telegram.texts(7)) == 1
@@ -222,7 +222,7 @@ async def test_what_is_said_while_the_model_thinks_is_in_the_answer(quiet, teleg
 
     server.answer = answer
     await push(telegram, quiet, first)
-    await quiet.replier.once()
+    await quiet.worker.once()
     assert len(said) == 2
     assert await texts(quiet) == ["What is", "the capital of France?", "Paris."]
     assert telegram.texts(7) == ["Paris."]
@@ -235,7 +235,7 @@ async def test_somebody_who_never_stops_gets_an_answer_all_the_same(quiet, teleg
 
     server.answer = answer
     await push(telegram, quiet, telegram.said("and"))
-    working = asyncio.create_task(quiet.replier.once())
+    working = asyncio.create_task(quiet.worker.once())
     await until(lambda: telegram.texts(7))
     server.answer = None
     await working
@@ -251,7 +251,7 @@ async def test_a_command_among_messages_does_not_swallow_their_answer(quiet, tel
     server.say("Two.", "Yes.")
     said = ["1 + 1?", "/help", "Really?"]
     await push(telegram, quiet, *map(telegram.said, said))
-    await quiet.replier.once()
+    await quiet.worker.once()
     assert telegram.texts(7) == ["Two.", bot_at(telegram.url).help, "Yes."]
 
 
@@ -508,8 +508,8 @@ async def test_telegram_says_when_to_come_again(quiet, telegram):
     telegram.retry_after = 3_600
     telegram.fail("429")
     await push(telegram, quiet, telegram.said("Hello?"))
-    assert await quiet.replier.once() == 0
-    assert await quiet.replier.once() == 0, "not before the hour is over"
+    assert await quiet.worker.once() == 0
+    assert await quiet.worker.once() == 0, "not before the hour is over"
     assert [call.method for call in telegram.calls].count("sendMessage") == 1
     (job,) = await quiet.tenants.store.cards("telegram", tenant="default")
     body = json.loads(job.body)
@@ -641,13 +641,13 @@ async def test_telegrams_faults_are_no_reason_to_apologise(house, telegram):
 async def test_an_answer_that_cannot_be_sent_for_a_day_is_given_up(quiet, telegram):
     telegram.fail("500", repeat=True)
     await push(telegram, quiet, telegram.said("Hello?"))
-    await quiet.replier.once()
+    await quiet.worker.once()
     store = quiet.tenants.store
     (card,) = await store.cards("telegram", tenant="default")
     body = json.loads(card.body)
     old = json.dumps({**body, "queued": body["queued"] - 90_000, "due": 0}).encode()
     await store.put_cards([replace(card, body=old)])
-    await quiet.replier.once()
+    await quiet.worker.once()
     assert await quiet.left() == 0
     (sent,) = await store.cards("telegram-sent", tenant="default")
     assert "500" in json.loads(sent.body)["error"]
@@ -684,7 +684,7 @@ async def test_an_erased_chat_stays_erased(quiet, telegram, server):
 
     server.answer = answer
     await push(telegram, quiet, telegram.said("Forget me."))
-    await quiet.replier.once()
+    await quiet.worker.once()
     assert await memory.head(CHAT) is None
     assert telegram.texts(7) == []
     for kind in ("telegram", "telegram-claim", "telegram-sent", "telegram-edit"):
@@ -705,8 +705,8 @@ async def test_an_answer_never_gets_into_what_was_said_after_an_erasure(quiet, t
 
     server.answer = answer
     await push(telegram, quiet, telegram.said("A secret."))
-    await quiet.replier.once()
-    await quiet.replier.once()
+    await quiet.worker.once()
+    await quiet.worker.once()
     assert await texts(quiet) == ["Hello again.", "To Hello again."]
     assert telegram.texts(7) == ["To Hello again."]
 
@@ -727,7 +727,7 @@ async def test_a_conversation_that_is_erased_at_the_last_moment_stays_erased(
     with monkeypatch.context() as patched:
         patched.setattr(memory, "head", erased_behind_it)
         patched.setattr("firnline.server.telegram.answer.questions_of", still_there)
-        await quiet.replier.once()
+        await quiet.worker.once()
     assert server.requests
     assert await memory.head(CHAT) is None
 
@@ -737,7 +737,7 @@ async def test_a_chat_that_is_erased_when_its_answer_is_planned_stays_erased(qui
     memory = await quiet.memory()
     await push(telegram, quiet, telegram.said("Forget me."))
     with meanwhile(quiet.tenants.store, "describe", lambda: memory.erase(CHAT)):
-        await quiet.replier.once()
+        await quiet.worker.once()
     assert await memory.head(CHAT) is None
 
 
@@ -755,23 +755,23 @@ async def still_there(memory, jobs):
 
 
 @on_both
-async def test_of_many_repliers_one_answers(url, telegram, server):
+async def test_of_many_workers_one_answers(url, telegram, server):
     store = open_store(url)
     bots = [bot_at(telegram.url)]
     models = [open_model("test-model", url=server.url, api_key="k", retries=0) for _ in range(4)]
     house = House(store, bots, model=models[0], replies=False)
-    others = [House(store, bots, model=model, replies=False).replier for model in models[1:]]
+    others = [House(store, bots, model=model, replies=False).worker for model in models[1:]]
     async with house.served():
         for round_ in range(5):
             chats = range(1, 6)
             await asyncio.gather(
                 *(push(telegram, house, telegram.said(f"{round_}", chat_id=chat)) for chat in chats)
             )
-            repliers = [house.replier, *others]
+            workers = [house.worker, *others]
             while await house.left():
-                await asyncio.gather(*(replier.once() for replier in repliers))
-        for replier in others:
-            await replier.close()
+                await asyncio.gather(*(worker.once() for worker in workers))
+        for worker in others:
+            await worker.close()
         for chat in chats:
             assert telegram.texts(chat) == [f"You said: {round_}" for round_ in range(5)]
         assert len(server.requests) == 25
@@ -781,7 +781,7 @@ async def test_of_many_repliers_one_answers(url, telegram, server):
 
 @on_both
 async def test_even_without_claims_one_answer_is_stored(url, telegram, monkeypatch):
-    """A replier that was away for too long does not know that another one took over."""
+    """A worker that was away for too long does not know that another one took over."""
     monkeypatch.setattr(Claim, "take", take_always)
     store, asked = open_store(url), asyncio.Barrier(3)
 
@@ -797,12 +797,12 @@ async def test_even_without_claims_one_answer_is_stored(url, telegram, monkeypat
     ]
     async with houses[0].served():
         await push(telegram, houses[0], telegram.said("Who are you?"))
-        await asyncio.gather(*(house.replier.once() for house in houses))
+        await asyncio.gather(*(house.worker.once() for house in houses))
         (_, answer) = await entries(houses[0])
         assert set(telegram.texts(7)) == {answer.message.text}, "nobody sends another one"
         assert await houses[0].left() == 0
         for house in houses[1:]:
-            await house.replier.close()
+            await house.worker.close()
 
 
 async def take_always(store, place, *, seconds, clock):
@@ -869,24 +869,24 @@ def datetime_at(seconds):
     return datetime.fromtimestamp(seconds, UTC)
 
 
-async def test_a_replier_that_lost_its_claim_sends_nothing_more(
+async def test_a_worker_that_lost_its_claim_sends_nothing_more(
     quiet, telegram, server, monkeypatch
 ):
     """Another one took over while this one was away: it stops before the next part."""
     server.say("\n".join(str(number) * 3_000 for number in range(4)))
     await push(telegram, quiet, telegram.said("Count."))
-    part, sent = quiet.replier._part, []
+    part, sent = quiet.worker._part, []
 
     async def counted(*args, **options):
         sent.append(await part(*args, **options))
         return sent[-1]
 
-    monkeypatch.setattr(quiet.replier, "_part", counted)
+    monkeypatch.setattr(quiet.worker, "_part", counted)
     with monkeypatch.context() as patched:
         patched.setattr(Claim, "held", property(lambda _: len(sent) < 2))
-        assert await quiet.replier.once() == 0
+        assert await quiet.worker.once() == 0
     assert [text[0] for text in telegram.texts(7)] == ["0", "1"]
-    assert await quiet.replier.once() == 1
+    assert await quiet.worker.once() == 1
     assert [text[0] for text in telegram.texts(7)] == ["0", "1", "2", "3"]
 
 

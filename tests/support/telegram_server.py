@@ -19,7 +19,7 @@ from firnline.log.tokens import counter
 from firnline.models import Backoff, open_model
 from firnline.server.telegram.settings import BotSettings
 from firnline.server.telegram.webhook import router
-from firnline.server.telegram.worker import Replier
+from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
 from support.http_server import Server, tcp
@@ -45,13 +45,13 @@ async def until(condition, seconds=PATIENCE):
 
 
 class House:
-    """A server with bots: `url` of the webhook, `memory`, `replier`, and the events."""
+    """A server with bots: `url` of the webhook, `memory`, `worker`, and the events."""
 
     def __init__(self, store, bots, *, model=None, replies=True, **options):
         self.events = []
         self.tenants = Tenants(store, {"embedder": None, "worker": False})
         quick = {"poll_seconds": 0.05, "backoff": Backoff(first=0.01, most=0.05)}
-        self.replier = Replier(
+        self.worker = TelegramWorker(
             store,
             bots,
             self.tenants.memory,
@@ -62,16 +62,16 @@ class House:
         self._bots, self._replies = bots, replies
         self.app = FastAPI(lifespan=self._life)
         self.app.include_router(
-            router(bots, self.tenants.memory, observer=self.events.append, poke=self.replier.poke)
+            router(bots, self.tenants.memory, observer=self.events.append, wake=self.worker.wake)
         )
 
     @asynccontextmanager
     async def _life(self, _):
         await self.tenants.start()
         if self._replies:
-            self.replier.start()
+            self.worker.start()
         yield
-        await self.replier.stop()
+        await self.worker.stop()
         await self.tenants.close()
 
     @asynccontextmanager

@@ -7,14 +7,13 @@ and a lease there decides who does it. One that dies is replaced when its lease 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 from typing import Final
 
+from firnline.engine.background import BackgroundTask, retry_delay
 from firnline.errors import ConflictError, FirnlineError, outline
 from firnline.log.entry import Key
 from firnline.models.guard import Backoff
@@ -22,18 +21,18 @@ from firnline.protocols import Clock, News, Store
 
 logger: Final = logging.getLogger("firnline.worker")
 
-_BUSY_SECONDS: Final = 1.0  # somebody else is digesting it; look again soon
-_LULL_SECONDS: Final = 0.02  # whoever has poked it is perhaps being answered: that comes first
-_KNOWN_MAX: Final = 10_000
+_BUSY_SECONDS: Final = 1.0  # another process is digesting it; look again soon
+_SETTLE_SECONDS: Final = 0.02  # the request that woke it is perhaps still being answered
+_FAILURES_MAX: Final = 10_000  # conversations whose failures are counted
 _AHEAD: Final = 16  # conversations that are looked up for each that can be worked on at once
-_HEARING: Final = 30  # as much longer it waits if it is told of work
-_ROUNDS_MAX: Final = 1_000  # then it looks around again
+_NOTIFIED_POLLS: Final = 30  # poll intervals between polls while the store sends notifications
+_ROUNDS_MAX: Final = 1_000  # lookups in one step
 
 
-class Worker:
-    """Looks for conversations whose digesting is due, and calls `pay` for each.
+class Worker(BackgroundTask):
+    """Finds conversations with pending digests and calls `pay` for each.
 
-    Of one `tenant`, or of all of them if it is None.
+    Those of one `tenant`, or of all tenants if it is None.
     """
 
     def __init__(
@@ -47,68 +46,39 @@ class Worker:
         poll_seconds: float = 1.0,
         backoff: Backoff | None = None,
     ) -> None:
+        super().__init__(logger, poll_seconds=poll_seconds, settle_seconds=_SETTLE_SECONDS)
         self._store, self._pay, self._clock = store, pay, clock
-        self._concurrency, self._poll_seconds = concurrency, poll_seconds
+        self._concurrency = concurrency
         self._backoff = backoff or Backoff()
         self._failures: dict[Key, int] = {}
         self.tenant = tenant
-        self._poked = asyncio.Event()
         self._at_work = asyncio.Lock()
-        self._task: asyncio.Task[None] | None = None
-
-    def poke(self) -> None:
-        """There may be something to do."""
-        self._poked.set()
-
-    def start(self) -> None:
-        """Work in the background of this event loop until `stop`."""
-        if self._task is None or self._task.done():
-            # In a context of its own: what it does is nobody's request, whoever has poked it first.
-            own = contextvars.Context()
-            self._task = asyncio.get_running_loop().create_task(self.run(), context=own)
-
-    async def stop(self) -> None:
-        """Stop; what is being digested is given up and stays owed."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
 
     async def run(self) -> None:
-        """Work for ever."""
-        stop = None
+        """Work until cancelled; stores with notifications wake it."""
+        unsubscribe = None
         if isinstance(self._store, News):
-            stop = self._store.on_owed(self.poke, self.tenant)
+            unsubscribe = self._store.on_owed(self.wake, self.tenant)
         try:
-            while True:
-                self._poked.clear()
-                pause = self._poll_seconds
-                try:
-                    await self.once()
-                    pause = await self._pause()
-                except FirnlineError as error:
-                    logger.error("cannot look for work: %s", error)  # noqa: TRY400
-                pause += self._poll_seconds * random.uniform(-0.5, 0.5)  # noqa: S311 - jitter
-                # Not wait_for: if a poke and a cancellation meet, it can lose the cancellation.
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._poked.wait()
-                        await asyncio.sleep(_LULL_SECONDS)
+            await super().run()
         finally:
-            if stop is not None:
-                stop()
+            if unsubscribe is not None:
+                unsubscribe()
 
-    async def _pause(self) -> float:
-        """How long to wait; whoever is told of work only has to look for what was put off."""
+    async def step(self) -> float:
+        """Create all digests that are due; returns how long to wait.
+
+        With notifications from the store, only postponed work has to be polled for.
+        """
+        await self.once()
         if not isinstance(self._store, News) or not self._store.hears:
             return self._poll_seconds
         now = self._clock()
-        known = await self._store.pending(now, stuck_before=now, cards="-", tenant=self.tenant)
-        longest = self._poll_seconds * _HEARING
-        if known.oldest is None:
+        pending = await self._store.pending(now, stuck_before=now, cards="-", tenant=self.tenant)
+        longest = self._poll_seconds * _NOTIFIED_POLLS
+        if pending.oldest is None:
             return longest
-        return min(max((known.oldest - now).total_seconds(), self._poll_seconds), longest)
+        return min(max((pending.oldest - now).total_seconds(), self._poll_seconds), longest)
 
     async def once(self) -> int:
         """Do all that is due now; returns how many digests were made.
@@ -145,11 +115,10 @@ class Worker:
             name = f"{key.conversation} (tenant {key.tenant})"
             if not isinstance(error, FirnlineError):
                 logger.exception("%s: a mistake in what plans or writes its digests", name)
-            if len(self._failures) > _KNOWN_MAX:
+            if len(self._failures) > _FAILURES_MAX:
                 self._failures.clear()
             attempt = self._failures[key] = self._failures.get(key, 0) + 1
-            told = getattr(error, "context", {}).get("retry_after", 0.0)
-            wait = max(self._backoff.delay(attempt), told)
+            wait = retry_delay(self._backoff, attempt, error)
             why = outline(error)
             logger.warning("%s is not digested: %s; again in %.0f s", name, why, wait)
             await self._postpone(key, wait)

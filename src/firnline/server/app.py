@@ -31,7 +31,7 @@ from firnline.server.state import Parts
 from firnline.server.streams import Streams
 from firnline.server.telegram import webhook
 from firnline.server.telegram.settings import named
-from firnline.server.telegram.worker import Replier
+from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
 from firnline.strategies import strategy as strategy_named
@@ -74,10 +74,10 @@ def create_app(settings: Settings) -> FastAPI:
     problems.install(app)
     app.include_router(
         webhook.router(
-            parts.replier.bots,
+            parts.telegram_worker.bots,
             parts.tenants.memory,
             observer=parts.observer,
-            poke=parts.replier.poke,
+            wake=parts.telegram_worker.wake,
         )
     )
     mcp_mount.offer(app, parts)
@@ -102,7 +102,7 @@ def parts_for(settings: Settings) -> Parts:
         tokens=Pace(settings.tokens_per_minute),
         streams=Streams(settings.streams_max),
         drafts=Drafts(store, tenants.memory),
-        replier=Replier(
+        telegram_worker=TelegramWorker(
             store, named(settings.telegram), tenants.memory, model=tenants.model, observer=told
         ),
         upstream=_upstream(settings.upstream, settings.upstream_key),
@@ -156,7 +156,7 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.wait([opening])
         await parts.streams.close(parts.settings.drain_seconds)
         await parts.drafts.stop()
-        await parts.replier.stop()
+        await parts.telegram_worker.stop()
         await parts.jobs.close()
         for upstream in filter(None, [parts.upstream, parts.anthropic]):
             await upstream.close()
@@ -177,8 +177,8 @@ async def _open(parts: Parts) -> None:
             told = str(error)
             await asyncio.sleep(_AGAIN_SECONDS)
         else:
-            if parts.settings.worker and parts.replier.bots:
-                parts.replier.start()
+            if parts.settings.worker and parts.telegram_worker.bots:
+                parts.telegram_worker.start()
             parts.ready = True
             parts.opened.set()
             return

@@ -15,7 +15,7 @@ from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import Pace
 from firnline.server.settings import Settings
 from firnline.server.streams import Streams
-from firnline.server.telegram.worker import Replier
+from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.server.tracing import Tracer
 
@@ -34,7 +34,7 @@ class Parts:
     tokens: Pace
     streams: Streams
     drafts: Drafts
-    replier: Replier
+    telegram_worker: TelegramWorker
     metrics: Metrics
     observer: Observer
     tracer: Tracer | None = None

@@ -66,11 +66,11 @@ async def answer(config: str | None, *, once: bool) -> int:
     await parts.tenants.store.open()
     try:
         if once:
-            return await parts.replier.once()
-        await parts.replier.run()
+            return await parts.telegram_worker.once()
+        await parts.telegram_worker.run()
         return 0
     finally:
-        await parts.replier.stop()
+        await parts.telegram_worker.stop()
         await parts.tenants.close()
         if parts.tracer is not None:
             await asyncio.to_thread(parts.tracer.close)

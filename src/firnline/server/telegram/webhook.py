@@ -45,14 +45,14 @@ def router(
     memory_of: MemoryOf,
     *,
     observer: Observer | None = None,
-    poke: Callable[[], None] | None = None,
+    wake: Callable[[], None] | None = None,
     clock: Clock = utc_now,
 ) -> APIRouter:
     """The route ``POST /telegram/{bot}/webhook`` for these bots.
 
-    `poke` is called when there is something to answer, `observer` is told of every update.
+    `wake` is called when there is something to answer, `observer` is told of every update.
     """
-    intakes = {bot.name: _Intake(bot, memory_of, observer, poke, clock) for bot in checked(bots)}
+    intakes = {bot.name: _Intake(bot, memory_of, observer, wake, clock) for bot in checked(bots)}
     routes = APIRouter(tags=["telegram"])
 
     @routes.post("/telegram/{bot}/webhook", include_in_schema=False)
@@ -94,11 +94,11 @@ class _Intake:
         bot: BotSettings,
         memory_of: MemoryOf,
         observer: Observer | None,
-        poke: Callable[[], None] | None,
+        wake: Callable[[], None] | None,
         clock: Clock,
     ) -> None:
         self.bot, self._memory_of, self._clock = bot, memory_of, clock
-        self._events, self._poke = Events(bot.tenant, observer), poke
+        self._events, self._wake = Events(bot.tenant, observer), wake
         self._editing = asyncio.Lock()
 
     async def take(self, body: bytes) -> int:
@@ -163,8 +163,8 @@ class _Intake:
             )
             # In a repeated update, too: the first time may have ended before this.
             await memory.store.put_cards([job.card()], absent=True)
-            if self._poke is not None:
-                self._poke()
+            if self._wake is not None:
+                self._wake()
         return not appended.replayed
 
     async def _edit(self, memory: Memory, place: Place, incoming: Incoming) -> bool:

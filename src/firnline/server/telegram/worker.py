@@ -9,9 +9,7 @@ Telegram has it: only a crash between the two sends one part again.
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import logging
-import random
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -19,6 +17,7 @@ from functools import partial
 from itertools import groupby, takewhile
 from typing import Any, Final
 
+from firnline.engine.background import BackgroundTask, retry_delay
 from firnline.engine.events import Events, Values
 from firnline.errors import (
     ConflictError,
@@ -67,12 +66,12 @@ _FIXED: Final = frozenset({"start", "help"})
 _TYPING_SECONDS: Final = 4.5  # Telegram shows it for five
 
 
-class Replier:
+class TelegramWorker(BackgroundTask):
     """Answers in the chats of these bots.
 
     `memory_of` gives the memory of a tenant, on `store`. `model` answers; without one, what the
     conversation holds is quoted. `lease_seconds` is how
-    long a chat waits for a replier that died, `answer_seconds` how long one answer may take.
+    long a chat waits for a worker that died, `answer_seconds` how long one answer may take.
     """
 
     def __init__(  # noqa: PLR0913 - all by name, most of them for tests
@@ -90,6 +89,7 @@ class Replier:
         answer_seconds: float = 180.0,
         backoff: Backoff | None = None,
     ) -> None:
+        super().__init__(logger, poll_seconds=poll_seconds)
         self._store, self._memory_of, self._clock = store, memory_of, clock
         self.bots = checked(bots)
         self._bots = {bot.id: bot for bot in self.bots}
@@ -97,59 +97,37 @@ class Replier:
         self._names: dict[int, str] = {}
         self._events = {bot.id: Events(bot.tenant, observer) for bot in bots}
         self._model = as_model(model)
-        self._poll_seconds, self._lease_seconds = poll_seconds, lease_seconds
-        self._answer_seconds, self._backoff = answer_seconds, backoff or Backoff(first=1.0)
+        self._lease_seconds, self._answer_seconds = lease_seconds, answer_seconds
+        self._backoff = backoff or Backoff(first=1.0)
         self._gate = asyncio.Semaphore(concurrency)
-        self._poked = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self._busy: dict[Place, asyncio.Task[int]] = {}
 
-    # -- life ---------------------------------------------------------------------------------
-
-    def poke(self) -> None:
-        """There may be something to answer."""
-        self._poked.set()
-
-    def start(self) -> None:
-        """Answer in the background of this event loop until `stop`."""
-        if self._task is None or self._task.done():
-            # In a context of its own: what it does is nobody's request.
-            own = contextvars.Context()
-            self._task = asyncio.get_running_loop().create_task(self.run(), context=own)
+    # -- the loop -----------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Stop; what is being answered is given up and stays to be answered."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        """Stop and close the connections; unanswered messages stay pending."""
+        await super().stop()
         await self.close()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         for api in self._apis.values():
             await api.close()
 
     async def run(self) -> None:
-        """Answer for ever."""
+        """Answer until cancelled."""
         try:
-            while True:
-                self._poked.clear()
-                try:
-                    await self._begin()
-                except FirnlineError as error:
-                    logger.error("cannot look for work: %s", outline(error))  # noqa: TRY400
-                pause = self._poll_seconds * random.uniform(0.5, 1.5)  # noqa: S311 - jitter
-                # Not wait_for: if a poke and a cancellation meet, it can lose the cancellation.
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(pause):
-                        await self._poked.wait()
+            await super().run()
         finally:
             for task in self._busy.values():
                 task.cancel()
             if self._busy:
                 await asyncio.wait({*self._busy.values()})
+
+    async def step(self) -> float:
+        """Start to answer in every chat in which something is due."""
+        await self._begin()
+        return self._poll_seconds
 
     async def once(self) -> int:
         """Answer all that is due now; returns how many answers were sent, or given up for good."""
@@ -174,7 +152,7 @@ class Replier:
         if (error := task.exception()) is not None:
             logger.error("%s: a mistake: %s", place.conversation, outline(error))
         elif task.result():
-            self.poke()  # what came in at the very end was not looked at
+            self.wake()  # what came in at the very end was not looked at
 
     async def _due(self, bot: BotSettings) -> list[Place]:
         """The bot's chats whose oldest job is due."""
@@ -336,8 +314,7 @@ class Replier:
     async def _postpone(self, first: Job, error: Exception) -> None:
         """Note when to try again; the oldest job of a chat says it for all."""
         attempts = first.attempts + 1
-        told = float(getattr(error, "context", {}).get("retry_after") or 0.0)
-        wait = max(self._backoff.delay(attempts), told)
+        wait = retry_delay(self._backoff, attempts, error)
         why = outline(error)
         logger.warning("%s: no answer: %s; again in %.0f s", first.place.conversation, why, wait)
         # Only what fails to answer counts for an apology, not what fails to send or to store.

@@ -1,0 +1,77 @@
+"""A loop that works in the background of an event loop until it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import random
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from typing import Final
+
+from firnline.errors import FirnlineError, outline
+from firnline.models.guard import Backoff
+
+_JITTER: Final = 0.5  # of the poll interval, so that several processes do not poll together
+
+
+class BackgroundTask(ABC):
+    """Calls `step` again and again, with a wait in between that `wake` ends early.
+
+    `settle_seconds` is a short wait after a wake-up. An error of Firnline's is logged, and `step`
+    is called again after `poll_seconds`.
+    """
+
+    def __init__(
+        self, logger: logging.Logger, *, poll_seconds: float, settle_seconds: float = 0.0
+    ) -> None:
+        self._logger = logger
+        self._poll_seconds, self._settle_seconds = poll_seconds, settle_seconds
+        self._awake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @abstractmethod
+    async def step(self) -> float:
+        """Do what is due; returns how many seconds to wait before the next step."""
+
+    def wake(self) -> None:
+        """Start the next step soon: there may be work."""
+        self._awake.set()
+
+    def start(self) -> None:
+        """Run in the background of this event loop until `stop`."""
+        if self._task is None or self._task.done():
+            # In an empty context: the work does not belong to the request that started it.
+            context = contextvars.Context()
+            self._task = asyncio.get_running_loop().create_task(self.run(), context=context)
+
+    async def stop(self) -> None:
+        """Cancel the loop and wait until it has ended; unfinished work stays pending."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def run(self) -> None:
+        """Run the loop here until this is cancelled."""
+        while True:
+            self._awake.clear()
+            seconds = self._poll_seconds
+            try:
+                seconds = await self.step()
+            except FirnlineError as error:
+                self._logger.error("cannot look for work: %s", outline(error))  # noqa: TRY400
+            seconds += self._poll_seconds * random.uniform(-_JITTER, _JITTER)  # noqa: S311
+            # Not wait_for: it can lose a cancellation that arrives together with a wake-up.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._awake.wait()
+                    await asyncio.sleep(self._settle_seconds)
+
+
+def retry_delay(backoff: Backoff, attempt: int, error: BaseException) -> float:
+    """Seconds to wait after failure number `attempt`: longer than the backoff if the error says."""
+    retry_after = getattr(error, "context", {}).get("retry_after")
+    return max(backoff.delay(attempt), float(retry_after or 0.0))
