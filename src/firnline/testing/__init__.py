@@ -44,7 +44,7 @@ _WHERE = {
     "StoreConformance": "conformance",
     "StrategyConformance": "strategy_conformance",
     "TelegramServer": "telegram_server",
-    "call_tool": "brain",
+    "call_tool": "scripted_model",
     "conversations": "conversations",
     "store_machine": "machine",
 }
