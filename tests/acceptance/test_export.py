@@ -222,9 +222,9 @@ async def test_what_cannot_be_exported(memory, tmp_path):
     with pytest.raises(InputError, match="cannot be written"):
         where = tmp_path / "no" / "x.html"
         await memory.export(where, conversations=["c"], as_format="html")
-    with pytest.raises(InputError, match="cannot be made a folder"):
+    with pytest.raises(InputError, match="cannot be created as a folder"):
         await memory.export(tmp_path / "no" / "x", as_format="markdown")
-    with pytest.raises(InputError, match="none of the formats"):
+    with pytest.raises(InputError, match="unknown format"):
         await memory.export(tmp_path / "x", as_format="pdf")
     assert list(tmp_path.glob("x*")) == []
 

@@ -20,7 +20,7 @@ from firnline.transfer.importer import name_of
 from support import foreign_exports
 from support.message_strategies import anything
 
-CHANGED = "a message that was changed since; the log keeps what was said first"
+CHANGED = "a message that changed since the last import; the first version is kept"
 UNREAL = "a time that does not exist"
 
 
@@ -499,8 +499,8 @@ def test_the_command_says_what_is_wrong(run, samples, tmp_path):
 PEAK = """
 import io, re, sys
 from pathlib import Path
-from firnline.formats import READERS
-from firnline.formats.found import Notes, Source
+from firnline.transfer.formats import READERS
+from firnline.transfer.formats.records import Notes, SourceFile
 
 class Repeated(io.RawIOBase):
     def __init__(self, item, times):
@@ -519,7 +519,7 @@ def peak():
 item = Path(sys.argv[1]).read_bytes()
 for megabytes in (2, 48):
     stream = Repeated(item, megabytes * 1024**2 // len(item))
-    found = READERS["chatgpt"](Source("x", stream), Notes())
+    found = READERS["chatgpt"](SourceFile("x", stream), Notes())
     count = sum(len(tree.nodes) > 10 for tree in found)
     print(count, peak(), file=sys.stderr)
 """

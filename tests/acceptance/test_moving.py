@@ -141,7 +141,7 @@ async def test_what_was_said_since_is_taken_the_next_time(filled, target_url, tm
 async def test_another_conversation_of_the_same_name_is_a_conflict(filled, target_url):
     async with Memory.open(target_url, tenant="zoo", worker=False) as memory:
         await memory.append("~c", Message.user("mine"))
-    with pytest.raises(ConflictError, match="not what the source has"):
+    with pytest.raises(ConflictError, match="differ from the source"):
         await moved(filled, target_url)
     async with Memory.open(target_url, tenant="zoo", worker=False) as memory:
         assert [entry.message.text for entry in await memory.read("~c")] == ["mine"]
@@ -200,11 +200,12 @@ def test_the_command(filled, tmp_path, capsys):
 # Whoever looks on from outside may be too slow, and it may have come to its end: it dies by itself.
 MORTAL = """
 import asyncio, os, signal, sys, threading
-from firnline import limits, moving
+from firnline.log import limits
+from firnline.transfer import migrate
 from firnline.cli import main
 
 limits.READ_PAGE = 100
-entries = moving._Conversation.entries
+entries = migrate._ConversationCopy.entries
 
 async def fatal(self):
     async for reached in entries(self):
@@ -214,7 +215,7 @@ async def fatal(self):
             await asyncio.sleep(60)
         yield reached
 
-moving._Conversation.entries = fatal
+migrate._ConversationCopy.entries = fatal
 sys.exit(main(["migrate", *sys.argv[1:]]))
 """
 

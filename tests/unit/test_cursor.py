@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from firnline.log import limits
 from firnline.transfer.formats.cursor import Cursor, Malformed, records
-from firnline.transfer.formats.records import Notes, Source
+from firnline.transfer.formats.records import Notes, SourceFile
 from support.message_strategies import json_values
 
 
@@ -47,7 +47,7 @@ def test_json_lines_are_read_line_by_line(values, step):
     notes = Notes()
     stream = Trickle(data, step)
     if not data.startswith(b"["):
-        got = [value for _, value in records(Source("x", stream), notes)]
+        got = [value for _, value in records(SourceFile("x", stream), notes)]
         assert got == [value for value in values if value != []]
         assert not notes.not_understood
 

@@ -11,8 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firnline.transfer.formats import HTML, OWN, READERS, recognise
-from firnline.transfer.formats.records import Line, Node, Notes, Source, Tree, ways
+from firnline.transfer.formats import HTML, OWN, READERS, detect_format
+from firnline.transfer.formats.records import (
+    ConversationTree,
+    LinearConversation,
+    Notes,
+    SourceFile,
+    TreeNode,
+    tree_paths,
+)
 from support import foreign_exports
 from support.message_strategies import clean, json_values
 
@@ -23,14 +30,14 @@ def found(name, data, *, file="x.json", notes=None, **more):
     """Everything a reader gives for these bytes: lines and trees as lists of messages."""
     notes = Notes() if notes is None else notes
     conversations = {}
-    for item in READERS[name](Source(file, io.BytesIO(data), **more), notes):
-        said = item.said if isinstance(item, Line) else _main(item)
+    for item in READERS[name](SourceFile(file, io.BytesIO(data), **more), notes):
+        said = item.messages if isinstance(item, LinearConversation) else _main(item)
         conversations[item.id] = [one.message for one in said]
     return conversations, notes
 
 
 def _main(tree):
-    return [said for name in ways(tree)[0].nodes for said in tree.nodes[name].said]
+    return [said for name in tree_paths(tree)[0].nodes for said in tree.nodes[name].messages]
 
 
 def spoken(messages):
@@ -42,8 +49,8 @@ def spoken(messages):
 
 @pytest.mark.parametrize("name", foreign_exports.SAMPLES)
 def test_a_format_is_recognised_by_what_is_in_the_file(name):
-    assert recognise(io.BytesIO(foreign_exports.SAMPLES[name])) == name
-    assert recognise(io.BytesIO(b"\xef\xbb\xbf" + foreign_exports.SAMPLES[name])) == name, (
+    assert detect_format(io.BytesIO(foreign_exports.SAMPLES[name])) == name
+    assert detect_format(io.BytesIO(b"\xef\xbb\xbf" + foreign_exports.SAMPLES[name])) == name, (
         "with a mark"
     )
 
@@ -69,7 +76,7 @@ def test_a_format_is_recognised_by_what_is_in_the_file(name):
     ],
 )
 def test_other_spellings_are_recognised_too(data, name):
-    assert recognise(io.BytesIO(data)) == name
+    assert detect_format(io.BytesIO(data)) == name
 
 
 @pytest.mark.parametrize(
@@ -91,7 +98,7 @@ def test_other_spellings_are_recognised_too(data, name):
     ],
 )
 def test_what_is_none_of_them_is_not_recognised(data):
-    assert recognise(io.BytesIO(data)) is None
+    assert detect_format(io.BytesIO(data)) is None
 
 
 # -- what readers take ------------------------------------------------------------------------
@@ -99,9 +106,9 @@ def test_what_is_none_of_them_is_not_recognised(data):
 
 def test_chatgpt_keeps_the_way_to_the_current_node_and_the_others():
     notes = Notes()
-    source = Source("x", io.BytesIO(foreign_exports.dumped([foreign_exports.branched()])))
+    source = SourceFile("x", io.BytesIO(foreign_exports.dumped([foreign_exports.branched()])))
     (tree,) = READERS["chatgpt"](source, notes)
-    main, edited, old = ways(tree)
+    main, edited, old = tree_paths(tree)
     assert (main.first, main.nodes) == (None, ("root", "q1", "a1", "q2", "a2-new"))
     assert (edited.parent, edited.nodes) == ("root", ("q1-edited", "a1-edited"))
     assert (old.parent, old.nodes) == ("q2", ("a2-old",))
@@ -164,12 +171,14 @@ def test_chatgpt_calls_have_a_result_on_each_branch():
         foreign_exports.node("r2", "c", "tool", "5", name="python"),
         foreign_exports.node("a2", "r2", "assistant", "Five."),
     ]
-    source = Source("x", io.BytesIO(foreign_exports.dumped([foreign_exports.chatgpt(nodes, "a2")])))
+    source = SourceFile(
+        "x", io.BytesIO(foreign_exports.dumped([foreign_exports.chatgpt(nodes, "a2")]))
+    )
     (tree,) = READERS["chatgpt"](source, Notes())
-    main, other = ways(tree)
+    main, other = tree_paths(tree)
     assert (main.nodes, other.nodes) == (("u", "c", "r2", "a2"), ("r1", "a1"))
     for name in ("r1", "r2"):
-        (said,) = tree.nodes[name].said
+        (said,) = tree.nodes[name].messages
         assert (said.message.role, said.message.tool_call_id) == ("tool", "c")
 
 
@@ -237,17 +246,17 @@ def test_gemini_keeps_blanks_of_code_and_separates_cells(html, text):
 
 def test_claude_code_keeps_calls_with_results_and_where_the_user_went_back():
     notes = Notes()
-    source = Source("x", io.BytesIO(foreign_exports.lines(foreign_exports.CLAUDE_CODE)))
+    source = SourceFile("x", io.BytesIO(foreign_exports.lines(foreign_exports.CLAUDE_CODE)))
     tree, side = READERS["claude_code"](source, notes)
     assert (tree.id, tree.title, side.id) == ("s-1", "Painting the window", "s-1/side-side")
-    main, dropped = ways(tree)
-    said = [one.message for name in main.nodes for one in tree.nodes[name].said]
+    main, dropped = tree_paths(tree)
+    said = [one.message for name in main.nodes for one in tree.nodes[name].messages]
     assert [message.role for message in said] == [
         *("user", "assistant", "assistant", "tool", "tool", "assistant", "user", "assistant")
     ]
     assert [said[3].tool_call_id, said[4].tool_call_id] == ["t1", "t2"]
-    assert tree.nodes[dropped.nodes[0]].said[0].message.text == "No, stop."
-    assert spoken(one.message for one in side.said) == [
+    assert tree.nodes[dropped.nodes[0]].messages[0].message.text == "No, stop."
+    assert spoken(one.message for one in side.messages) == [
         ("user", "look in the shed"),
         ("assistant", "empty"),
     ]
@@ -313,7 +322,7 @@ def test_langchain_as_langchain_itself_dumps_it():
     ]
     for dump in (messages.messages_to_dict(said), [load.dumpd(one) for one in said]):
         data = foreign_exports.dumped(dump)
-        assert recognise(io.BytesIO(data)) == "langchain"
+        assert detect_format(io.BytesIO(data)) == "langchain"
         ((human, call, result),) = found("langchain", data)[0].values()
         assert (human.text, call.tool_calls[0].name) == ("Rain?", "sky")
         assert (result.role, result.tool_call_id) == ("tool", "c")
@@ -529,7 +538,7 @@ def test_no_odd_value_in_a_file_breaks_its_reader(name, data):
     value = [json.loads(line) for line in text.splitlines()] if many else json.loads(text)
     _replace(value, data)
     odd = foreign_exports.lines(value) if many else foreign_exports.dumped(value)
-    recognise(io.BytesIO(odd))
+    detect_format(io.BytesIO(odd))
     found(name, odd)
 
 
@@ -549,7 +558,7 @@ def _replace(value, data):
 @settings(max_examples=EXAMPLES)
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_a_reader(name, data):
-    recognise(io.BytesIO(data))
+    detect_format(io.BytesIO(data))
     found(name, data)
 
 
@@ -593,11 +602,11 @@ def test_every_word_of_a_telegram_export_arrives(said):
     assert [m.text for m in conversations["4711"]] == [text for _, text in said]
 
 
-# -- ways through a tree ----------------------------------------------------------------------
+# -- paths through a tree -------------------------------------------------------------------------
 
 trees = st.lists(st.integers(-1, 30), min_size=1, max_size=30).map(
     lambda parents: {
-        str(n): Node(str(parent % n) if n and parent >= 0 else None, ())
+        str(n): TreeNode(str(parent % n) if n and parent >= 0 else None, ())
         for n, parent in enumerate(parents)
     }
 )
@@ -606,14 +615,17 @@ trees = st.lists(st.integers(-1, 30), min_size=1, max_size=30).map(
 @given(trees, st.data())
 def test_every_node_is_in_one_way_and_a_newer_file_makes_them_longer(nodes, data):
     current = data.draw(st.sampled_from(sorted(nodes)))
-    before = ways(Tree("t", "", nodes, current))
+    before = tree_paths(ConversationTree("t", "", nodes, current))
     assert sorted(name for way in before for name in way.nodes) == sorted(nodes)
     assert before[0].nodes[-1] == current
     grown = dict(nodes)
     for n in range(data.draw(st.integers(0, 5))):
-        grown[f"new{n}"] = Node(data.draw(st.sampled_from(sorted(grown))), ())
+        grown[f"new{n}"] = TreeNode(data.draw(st.sampled_from(sorted(grown))), ())
     newest = data.draw(st.sampled_from(sorted(grown)))
-    after = {way.first: way for way in ways(Tree("t", "", grown, newest), before[0].nodes)}
+    after = {
+        way.first: way
+        for way in tree_paths(ConversationTree("t", "", grown, newest), before[0].nodes)
+    }
     for way in before:
         if way.first in after:
             assert after[way.first].nodes[: len(way.nodes)] == way.nodes
@@ -625,6 +637,6 @@ def test_every_node_is_in_one_way_and_a_newer_file_makes_them_longer(nodes, data
 
 
 def test_a_ring_of_nodes_ends():
-    nodes = {"a": Node("b", ()), "b": Node("a", ())}
-    (main, *_) = ways(Tree("t", "", nodes, "a"))
+    nodes = {"a": TreeNode("b", ()), "b": TreeNode("a", ())}
+    (main, *_) = tree_paths(ConversationTree("t", "", nodes, "a"))
     assert set(main.nodes) == {"a", "b"}

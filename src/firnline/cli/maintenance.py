@@ -20,7 +20,7 @@ from firnline.log.message import format_time
 from firnline.sync import Memory
 from firnline.transfer.exporter import FORMATS as WRITTEN
 from firnline.transfer.formats import OWN
-from firnline.transfer.formats.records import Noted
+from firnline.transfer.formats.records import NoteCount
 from firnline.transfer.importer import FORMATS as READ
 from firnline.transfer.importer import format_of
 
@@ -72,7 +72,7 @@ def _import_from(path: Path, options: argparse.Namespace) -> int:
     return 0 if found else 1
 
 
-def _print_notes(title: str, notes: Mapping[str, Noted]) -> None:
+def _print_notes(title: str, notes: Mapping[str, NoteCount]) -> None:
     if notes:
         print(title)
     for what, noted in notes.items():

@@ -11,7 +11,7 @@ from firnline.cli.output import progress_on, report
 from firnline.errors import InputError
 from firnline.protocols import Progress
 from firnline.store import missing_file, open_store, shown
-from firnline.transfer.migrate import Moved, move
+from firnline.transfer.migrate import MigrationResult, move
 
 
 def _migrate(options: argparse.Namespace) -> None:
@@ -26,7 +26,7 @@ def _migrate(options: argparse.Namespace) -> None:
     report(options, f"{shown(options.target)}: ", asdict(moved), tuple(asdict(moved)))
 
 
-async def _moved(options: argparse.Namespace, progress: Progress) -> Moved:
+async def _moved(options: argparse.Namespace, progress: Progress) -> MigrationResult:
     source, target = open_store(options.source), open_store(options.target)
     await source.open()
     try:

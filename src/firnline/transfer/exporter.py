@@ -1,7 +1,7 @@
-"""Exports for others to read: OpenAI's JSON Lines, Markdown, a page of HTML.
+"""Exports in other formats: OpenAI's JSON Lines, Markdown, HTML.
 
-They are written page by page, and a file appears only when it is complete. What can be imported
-again without loss is the own format; see `transfer`.
+They are written page by page, and a file appears only when it is complete. The format that can be
+imported again without loss is Firnline's own; see `jsonl`.
 """
 
 from __future__ import annotations
@@ -43,47 +43,47 @@ async def export(
 ) -> Manifest:
     """Write conversations to `path`, all of the tenant's if none are named; see `Memory.export`."""
     if as_format not in FORMATS:
-        raise InputError(f"{as_format!r} is none of the formats {', '.join(FORMATS)}")
+        raise InputError(f"unknown format {as_format!r}; choose one of {', '.join(FORMATS)}")
     if as_format == "jsonl":
         return await export_own(store, tenant, path, keys, progress)
     if store.owns(path):
-        raise InputError(f"{path} is the store itself, not an export of it")
+        raise InputError(f"{path} is the store itself; choose another file")
     found = heads(store, tenant, keys)
-    counting = _Counting(progress)
+    counter = _Counter(progress)
     if as_format == "openai":
-        await _write(path, _openai(store, tenant, found, counting))
+        await _write(path, _openai(store, tenant, found, counter))
     elif keys is not None and len(keys) == 1:
         async for head in found:
-            await _write(path, _shown(store, tenant, head, as_format, counting))
+            await _write(path, _render(store, tenant, head, as_format, counter))
     else:
         _folder(path)
         async for head in found:
             file = path / file_name(head.conversation, _ENDINGS[as_format])
-            await _write(file, _shown(store, tenant, head, as_format, counting))
-    return counting.counts
+            await _write(file, _render(store, tenant, head, as_format, counter))
+    return counter.counts
 
 
 def file_name(conversation: str, ending: str) -> str:
-    """A name that every file system takes, and that no other conversation has."""
+    """A unique file name for a conversation that every file system accepts."""
     if _PLAIN.fullmatch(conversation) and not conversation.endswith("."):
         return conversation + ending
     plain = re.sub(r"[^A-Za-z0-9_-]+", "-", conversation).strip("-")[:80]
     return f"{plain}-{brief(conversation)}{ending}".lstrip("-")
 
 
-class _Counting:
-    """What has been written so far."""
+class _Counter:
+    """Counts what has been written so far."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.counts = Manifest()
         self._progress = progress
 
     def conversation(self) -> None:
-        """One more conversation."""
+        """Count a conversation."""
         self.counts = replace(self.counts, conversations=self.counts.conversations + 1)
 
     def entries(self, page: Sequence[Entry]) -> None:
-        """Some of its entries."""
+        """Count some of its entries."""
         self.counts = replace(
             self.counts,
             entries=self.counts.entries + len(page),
@@ -97,66 +97,66 @@ def _folder(path: Path) -> None:
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:
-        raise InputError(f"{path} cannot be made a folder: {error.strerror}") from error
+        raise InputError(f"{path} cannot be created as a folder: {error.strerror}") from error
 
 
 async def _write(path: Path, pieces: AsyncIterator[str]) -> None:
-    with written(path) as half_done, half_done.open("w", encoding="utf-8", newline="\n") as file:
+    with written(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         async for piece in pieces:
             await asyncio.to_thread(file.write, piece)
 
 
 class _Source(NamedTuple):
-    """A conversation as it was when its head was read."""
+    """A conversation, up to the head that was read."""
 
     store: Store
     key: Key
     head: Head
 
-    async def pages(self, first: int, last: int, counting: _Counting) -> AsyncIterator[list[Entry]]:
-        """Its entries from `first` to `last`; `ConflictError` if it is erased meanwhile."""
+    async def pages(self, first: int, last: int, counter: _Counter) -> AsyncIterator[list[Entry]]:
+        """Its entries from `first` to `last`; `ConflictError` if it is erased in the meantime."""
         while first <= last:
             page = await self.store.read(self.key, first, last, limits.BACKLOG_PAGE)
             if not page or (page[-1].seq == self.head.seq and page[-1].hash != self.head.hash):
                 raise erased(self.key)
-            counting.entries(page)
+            counter.entries(page)
             yield page
             first = page[-1].seq + 1
 
 
 async def _openai(
-    store: Store, tenant: str, found: AsyncIterator[Head], counting: _Counting
+    store: Store, tenant: str, found: AsyncIterator[Head], counter: _Counter
 ) -> AsyncIterator[str]:
     async for head in found:
-        counting.conversation()
+        counter.conversation()
         if not head.entries:
             continue
         source, comma = _Source(store, Key(tenant, head.conversation), head), ""
         yield '{"messages":['
-        async for page in source.pages(0, head.seq, counting):
+        async for page in source.pages(0, head.seq, counter):
             yield comma + ",".join(message_line(entry.message) for entry in page)
             comma = ","
         yield "]}\n"
 
 
-def _shown(
-    store: Store, tenant: str, head: Head, as_format: ExportFormat, counting: _Counting
+def _render(
+    store: Store, tenant: str, head: Head, as_format: ExportFormat, counter: _Counter
 ) -> AsyncIterator[str]:
-    counting.conversation()
+    counter.conversation()
     write = _markdown if as_format == "markdown" else _html
-    return write(_Source(store, Key(tenant, head.conversation), head), counting)
+    return write(_Source(store, Key(tenant, head.conversation), head), counter)
 
 
-async def _markdown(source: _Source, counting: _Counting) -> AsyncIterator[str]:
+async def _markdown(source: _Source, counter: _Counter) -> AsyncIterator[str]:
     yield markdown.opening(source.head, await in_force(source.store, source.key))
-    async for page in source.pages(0, source.head.seq, counting):
-        yield "".join(map(markdown.message, page))
+    async for page in source.pages(0, source.head.seq, counter):
+        yield "".join(map(markdown.render_message, page))
 
 
-async def _html(source: _Source, counting: _Counting) -> AsyncIterator[str]:
+async def _html(source: _Source, counter: _Counter) -> AsyncIterator[str]:
     store, key, head = source
     yield webpage.opening(head)
-    layers = _Layers(source, counting)
+    layers = _Layers(source, counter)
     digests = await in_force(store, key)
     async for piece in layers.pieces(0, head.seq, digests):
         yield piece
@@ -168,10 +168,10 @@ async def _html(source: _Source, counting: _Counting) -> AsyncIterator[str]:
 
 
 class _Layers:
-    """Messages below the digests that cover them, and digests below those that took them in."""
+    """Messages below the digests that cover them, and digests below those that contain them."""
 
-    def __init__(self, source: _Source, counting: _Counting) -> None:
-        self._source, self._counting = source, counting
+    def __init__(self, source: _Source, counter: _Counter) -> None:
+        self._source, self._counter = source, counter
 
     async def pieces(
         self, first: int, last: int, digests: Sequence[Digest], depth: int = 0
@@ -200,5 +200,5 @@ class _Layers:
         yield webpage.digest_closing()
 
     async def _entries(self, first: int, last: int) -> AsyncIterator[str]:
-        async for page in self._source.pages(first, last, self._counting):
-            yield "".join(map(webpage.message, page))
+        async for page in self._source.pages(first, last, self._counter):
+            yield "".join(map(webpage.render_message, page))

@@ -34,22 +34,22 @@ from firnline.log.wire import MessageLike
 from firnline.protocols import Progress
 from firnline.transfer.branch import MARK
 from firnline.transfer.formats import OWN, READERS
+from firnline.transfer.formats.detect import format_of, no_format_error, select_files
 from firnline.transfer.formats.records import FORMAT as SOURCE
 from firnline.transfer.formats.records import (
     ID,
-    Found,
-    Line,
-    Noted,
+    ConversationTree,
+    LinearConversation,
+    NoteCount,
     Notes,
-    Said,
-    Source,
-    Tree,
-    Way,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    TreePath,
     brief,
+    tree_paths,
 )
-from firnline.transfer.formats.records import ways as ways_of
-from firnline.transfer.formats.selection import Bar, chosen, format_of, no_format
-from firnline.transfer.formats.sources import File, Unreadable, files, owner_of
+from firnline.transfer.formats.sources import File, ReadProgress, Unreadable, files, owner_of
 from firnline.transfer.jsonl import Manifest
 
 FORMATS: Final = tuple(READERS)
@@ -70,15 +70,15 @@ class Report:
     messages: int = 0
     added: int = 0
     known: int = 0
-    left_out: Mapping[str, Noted] = field(default_factory=dict)
-    not_understood: Mapping[str, Noted] = field(default_factory=dict)
+    left_out: Mapping[str, NoteCount] = field(default_factory=dict)
+    not_understood: Mapping[str, NoteCount] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether everything was understood."""
         return not self.not_understood
 
 
-class Memory(Protocol):
+class ImportTarget(Protocol):
     """What an import needs of a memory."""
 
     async def append(
@@ -127,26 +127,26 @@ class Memory(Protocol):
 
 
 async def import_file(
-    memory: Memory, path: Path, *, as_format: str | None, zone: str, progress: Progress | None
+    memory: ImportTarget, path: Path, *, as_format: str | None, zone: str, progress: Progress | None
 ) -> Report:
     """Import a file, a zip or a folder; see `Memory.import_file`."""
     if as_format is not None and as_format not in READERS:
-        raise InputError(f"{as_format!r} is none of the formats {', '.join(FORMATS)}")
+        raise InputError(f"{as_format!r} is an unknown format; choose one of {', '.join(FORMATS)}")
     times, notes = zone_of(zone), Notes()
     with files(path, notes) as found:
-        named = await asyncio.to_thread(chosen, found, as_format, notes)
+        named = await asyncio.to_thread(select_files, found, as_format, notes)
         if [name for _, name in named] == [OWN] and found[0].name == path.name:
-            return _own(await memory.import_(path, progress=progress))
+            return _report_of(await memory.import_(path, progress=progress))
         readable = [(file, name) for file, name in named if name in READERS]
         if not readable:
-            raise InputError(no_format(path, [name for _, name in named]))
-        bar = Bar(progress, sum(file.size for file, _ in readable))
-        taking = _Taking(memory, notes, bar.show)
+            raise InputError(no_format_error(path, [name for _, name in named]))
+        read_progress = ReadProgress(progress, sum(file.size for file, _ in readable))
+        importer = _Importer(memory, notes, read_progress.show)
         owner = owner_of(path)
         for file, name in readable:
-            await _take_file(taking, file, name, times, bar, owner)
-        bar.finish()
-    return taking.report(dict.fromkeys(name for _, name in readable))
+            await _import_one(importer, file, name, times, read_progress, owner)
+        read_progress.finish()
+    return importer.report(dict.fromkeys(name for _, name in readable))
 
 
 def zone_of(name: str) -> tzinfo:
@@ -157,7 +157,7 @@ def zone_of(name: str) -> tzinfo:
         raise InputError(f"zone: {name!r:.60} is not the name of a time zone") from error
 
 
-def _own(manifest: Manifest) -> Report:
+def _report_of(manifest: Manifest) -> Report:
     return Report(
         formats=(OWN,),
         conversations=manifest.conversations,
@@ -167,32 +167,39 @@ def _own(manifest: Manifest) -> Report:
     )
 
 
-async def _take_file(
-    taking: _Taking, file: File, name: str, zone: tzinfo, bar: Bar, owner: str
+async def _import_one(
+    importer: _Importer,
+    file: File,
+    name: str,
+    zone: tzinfo,
+    read_progress: ReadProgress,
+    owner: str,
 ) -> None:
     try:
-        stream = bar.of(await asyncio.to_thread(file.open))
+        stream = read_progress.of(await asyncio.to_thread(file.open))
         try:
-            found = READERS[name](Source(file.name, stream, zone, owner), taking.notes)
-            async with _several() as several:
+            found = READERS[name](SourceFile(file.name, stream, zone, owner), importer.notes)
+            async with _task_group() as tasks:
                 while (item := await asyncio.to_thread(_next, found)) is not None:
-                    await several.begin(taking.take(name, item), alone=_is_long(item))
+                    await tasks.begin(
+                        importer.import_conversation(name, item), alone=_is_long(item)
+                    )
         finally:
             stream.close()
     except Unreadable as error:
-        taking.notes.wonder("the rest of a file that cannot be read", f"{file.name}: {error}")
+        importer.notes.reject("the rest of a file that cannot be read", f"{file.name}: {error}")
 
 
-def _next(found: Iterator[Found]) -> Found | None:
+def _next(found: Iterator[SourceConversation]) -> SourceConversation | None:
     return next(found, None)
 
 
-def _is_long(found: Found) -> bool:
+def _is_long(found: SourceConversation) -> bool:
     """Whether a conversation is taken alone: it is read on the way, or takes much memory."""
-    return isinstance(found, Line) or len(found.nodes) > limits.IMPORT_BATCH_MESSAGES
+    return isinstance(found, LinearConversation) or len(found.nodes) > limits.IMPORT_BATCH_MESSAGES
 
 
-class _Several:
+class _TaskGroup:
     """A few conversations at once, so that they share commits."""
 
     def __init__(self) -> None:
@@ -223,13 +230,13 @@ class _Several:
 
 
 @asynccontextmanager
-async def _several() -> AsyncIterator[_Several]:
-    several = _Several()
+async def _task_group() -> AsyncIterator[_TaskGroup]:
+    tasks = _TaskGroup()
     try:
-        yield several
-        await several.finish()
+        yield tasks
+        await tasks.finish()
     finally:
-        await several.stop()
+        await tasks.stop()
 
 
 # -- into the memory --------------------------------------------------------------------------
@@ -244,10 +251,10 @@ def name_of(*parts: str) -> str:
     return f"{shown[: limits.NAME_CHARS_MAX - 17].strip()}-{brief(name)}"
 
 
-class _Taking:
+class _Importer:
     """Takes conversations into a memory, and counts."""
 
-    def __init__(self, memory: Memory, notes: Notes, show: Callable[[], None]) -> None:
+    def __init__(self, memory: ImportTarget, notes: Notes, show: Callable[[], None]) -> None:
         self.notes = notes
         self._memory, self._show = memory, show
         self._counts = dict.fromkeys(("conversations", "branches", "messages", "added", "known"), 0)
@@ -261,26 +268,26 @@ class _Taking:
             not_understood=dict(self.notes.not_understood),
         )
 
-    async def take(self, source: str, found: Found) -> None:
+    async def import_conversation(self, source: str, found: SourceConversation) -> None:
         """Take one conversation, with its branches."""
         name = name_of(source, found.id)
-        here = await _Log.of(self._memory, name)
+        here = await _TargetLog.of(self._memory, name)
         about = {"title": found.title, SOURCE: source, ID: found.id}
-        if isinstance(found, Line):
-            taken = await self._append(here, iter(found.said), about)
+        if isinstance(found, LinearConversation):
+            taken = await self._append(here, iter(found.messages), about)
         else:
             taken = await self._tree(found, here, about)
         if taken:
             self._counts["conversations"] += 1
         else:
-            self.notes.leave("a conversation without messages", name)
+            self.notes.skip("a conversation without messages", name)
 
     async def _append(
-        self, here: _Log, said: Iterator[Said], about: Mapping[str, Json] | None
+        self, here: _TargetLog, message: Iterator[SourceMessage], about: Mapping[str, Json] | None
     ) -> int:
         """Append what is new; say what the conversation is as soon as there is one."""
         taken = 0
-        while batch := await asyncio.to_thread(_batch, said, here.name, self.notes):
+        while batch := await asyncio.to_thread(_batch, message, here.name, self.notes):
             new = await here.append(batch, self.notes)
             self._counts["messages"] += len(batch)
             self._counts["added"] += new
@@ -292,14 +299,18 @@ class _Taking:
             self._show()
         return taken
 
-    async def _tree(self, tree: Tree, main: _Log, about: Mapping[str, Json]) -> int:
+    async def _tree(
+        self, tree: ConversationTree, main: _TargetLog, about: Mapping[str, Json]
+    ) -> int:
         """Take the ways through a tree, the main one first."""
-        node_of = {said.id: name for name, node in tree.nodes.items() for said in node.said}
+        node_of = {
+            message.id: name for name, node in tree.nodes.items() for message in node.messages
+        }
         kept = [node_of[key] for key in main.seqs if key in node_of]
-        logs: dict[str, _Log] = {}
+        logs: dict[str, _TargetLog] = {}
         room, taken = limits.IMPORT_COPIED_MAX, 0
-        for way in ways_of(tree, kept):
-            own = [said for name in way.nodes for said in tree.nodes[name].said]
+        for way in tree_paths(tree, kept):
+            own = [message for name in way.nodes for message in tree.nodes[name].messages]
             source = logs.get(way.parent or "", main)
             here = main if way.first is None else source
             if way.first is not None and own:
@@ -312,18 +323,20 @@ class _Taking:
             logs |= dict.fromkeys(way.nodes, here)
         return taken
 
-    async def _fork(self, fork: _Fork, own: Sequence[Said], room: int) -> tuple[_Log, int]:
+    async def _fork(
+        self, fork: _Fork, own: Sequence[SourceMessage], room: int
+    ) -> tuple[_TargetLog, int]:
         """The log of a branch with its beginning, and how many messages were copied for that."""
-        here = await _Log.of(self._memory, fork.name)
+        here = await _TargetLog.of(self._memory, fork.name)
         self._counts["branches"] += 1
-        if any(said.id in here.seqs for said in own):
+        if any(message.id in here.seqs for message in own):
             return here, 0
         if 0 <= fork.at < room:
             await self._memory.branch(fork.source.name, fork.at, fork.name)
-            return await _Log.of(self._memory, fork.name), fork.at + 1
+            return await _TargetLog.of(self._memory, fork.name), fork.at + 1
         if fork.at >= 0:
             what = f"the beginning of a branch, which is in {fork.source.name}"
-            self.notes.leave(what, fork.name)
+            self.notes.skip(what, fork.name)
         whence: Json = {"of": fork.source.name, "at": fork.at}
         await here.describe({**fork.about, MARK: whence})
         return here, 0
@@ -333,32 +346,34 @@ class _Taking:
 class _Fork:
     """Where a branch leaves which log, its name, and what is known of it."""
 
-    source: _Log
+    source: _TargetLog
     at: int
     name: str
     about: Mapping[str, Json]
 
 
-def _last_seq(tree: Tree, way: Way, source: _Log) -> int:
+def _last_seq(tree: ConversationTree, way: TreePath, source: _TargetLog) -> int:
     """The last entry that a branch shares with the log it leaves; -1 if there is none."""
     name = way.parent
     while name is not None and name in tree.nodes:
         node = tree.nodes[name]
-        if shared := [source.seqs[said.id] for said in node.said if said.id in source.seqs]:
+        if shared := [
+            source.seqs[message.id] for message in node.messages if message.id in source.seqs
+        ]:
             return max(shared)
         name = node.parent
     return -1
 
 
-def _batch(said: Iterator[Said], name: str, notes: Notes) -> list[Said]:
+def _batch(message: Iterator[SourceMessage], name: str, notes: Notes) -> list[SourceMessage]:
     """The next messages to be stored together."""
-    batch: list[Said] = []
+    batch: list[SourceMessage] = []
     size = 0
-    for one in said:
+    for one in message:
         try:
             size += len(encode(one.message))
         except MessageTooLarge as error:
-            notes.wonder("a message that is too large", f"{name}, {one.id}: {error}")
+            notes.reject("a message that is too large", f"{name}, {one.id}: {error}")
             continue
         batch.append(one)
         if len(batch) >= limits.IMPORT_BATCH_MESSAGES or size >= limits.IMPORT_BATCH_CHARS:
@@ -367,18 +382,18 @@ def _batch(said: Iterator[Said], name: str, notes: Notes) -> list[Said]:
 
 
 @dataclass(slots=True)
-class _Log:
+class _TargetLog:
     """A conversation here: where it stands, and where in it the messages of the file are."""
 
-    memory: Memory
+    memory: ImportTarget
     name: str
     next_seq: int = 0
     seqs: dict[str, int] = field(default_factory=dict)
-    words: dict[str, str] = field(default_factory=dict)
+    hashes: dict[str, str] = field(default_factory=dict)
     described: bool = False
 
     @classmethod
-    async def of(cls, memory: Memory, name: str) -> _Log:
+    async def of(cls, memory: ImportTarget, name: str) -> _TargetLog:
         """The conversation as it is now."""
         log = cls(memory, name)
         await log.refresh()
@@ -396,40 +411,42 @@ class _Log:
                 key = entry.message.metadata.get(ID)
                 if isinstance(key, str):
                     self.seqs[key] = entry.seq
-                    self.words[key] = _words(entry.message)
+                    self.hashes[key] = _content_hash(entry.message)
             if not page:
                 return
             self.next_seq = page[-1].seq + 1
 
     async def describe(self, about: Mapping[str, Json]) -> None:
-        """Say what the conversation is, unless something is said of it already."""
+        """Say what the conversation is, unless something is message of it already."""
         if not self.described:
             await self.memory.describe(self.name, metadata=about)
             self.described = True
 
-    def _compare(self, batch: Sequence[Said], notes: Notes) -> None:
+    def _compare(self, batch: Sequence[SourceMessage], notes: Notes) -> None:
         """Note what a newer file says differently."""
-        for said in batch:
-            if said.id in self.words and self.words[said.id] != _words(said.message):
-                what = "a message that was changed since; the log keeps what was said first"
-                notes.leave(what, f"{self.name}, {said.id}")
+        for message in batch:
+            if message.id in self.hashes and self.hashes[message.id] != _content_hash(
+                message.message
+            ):
+                what = "a message that changed since the last import; the first version is kept"
+                notes.skip(what, f"{self.name}, {message.id}")
 
-    async def append(self, batch: Sequence[Said], notes: Notes) -> int:
+    async def append(self, batch: Sequence[SourceMessage], notes: Notes) -> int:
         """Append those that are not here; returns how many. Others may append meanwhile."""
         self._compare(batch, notes)
         for _ in range(limits.IMPORT_TRIES_MAX):
-            new: dict[str, Said] = {}
-            for said in batch:
-                if said.id in new:
-                    notes.leave("a message that is there twice", f"{self.name}, {said.id}")
-                elif said.id not in self.seqs:
-                    new[said.id] = said
+            new: dict[str, SourceMessage] = {}
+            for message in batch:
+                if message.id in new:
+                    notes.skip("a message that is there twice", f"{self.name}, {message.id}")
+                elif message.id not in self.seqs:
+                    new[message.id] = message
             if not new:
                 return 0
             try:
                 stored = await self.memory.append(
                     self.name,
-                    [said.message for said in new.values()],
+                    [message.message for message in new.values()],
                     expected_seq=self.next_seq,
                     idempotency_key=_key(self.name, list(new)),
                 )
@@ -442,7 +459,7 @@ class _Log:
         raise ConflictError(f"{self.name}: others append faster than it can be imported")
 
 
-def _words(message: Message) -> str:
+def _content_hash(message: Message) -> str:
     """A short name for what a message says; who is called how may change without it."""
     fields = message.to_openai()
     return brief(fields.get("content"), fields.get("tool_calls"))

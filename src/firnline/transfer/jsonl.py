@@ -1,8 +1,8 @@
 """Export and import: conversations as JSON Lines with a manifest; a round trip is the identity.
 
-A file has one JSON object a line: a header, projects, each conversation followed by its entries,
-digests and topics, and at last the manifest with the counts and the SHA-256 of all lines before it.
-Nothing in it depends on when it was written: the same conversations give the same bytes.
+A file has one JSON object per line: a header, projects, each conversation followed by its entries,
+digests, and topics, and last the manifest with the counts and the SHA-256 of all lines before it.
+Nothing depends on when it was written: the same conversations give the same bytes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _LINE_BYTES_MAX: Final = 2 * limits.MESSAGE_BYTES_MAX
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What an export holds; `added` is how many entries an import did not find already there."""
+    """What an export holds; `added` is the number of entries that were new in an import."""
 
     conversations: int = 0
     entries: int = 0
@@ -60,19 +60,19 @@ async def export(
     store: Store, tenant: str, path: Path, keys: Sequence[Key] | None, progress: Progress | None
 ) -> Manifest:
     """Write the tenant's conversations to `path`, which appears only when it is complete."""
-    _refuse_own_file(store, path)
+    _check_not_store(store, path)
     counts = Manifest()
-    with written(path) as half_done, half_done.open("wb") as file:
+    with written(path) as partial, partial.open("wb") as file:
         async for lines, counts in pieces(store, tenant, keys):
             await asyncio.to_thread(file.write, lines)
-            _tell(progress, counts.entries, 0)
+            _report(progress, counts.entries, 0)
     return counts
 
 
 async def pieces(
     store: Store, tenant: str, keys: Sequence[Key] | None
 ) -> AsyncIterator[tuple[bytes, Manifest]]:
-    """An export in pieces, each with what there is so far; the last one is the manifest."""
+    """An export in pieces, each with the counts so far; the last one is the manifest."""
     counts, digest = Manifest(), hashlib.sha256()
     async for lines, more in _lines(store, tenant, keys):
         await asyncio.to_thread(digest.update, lines)
@@ -82,9 +82,9 @@ async def pieces(
     yield _line({"manifest": _manifest_fields(manifest)}), manifest
 
 
-def _refuse_own_file(store: Store, path: Path) -> None:
+def _check_not_store(store: Store, path: Path) -> None:
     if store.owns(path):
-        raise InputError(f"{path} is the store itself, not an export of it")
+        raise InputError(f"{path} is the store itself; choose another file")
 
 
 async def _lines(
@@ -97,8 +97,8 @@ async def _lines(
         key = Key(tenant, head.conversation)
         fields = {"conversation": head.conversation, "entries": head.entries, "head": head.hash}
         about = {"project": head.project, "metadata": head.metadata, "strategy": head.strategy}
-        # What was appended since the head was read is not in the file, nor are its pins. All this
-        # is read before the entries, the last of which proves that it was one conversation.
+        # Entries and pins added after the head was read are not exported. All this is read before
+        # the entries; the last entry's hash proves that it was the same conversation.
         pinned = [entry.seq for entry in await store.pinned(key) if entry.seq < head.entries]
         digests = await digests_up_to(store, key, head)
         known, members = await topics_up_to(store, key, head)
@@ -155,7 +155,7 @@ def _sum(a: Manifest, b: Manifest) -> Manifest:
 
 
 class _About(NamedTuple):
-    """A conversation's line."""
+    """The line of a conversation."""
 
     name: str
     entries: int
@@ -166,7 +166,7 @@ class _About(NamedTuple):
     pinned: frozenset[int]
 
 
-class _Page(NamedTuple):
+class _EntryPage(NamedTuple):
     """Some of a conversation's entries, chained for the file's tenant and for ours."""
 
     about: _About
@@ -188,36 +188,36 @@ class _Topics(NamedTuple):
     assigned: int
 
 
-_Item: TypeAlias = "_About | _Page | _Digests | _Topics | Project | Manifest"
+_Item: TypeAlias = "_About | _EntryPage | _Digests | _Topics | Project | Manifest"
 
 
 async def import_(store: Store, tenant: str, path: Path, progress: Progress | None) -> Manifest:
-    """Check all of the file against itself and against the store, then take what is new."""
-    _refuse_own_file(store, path)
+    """Check the whole file against itself and against the store, then import what is new."""
+    _check_not_store(store, path)
     size = await asyncio.to_thread(_size, path)
     checked = Manifest()
     async for item in _walk(path, tenant):
         if isinstance(item, Manifest):
             checked = item
-        elif isinstance(item, _Page):
-            await _known(store, tenant, item, "nothing")
-            _tell(progress, item.read_bytes // 2, size)
+        elif isinstance(item, _EntryPage):
+            await _count_existing(store, tenant, item, "nothing")
+            _report(progress, item.read_bytes // 2, size)
     added = 0
     async for item in _walk(path, tenant):
-        added += await _take(store, tenant, item)
-        if isinstance(item, _Page):
-            _tell(progress, size // 2 + item.read_bytes // 2, size)
-    _tell(progress, size, size)
+        added += await _store_item(store, tenant, item)
+        if isinstance(item, _EntryPage):
+            _report(progress, size // 2 + item.read_bytes // 2, size)
+    _report(progress, size, size)
     return replace(checked, added=added)
 
 
 async def _walk(path: Path, tenant: str) -> AsyncIterator[_Item]:
-    items = _Reader(path, tenant).items()
+    items = _ExportReader(path, tenant).items()
     while (item := await asyncio.to_thread(next, items, None)) is not None:
         yield item
 
 
-def _tell(progress: Progress | None, done: int, size: int) -> None:
+def _report(progress: Progress | None, done: int, size: int) -> None:
     if progress is not None:
         progress(done, size)
 
@@ -230,21 +230,21 @@ def _size(path: Path) -> int:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
 
 
-async def _known(store: Store, tenant: str, page: _Page, so_far: str) -> int:
-    """How many of these entries the store has already; they must be the same ones."""
+async def _count_existing(store: Store, tenant: str, page: _EntryPage, imported: str) -> int:
+    """The number of these entries that the store already has; they must be the same."""
     key = Key(tenant, page.about.name)
     there = await store.records(key, page.first_seq, len(page.drafts))
     for record, expected in zip(there, page.hashes, strict=False):
         if record.hash != expected:
             raise ConflictError(
-                f"{key.conversation}: entry {record.seq} here is not the one in the file; "
-                f"{so_far} was imported",
+                f"{key.conversation}: entry {record.seq} differs between the store and the file; "
+                f"{imported} was imported",
                 seq=record.seq,
             )
     return len(there)
 
 
-async def _take(store: Store, tenant: str, item: _Item) -> int:
+async def _store_item(store: Store, tenant: str, item: _Item) -> int:
     if isinstance(item, Project):
         if item.name not in {project.name for project in await store.projects(tenant)}:
             await store.save_project(tenant, item)
@@ -256,7 +256,7 @@ async def _take(store: Store, tenant: str, item: _Item) -> int:
             await store.put_digests(key, item.digests)
     elif isinstance(item, _Topics):
         await _assign_new(store, Key(tenant, item.about.name), item)
-    elif isinstance(item, _Page):
+    elif isinstance(item, _EntryPage):
         return await _append_new(store, tenant, item)
     return 0
 
@@ -270,42 +270,42 @@ async def _assign_new(store: Store, key: Key, item: _Topics) -> None:
 
 
 async def _describe_new(store: Store, key: Key, about: _About) -> None:
-    """What is known here already is newer than the file."""
+    """Describe the conversation, unless it is described: what the store has is newer."""
     head = await store.head(key)
     if head is None and about.entries:
-        raise ConflictError(f"{key.conversation} was erased while it was imported")
+        raise ConflictError(f"{key.conversation} was erased while it was being imported")
     if head is None or ((about.project or about.metadata) and not (head.project or head.metadata)):
         head = await store.describe(key, project=about.project, metadata=about.metadata, known=head)
     if about.strategy is not None and head.strategy is None:
         await store.describe(key, strategy=about.strategy, known=head)
 
 
-async def _append_new(store: Store, tenant: str, page: _Page) -> int:
-    """Append what is not there yet; whoever was faster since the file was checked is not joined."""
-    known = await _known(store, tenant, page, "what comes before it")
-    new = page.drafts[known:]
+async def _append_new(store: Store, tenant: str, page: _EntryPage) -> int:
+    """Append what is new; fails if another process has appended since the file was checked."""
+    existing = await _count_existing(store, tenant, page, "everything before it")
+    new = page.drafts[existing:]
     if new:
         key = Key(tenant, page.about.name)
-        await store.append(key, new, expected_seq=page.first_seq + known)
+        await store.append(key, new, expected_seq=page.first_seq + existing)
     return len(new)
 
 
 def _checked_digest(fields: object) -> Digest:
     digest = decode_digest(encode_json(clean_fields(fields, "digest")).encode())
     if not 0 < digest.version < 1 << limits.SEQ_BITS or digest.status not in _STATUSES:
-        raise InputError(f"a digest of version {digest.version!r} and status {digest.status!r}")
+        raise InputError(f"invalid digest: version {digest.version!r}, status {digest.status!r}")
     return digest
 
 
-class _Wrong(InputError):
-    """Something in the file that cannot be taken, with its line."""
+class _InvalidLine(InputError):
+    """Something in the file is invalid; the message names the line."""
 
     @property
     def code(self) -> str:
         return "InputError"
 
 
-class _Reader:
+class _ExportReader:
     """Reads and checks a file line by line; memory holds one page."""
 
     def __init__(self, path: Path, tenant: str) -> None:
@@ -327,11 +327,11 @@ class _Reader:
         self._assigned = 0
 
     def items(self) -> Iterator[_Item]:
-        """Everything in the file, in order; anything wrong raises `InputError` with the line."""
+        """Everything in the file, in order; an error raises `InputError` with the line."""
         with self._path.open("rb") as file:
             header = self._parse(file)
             if header.get("firnline") != FORMAT:
-                raise self._wrong(f"not a Firnline export of format {FORMAT}")
+                raise self._error(f"not a Firnline export (format {FORMAT})")
             self._from_tenant = clean_name(header.get("tenant", ""), "tenant")
             while True:
                 before = self._sha256.copy()
@@ -340,7 +340,7 @@ class _Reader:
                     yield from self._finish()
                     self._check_manifest(fields["manifest"], before.hexdigest())
                     if file.read(1):
-                        raise self._wrong("there is more behind the manifest")
+                        raise self._error("unexpected data after the manifest")
                     yield Manifest(**fields["manifest"])
                     return
                 yield from self._line(fields)
@@ -352,26 +352,28 @@ class _Reader:
         self._sha256.update(line)
         if not line.endswith(b"\n"):
             cut_off = len(line) < _LINE_BYTES_MAX
-            raise self._wrong("the file ends without a manifest" if cut_off else "it is too long")
+            raise self._error(
+                "the file ends without a manifest" if cut_off else "the line is too long"
+            )
         try:
             fields = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise self._wrong(f"not JSON: {error}") from error
+            raise self._error(f"not JSON: {error}") from error
         if not isinstance(fields, dict):
-            raise self._wrong("not an object")
+            raise self._error("not an object")
         return fields
 
     def _line(self, fields: dict[str, Any]) -> Iterator[_Item]:
         try:
-            yield from self._taken(fields)
-        except _Wrong:
+            yield from self._items(fields)
+        except _InvalidLine:
             raise
         except InputError as error:
-            raise self._wrong(str(error)) from error
+            raise self._error(str(error)) from error
         except (KeyError, TypeError, ValueError, AttributeError, StoreCorrupt) as error:
-            raise self._wrong(f"not understood: {error}") from error
+            raise self._error(f"invalid line: {error}") from error
 
-    def _taken(self, fields: dict[str, Any]) -> Iterator[_Item]:
+    def _items(self, fields: dict[str, Any]) -> Iterator[_Item]:
         if "project" in fields and "conversation" not in fields:
             yield checked_project(Project(**fields["project"]))
         elif "conversation" in fields:
@@ -397,7 +399,7 @@ class _Reader:
         if strategy is not None:
             strategy = clean_fields(strategy, "strategy")
         if any(type(seq) is not int or not 0 <= seq < fields["entries"] for seq in pinned):
-            raise self._wrong(f"entries {pinned!r:.60} are pinned, but not all are in the file")
+            raise self._error(f"pinned entries {pinned!r:.60} are not all in the file")
         about = project, metadata, strategy, frozenset(pinned)
         self._about = _About(name, fields["entries"], fields["head"], *about)
         self._seq = 0
@@ -412,11 +414,11 @@ class _Reader:
         self._hash = chain(self._hash, body, draft.tokens, draft.tokenizer)
         self._our_hash = chain(self._our_hash, body, draft.tokens, draft.tokenizer)
         if fields["seq"] != self._seq:
-            raise self._wrong(f"entry {fields['seq']} where {self._seq} should be")
+            raise self._error(f"expected entry {self._seq}, got {fields['seq']}")
         if fields["hash"] != self._hash:
-            raise self._wrong(f"entry {self._seq} does not match its hash")
+            raise self._error(f"entry {self._seq} does not match its hash")
         if encode(draft.message) != body:
-            raise self._wrong(f"entry {self._seq} is not in canonical form")
+            raise self._error(f"entry {self._seq} is not in canonical form")
         draft.check()
         self._page.append((draft, self._our_hash))
         self._page_bytes += len(body)
@@ -428,23 +430,23 @@ class _Reader:
         self._assigned = fields["assigned"]
         seqs = [topic.id, *fields["members"], self._assigned - 1]
         if any(type(seq) is not int or not 0 <= seq < self._seq for seq in seqs):
-            raise self._wrong(f"topic {topic.id!r} has entries that are not in the file")
+            raise self._error(f"topic {topic.id!r} has entries that are not in the file")
         self._topics.append(topic)
         self._members |= dict.fromkeys(fields["members"], topic.id)
 
-    def _flush(self) -> Iterator[_Page]:
+    def _flush(self) -> Iterator[_EntryPage]:
         if self._page and self._about:
             drafts, hashes = zip(*self._page, strict=True)
             first = self._seq - len(self._page)
             self._page, self._page_bytes = [], 0
-            yield _Page(self._about, first, list(drafts), list(hashes), self._read_bytes)
+            yield _EntryPage(self._about, first, list(drafts), list(hashes), self._read_bytes)
 
     def _finish(self) -> Iterator[_Item]:
         if self._about is None:
             return
         yield from self._flush()
         if (self._seq, self._hash) != (self._about.entries, self._about.head):
-            raise self._wrong(f"{self._about.name} does not end where its head says")
+            raise self._error(f"{self._about.name} does not end where its head says")
         yield self._about
         if self._digests:
             yield _Digests(self._about, self._digests)
@@ -456,7 +458,7 @@ class _Reader:
 
     def _check_manifest(self, fields: dict[str, Any], sha256: str) -> None:
         if fields != _manifest_fields(replace(self._counts, sha256=sha256)):
-            raise self._wrong("the manifest does not match what is in the file")
+            raise self._error("the manifest does not match the file")
 
-    def _wrong(self, what: str) -> _Wrong:
-        return _Wrong(f"{self._path}, line {self._number}: {what}; nothing was imported")
+    def _error(self, what: str) -> _InvalidLine:
+        return _InvalidLine(f"{self._path}, line {self._number}: {what}; nothing was imported")

@@ -1,8 +1,8 @@
-"""From one store into another of any kind: all that every tenant has, proved hash by hash.
+"""Copies everything from one store into another of any kind, checked hash by hash.
 
-The chain of hashes makes it simple. An entry's hash stands for all entries before it, so one
-comparison tells whether what is there already is the beginning of what is to come; and a move that
-was interrupted, or whose source has grown since, goes on behind that.
+An entry's hash covers all entries before it, so one comparison shows whether the target's entries
+are the beginning of the source's. A move that was interrupted, or whose source has grown since,
+continues after them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What the source holds, and how much of it was new to the target."""
+class MigrationResult:
+    """The counts of the source, and `added`: how many entries were new to the target."""
 
     tenants: int = 0
     conversations: int = 0
@@ -40,27 +40,27 @@ async def move(
     *,
     tenants: Sequence[str] | None = None,
     progress: Progress | None = None,
-) -> Moved:
-    """Copy what these tenants have, or all of them, from one open store into another.
+) -> MigrationResult:
+    """Copy the data of these tenants, or of all, from one open store into another.
 
-    The source is only read. What the target holds already must be the beginning of what comes, else
-    `ConflictError`; nothing of it is changed. Doing it again adds what is new, or nothing. Search
-    index and vectors are views of the log, which the target makes itself; idempotency keys are not
-    taken along, so let clients finish their retries before they go to the target.
+    The source is only read. What the target already holds must be the beginning of what the source
+    has, else `ConflictError`; none of it is changed. Running it again adds what is new. The target
+    builds its own search index and vectors. Idempotency keys are not copied, so let clients finish
+    their retries before they switch to the target.
     """
-    chosen = await _chosen(source, tenants)
-    whole = 0
+    chosen = await _select_tenants(source, tenants)
+    total = 0
     for tenant in chosen:
         async for head in heads(source, tenant):
-            whole += head.entries
-    moved = Moved(tenants=len(list(filter(None, chosen))))
+            total += head.entries
+    moved = MigrationResult(tenants=len(list(filter(None, chosen))))
     for tenant in chosen:
         await _projects(source, target, tenant)
         async for head in heads(source, tenant):
-            conversation = _Conversation(source, target, Key(tenant, head.conversation), head)
+            conversation = _ConversationCopy(source, target, Key(tenant, head.conversation), head)
             async for reached in conversation.entries():
                 if progress is not None:
-                    progress(min(moved.entries + reached, whole), whole)
+                    progress(min(moved.entries + reached, total), total)
             moved = replace(
                 moved,
                 conversations=moved.conversations + 1,
@@ -72,12 +72,12 @@ async def move(
     return moved
 
 
-async def _chosen(source: Store, tenants: Sequence[str] | None) -> list[str]:
+async def _select_tenants(source: Store, tenants: Sequence[str] | None) -> list[str]:
     there = await source.tenants()
     if tenants is None:
         return there
     if not tenants:
-        raise InputError("name at least one tenant, or none to move all of them")
+        raise InputError("tenants is empty; name at least one, or pass None to move all")
     if unknown := [tenant for tenant in tenants if tenant not in there]:
         raise InputError(f"the source has no tenant {unknown[0]!r}")
     return list(tenants)
@@ -92,33 +92,35 @@ async def _projects(source: Store, target: Store, tenant: str) -> None:
             await target.save_project(tenant, project)
 
 
-class _Conversation:
-    """One conversation on its way; `head` is where the source stood when it was looked at."""
+class _ConversationCopy:
+    """Copies one conversation, up to `head`, the source's head when it was read."""
 
     def __init__(self, source: Store, target: Store, key: Key, head: Head) -> None:
         self._source, self._target, self._key, self._head = source, target, key, head
         self.added = 0
 
     async def entries(self) -> AsyncIterator[int]:
-        """Append what the target does not have; yields how far it has come."""
+        """Append what the target does not have; yields the number of entries copied so far."""
         key, head = self._key, self._head
         there = await self._target.head(key)
         if there is None or (there.project, there.metadata, there.strategy) == (None, {}, None):
             await self._target.describe(
                 key, project=head.project, metadata=head.metadata, strategy=head.strategy
             )
-        start = await self._beginning(there)
+        start = await self._common_prefix(there)
         pinned = {entry.seq for entry in await self._source.pinned(key)}
         async for page in checked_pages(self._source, key, head, start):
             drafts = [_draft(record, pinned=record.seq in pinned) for record in page]
             stored = await self._target.append(key, drafts, expected_seq=page[0].seq)
             if [entry.hash for entry in stored] != [record.hash for record in page]:
-                raise StoreCorrupt(f"{key.conversation}: the target's hashes are not the source's")
+                raise StoreCorrupt(
+                    f"{key.conversation}: the target's hashes differ from the source's"
+                )
             self.added += len(page)
             yield page[-1].seq + 1
 
-    async def _beginning(self, there: Head | None) -> tuple[int, str]:
-        """How many entries the target has, which must be the same ones, and the last one's hash."""
+    async def _common_prefix(self, there: Head | None) -> tuple[int, str]:
+        """The number of entries the target has, which must be the same, and the last hash."""
         if there is None or not there.entries or not self._head.entries:
             return 0, genesis(self._key)
         common = min(there.entries, self._head.entries)
@@ -130,21 +132,21 @@ class _Conversation:
             raise erased(self._key)
         if ours != theirs:
             raise ConflictError(
-                f"{self._key.conversation}: what the target has of it is not what the source has; "
-                "erase it there, or move into another store",
+                f"{self._key.conversation}: the entries in the target differ from the source; "
+                "erase the conversation there, or move into another store",
                 seq=common - 1,
             )
         return common, ours[0]
 
     async def views(self) -> int:
-        """Take along digests and topics, with what people did to them; returns how many digests."""
+        """Copy digests and topics; returns the number of digests copied."""
         key = self._key
         digests = await digests_up_to(self._source, key, self._head)
         known = len(await self._target.digests(key))
         if known and known < len(digests):
             raise ConflictError(
-                f"{key.conversation}: the source has made digests since it was moved; erase it at "
-                "the target and move it again"
+                f"{key.conversation}: the source has created digests since the last move; erase "
+                "the conversation in the target and move it again"
             )
         if digests and not known:
             await self._target.put_digests(key, digests)
@@ -166,7 +168,7 @@ def _draft(record: Record, *, pinned: bool) -> Draft:
 
 
 async def _cards(source: Store, target: Store, tenant: str) -> int:
-    """What edges keep beside the log; of two cards the newer one counts."""
+    """Copy the cards, which edges store next to the log; of two cards, the newer one is kept."""
     written = 0
     for kind in await source.kinds():
         after = ""

@@ -1,6 +1,6 @@
-"""Walking through all that a tenant has, however much it is, while others go on writing.
+"""Iterates over a tenant's conversations, page by page, while other processes keep writing.
 
-A conversation is taken as it was when its head was read: what came later is left for the next time.
+A conversation is read up to the head that was read first; later entries are not included.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from firnline.log.chain import flaw
 from firnline.log.entry import Digest, Head, Key, Record
 from firnline.protocols import Assigned, Store
 
-_TRIES: Final = 5
+_TOPIC_TRIES: Final = 5
 _NO_TOPICS: Final = Assigned({}, 0, 0)
 
 
 async def heads(
     store: Store, tenant: str, keys: Sequence[Key] | None = None, *, project: str | None = None
 ) -> AsyncIterator[Head]:
-    """The conversations of these keys, which must be there; else all of the tenant or project."""
+    """The heads of these keys, which must exist; or all of the tenant or project."""
     for key in keys or ():
         head = await store.head(key)
         if head is None:
@@ -40,10 +40,10 @@ async def heads(
 async def checked_pages(
     store: Store, key: Key, head: Head, start: tuple[int, str]
 ) -> AsyncIterator[list[Record]]:
-    """The records up to the head, each as it was acknowledged; damage raises.
+    """The records up to the head, with every hash checked; damage raises.
 
-    From `start` on: a sequence number, and the hash of what comes before it. `ConflictError` if the
-    conversation is erased meanwhile, even if another one has its name by then.
+    `start` is a sequence number and the hash of the entry before it. `ConflictError` if the
+    conversation is erased in the meantime, even if a new one has its name.
     """
     first, before = start
     while first < head.entries:
@@ -59,21 +59,21 @@ async def checked_pages(
 
 
 def erased(key: Key) -> ConflictError:
-    """What is wrong if a conversation is not any more what it was when its head was read."""
-    return ConflictError(f"{key.conversation} was erased while it was read")
+    """The error for a conversation that was erased after its head was read."""
+    return ConflictError(f"{key.conversation} was erased while it was being read")
 
 
 async def digests_up_to(store: Store, key: Key, head: Head) -> list[Digest]:
-    """The digests that were begun before anything was said behind the head."""
+    """The digests that cover nothing after the head."""
     return list(takewhile(lambda digest: digest.last_seq <= head.seq, await store.digests(key)))
 
 
 async def topics_up_to(store: Store, key: Key, head: Head) -> tuple[Assigned, Mapping[int, int]]:
-    """The topics, and of each entry that has one the topic.
+    """The topics, and the topic of each entry that has one.
 
-    None if entries behind the head were assigned, or if others go on changing them.
+    Empty if entries after the head are assigned, or if other processes keep changing them.
     """
-    for _ in range(_TRIES):
+    for _ in range(_TOPIC_TRIES):
         known = await store.topics(key)
         if not known.topics or known.next_seq > head.entries:
             break

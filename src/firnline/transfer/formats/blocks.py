@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from firnline.log.message import Content, Part, ToolCall
-from firnline.transfer.formats.records import Notes, mapping, objects, texts, written
+from firnline.transfer.formats.records import Notes, as_dict, as_objects, as_text, to_json
 
 
 class Writer:
@@ -27,7 +27,7 @@ class Writer:
         """Take the next block."""
         kind = block.get("type")
         if kind == "text":
-            if text := texts(block.get("text")):
+            if text := as_text(block.get("text")):
                 self.add(Part.of_text(text))
         elif kind in ("thinking", "redacted_thinking"):
             self._think(block)
@@ -38,9 +38,9 @@ class Writer:
         elif kind in ("image", "document"):
             self._picture(block)
         elif kind == "token_budget":
-            self._notes.leave("a count of tokens", self._where)
+            self._notes.skip("a count of tokens", self._where)
         else:
-            self._notes.wonder(f"a block of type {kind!r:.60}, kept as it is", self._where)
+            self._notes.reject(f"a block of type {kind!r:.60}, kept as it is", self._where)
             self.add(Part({**block, "type": f"block:{kind}"}))
 
     def add(self, part: Part) -> None:
@@ -55,49 +55,49 @@ class Writer:
         return [{"role": role, **fields} for fields in self._made]
 
     def _think(self, block: Mapping[str, Any]) -> None:
-        if text := texts(block.get("thinking")):
+        if text := as_text(block.get("thinking")):
             self.add(Part.reasoning(text))
         else:
-            self._notes.leave("a thought that is encrypted or empty", self._where)
+            self._notes.skip("a thought that is encrypted or empty", self._where)
 
     def _call(self, block: Mapping[str, Any]) -> None:
         self._numbered += 1
-        call_id = texts(block.get("id")) or f"{self._key}-{self._numbered}"
-        self._calls.append(ToolCall.of(call_id, texts(block.get("name")), _arguments(block)))
+        call_id = as_text(block.get("id")) or f"{self._key}-{self._numbered}"
+        self._calls.append(ToolCall.of(call_id, as_text(block.get("name")), _arguments(block)))
         self._open.append(call_id)
 
     def _result(self, block: Mapping[str, Any]) -> None:
         self._flush()
-        call_id = texts(block.get("tool_use_id")) or (self._open[0] if self._open else "")
+        call_id = as_text(block.get("tool_use_id")) or (self._open[0] if self._open else "")
         if call_id in self._open:
             self._open.remove(call_id)
         content = self._content(block)
         fields: dict[str, Any] = {"role": "tool", "content": content, "tool_call_id": call_id}
         if not call_id:  # half a tool call would be shown to no model
-            fields = {"content": content, "name": texts(block.get("name")) or "tool"}
+            fields = {"content": content, "name": as_text(block.get("name")) or "tool"}
         self._made.append(fields)
 
     def _content(self, block: Mapping[str, Any]) -> str:
         content = block.get("content")
         if isinstance(content, list):
             return "\n".join(
-                texts(item.get("text")) or self._named(item) for item in objects(content)
+                as_text(item.get("text")) or self._named(item) for item in as_objects(content)
             )
-        return texts(content) if isinstance(content, str) or content is None else written(content)
+        return as_text(content) if isinstance(content, str) or content is None else to_json(content)
 
     def _named(self, item: Mapping[str, Any]) -> str:
         """A part of a result that is no text; of a picture there is only that there is one."""
-        kind = texts(item.get("type"))
+        kind = as_text(item.get("type"))
         if kind not in ("image", "document"):
-            return written(item)
-        self._notes.leave("the bytes of a picture or document", self._where)
+            return to_json(item)
+        self._notes.skip("the bytes of a picture or document", self._where)
         return f"[{kind}]"
 
     def _picture(self, block: Mapping[str, Any]) -> None:
-        source = mapping(block.get("source"))
+        source = as_dict(block.get("source"))
         if source.get("type") == "base64":
-            self._notes.leave("the bytes of a picture or document", self._where)
-            self.add(Part.file(texts(source.get("media_type")) or texts(block.get("type"))))
+            self._notes.skip("the bytes of a picture or document", self._where)
+            self.add(Part.file(as_text(source.get("media_type")) or as_text(block.get("type"))))
         else:
             self.add(Part(dict(block)))
 
@@ -119,4 +119,4 @@ def _plainest(parts: list[Part]) -> Content:
 
 def _arguments(block: Mapping[str, Any]) -> str:
     given = block.get("input")
-    return given if isinstance(given, str) else written(mapping(given))
+    return given if isinstance(given, str) else to_json(as_dict(given))

@@ -15,20 +15,20 @@ from firnline.log import limits
 from firnline.transfer.formats.blocks import Writer
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
-    Node,
+    ConversationTree,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
-    Tree,
-    at_text,
-    made,
-    mapping,
-    marked,
-    objects,
-    texts,
-    timed,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    TreeNode,
+    as_dict,
+    as_objects,
+    as_text,
+    build_message,
+    checked_time,
+    source_metadata,
+    time_from_iso,
 )
 
 FORMAT: Final = "claude_code"
@@ -41,53 +41,53 @@ class _Transcript:
 
     name: str = ""
     title: str = ""
-    turns: dict[str, list[Said]] = field(default_factory=dict)
+    turns: dict[str, list[SourceMessage]] = field(default_factory=dict)
     parents: dict[str, str | None] = field(default_factory=dict)
     turn_of: dict[str, str] = field(default_factory=dict)
     side_of: dict[str, str] = field(default_factory=dict)
-    sides: dict[str, list[Said]] = field(default_factory=dict)
+    sides: dict[str, list[SourceMessage]] = field(default_factory=dict)
     last: str | None = None
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The transcript with its branches, then what subagents said."""
     known = _Transcript()
     for number, (where, value) in enumerate(records(source, notes)):
         if number >= limits.IMPORT_HELD_MAX:
-            notes.wonder("the rest of a transcript that is too long", where)
+            notes.reject("the rest of a transcript that is too long", where)
             break
-        line = mapping(value)
-        known.name = known.name or texts(line.get("sessionId"))
-        kind = texts(line.get("type"))
+        line = as_dict(value)
+        known.name = known.name or as_text(line.get("sessionId"))
+        kind = as_text(line.get("type"))
         if kind in ("user", "assistant"):
             _take(known, line, where, notes)
         elif kind in _TITLES:
-            known.title = texts(line.get(_TITLES[kind])) or known.title
+            known.title = as_text(line.get(_TITLES[kind])) or known.title
         elif not kind:
-            notes.wonder("a line without a type", where)
+            notes.reject("a line without a type", where)
         else:
-            notes.leave(f"a line of the program: {kind:.60}", where)
+            notes.skip(f"a line of the program: {kind:.60}", where)
             _pass_on(known, line)
     name = known.name or source.name
-    nodes = {key: Node(known.parents[key], tuple(said)) for key, said in known.turns.items()}
+    nodes = {key: TreeNode(known.parents[key], tuple(said)) for key, said in known.turns.items()}
     if nodes:
-        yield Tree(name, known.title, nodes, known.last)
+        yield ConversationTree(name, known.title, nodes, known.last)
     for side, said in known.sides.items():
-        yield Line(f"{name}/{side}", f"{known.title} (subagent)".strip(), said)
+        yield LinearConversation(f"{name}/{side}", f"{known.title} (subagent)".strip(), said)
 
 
 def _take(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes) -> None:
-    key = texts(line.get("uuid"))
+    key = as_text(line.get("uuid"))
     if not key:
-        notes.wonder("a message without a uuid", where)
+        notes.reject("a message without a uuid", where)
         return
     if key in known.turn_of or key in known.side_of:
-        notes.leave("a message that is there twice", where)
+        notes.skip("a message that is there twice", where)
         return
-    said = list(_said(key, line, where, notes))
-    parent = texts(line.get("parentUuid")) or texts(line.get("logicalParentUuid")) or None
+    said = list(_messages(key, line, where, notes))
+    parent = as_text(line.get("parentUuid")) or as_text(line.get("logicalParentUuid")) or None
     if line.get("isSidechain"):
-        agent = texts(line.get("agentId")) or known.side_of.get(parent or "", f"side-{key}")
+        agent = as_text(line.get("agentId")) or known.side_of.get(parent or "", f"side-{key}")
         known.side_of[key] = agent
         known.sides.setdefault(agent, []).extend(said)
         return
@@ -102,7 +102,7 @@ def _take(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes)
 
 def _pass_on(known: _Transcript, line: Mapping[str, Any]) -> None:
     """A line that says nothing may still be the parent of one that does."""
-    key, parent = texts(line.get("uuid")), texts(line.get("parentUuid"))
+    key, parent = as_text(line.get("uuid")), as_text(line.get("parentUuid"))
     if key and parent in known.turn_of:
         known.turn_of[key] = known.turn_of[parent]
     if key and parent in known.side_of:
@@ -111,30 +111,34 @@ def _pass_on(known: _Transcript, line: Mapping[str, Any]) -> None:
 
 def _is_prompt(line: Mapping[str, Any]) -> bool:
     """Whether the user says something: results of tools come as messages of the user, too."""
-    content = mapping(line.get("message")).get("content")
-    results = any(block.get("type") == "tool_result" for block in objects(content))
+    content = as_dict(line.get("message")).get("content")
+    results = any(block.get("type") == "tool_result" for block in as_objects(content))
     return line.get("type") == "user" and not results and not line.get("isMeta")
 
 
-def _said(key: str, line: Mapping[str, Any], where: str, notes: Notes) -> Iterator[Said]:
+def _messages(
+    key: str, line: Mapping[str, Any], where: str, notes: Notes
+) -> Iterator[SourceMessage]:
     if line.get("isMeta"):
-        notes.leave("a remark of the program", where)
+        notes.skip("a remark of the program", where)
         return
     if line.get("isCompactSummary"):
-        notes.leave("a summary; what it sums up is there itself", where)
+        notes.skip("a summary; what it sums up is there itself", where)
         return
-    message = mapping(line.get("message"))
+    message = as_dict(line.get("message"))
     content = message.get("content")
-    blocks = [{"type": "text", "text": content}] if isinstance(content, str) else objects(content)
+    blocks = (
+        [{"type": "text", "text": content}] if isinstance(content, str) else as_objects(content)
+    )
     writer = Writer(key, where, notes)
     for block in blocks:
         writer.take(block)
-    time = timed(at_text(given := line.get("timestamp")), given, where, notes)
+    time = checked_time(time_from_iso(given := line.get("timestamp")), given, where, notes)
     model = message.get("model")
     messages = writer.messages(str(line["type"]))
     if not messages:
-        notes.leave("an empty message", where)
+        notes.skip("an empty message", where)
     for number, fields in enumerate(messages):
-        said_id = f"{key}#{number}" if number else key
-        about = marked(FORMAT, said_id, model=model)
-        yield from made(where, notes, **fields, metadata=about, created_at=time)
+        message_id = f"{key}#{number}" if number else key
+        about = source_metadata(FORMAT, message_id, model=model)
+        yield from build_message(where, notes, **fields, metadata=about, created_at=time)

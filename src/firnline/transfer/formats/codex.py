@@ -12,19 +12,19 @@ from typing import Any, Final
 from firnline.log.message import Part, ToolCall
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
-    at_text,
-    made,
-    mapping,
-    marked,
-    objects,
-    texts,
-    timed,
-    written,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    as_dict,
+    as_objects,
+    as_text,
+    build_message,
+    checked_time,
+    source_metadata,
+    time_from_iso,
+    to_json,
 )
 
 FORMAT: Final = "codex"
@@ -33,30 +33,36 @@ _TEXTS: Final = frozenset(("input_text", "output_text", "text"))
 _ENVELOPES: Final = frozenset(("event_msg", "turn_context", "compacted"))
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The transcript. Its first line names it; if that is not there, the file does."""
     lines = records(source, notes)
     first = next(lines, None)
     if first is None:
         return
-    about = mapping(first[1])
-    meta = mapping(about.get("payload")) if about.get("type") == "session_meta" else about
-    title = texts(meta.get("cwd"))
-    yield Line(texts(meta.get("id")) or source.name, title, _said(first, lines, notes))
+    about = as_dict(first[1])
+    meta = as_dict(about.get("payload")) if about.get("type") == "session_meta" else about
+    title = as_text(meta.get("cwd"))
+    yield LinearConversation(
+        as_text(meta.get("id")) or source.name, title, _messages(first, lines, notes)
+    )
 
 
-def _said(first: tuple[str, Any], lines: Iterator[tuple[str, Any]], notes: Notes) -> Iterator[Said]:
+def _messages(
+    first: tuple[str, Any], lines: Iterator[tuple[str, Any]], notes: Notes
+) -> Iterator[SourceMessage]:
     number = 0
     where, value = first
     while True:
-        line = mapping(value)
+        line = as_dict(value)
         if (item := _item(line, where, notes)) is not None:
             key = str(number)
-            fields = _FIELDS.get(texts(item.get("type")), _unknown)(item, where, notes)
+            fields = _FIELDS.get(as_text(item.get("type")), _unknown)(item, where, notes)
             if fields is not None:
-                time = timed(at_text(given := line.get("timestamp")), given, where, notes)
-                about = marked(FORMAT, key)
-                yield from made(where, notes, **fields, metadata=about, created_at=time)
+                time = checked_time(
+                    time_from_iso(given := line.get("timestamp")), given, where, notes
+                )
+                about = source_metadata(FORMAT, key)
+                yield from build_message(where, notes, **fields, metadata=about, created_at=time)
         number += 1
         try:
             where, value = next(lines)
@@ -71,12 +77,12 @@ def _item(line: Mapping[str, Any], where: str, notes: Notes) -> Mapping[str, Any
         return payload
     if kind == "session_meta" or (kind is None and ("id" in line or "record_type" in line)):
         return None  # what the transcript is about
-    if texts(kind) in _ENVELOPES:
-        notes.leave(f"a line of type {kind}", where)
+    if as_text(kind) in _ENVELOPES:
+        notes.skip(f"a line of type {kind}", where)
         return None
     if isinstance(kind, str) and payload is None:
         return line
-    notes.wonder(f"a line of type {kind!r:.60}", where)
+    notes.reject(f"a line of type {kind!r:.60}", where)
     return None
 
 
@@ -84,19 +90,21 @@ _Fields = dict[str, Any] | None
 
 
 def _message(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
-    role = texts(item.get("role"))
+    role = as_text(item.get("role"))
     if role not in _ROLES:
-        notes.wonder(f"a message of {item.get('role')!r:.40}", where)
+        notes.reject(f"a message of {item.get('role')!r:.40}", where)
         return None
     content = item.get("content")
     if isinstance(content, str):
         return {"role": role, "content": content}
     parts = [
-        Part.of_text(texts(part.get("text"))) if texts(part.get("type")) in _TEXTS else Part(part)
-        for part in objects(content)
+        Part.of_text(as_text(part.get("text")))
+        if as_text(part.get("type")) in _TEXTS
+        else Part(part)
+        for part in as_objects(content)
     ]
     if not parts:
-        notes.leave("an empty message", where)
+        notes.skip("an empty message", where)
         return None
     plain = len(parts) == 1 and parts[0].type == "text"
     return {"role": role, "content": parts[0].text if plain else tuple(parts)}
@@ -105,9 +113,9 @@ def _message(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
 def _call(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     del where, notes
     given = item.get("arguments", item.get("input", item.get("action")))
-    arguments = given if isinstance(given, str) else written(given)
-    name = texts(item.get("name")) or texts(item.get("type")).removesuffix("_call")
-    call_id = texts(item.get("call_id")) or texts(item.get("id"))
+    arguments = given if isinstance(given, str) else to_json(given)
+    name = as_text(item.get("name")) or as_text(item.get("type")).removesuffix("_call")
+    call_id = as_text(item.get("call_id")) or as_text(item.get("id"))
     return {"role": "assistant", "tool_calls": (ToolCall.of(call_id, name, arguments),)}
 
 
@@ -117,28 +125,30 @@ def _result(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     if isinstance(output, dict) and isinstance(output.get("content"), str):
         output = output["content"]
     if isinstance(output, list):
-        output = "\n".join(texts(part.get("text")) or written(part) for part in objects(output))
-    text = output if isinstance(output, str) else written(output)
-    return {"role": "tool", "content": text, "tool_call_id": texts(item.get("call_id"))}
+        output = "\n".join(
+            as_text(part.get("text")) or to_json(part) for part in as_objects(output)
+        )
+    text = output if isinstance(output, str) else to_json(output)
+    return {"role": "tool", "content": text, "tool_call_id": as_text(item.get("call_id"))}
 
 
 def _reasoning(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
-    said = [*objects(item.get("summary")), *objects(item.get("content"))]
-    text = "\n\n".join(filter(None, (texts(part.get("text")) for part in said)))
+    said = [*as_objects(item.get("summary")), *as_objects(item.get("content"))]
+    text = "\n\n".join(filter(None, (as_text(part.get("text")) for part in said)))
     if not text:
-        notes.leave("a thought that is encrypted or empty", where)
+        notes.skip("a thought that is encrypted or empty", where)
         return None
     return {"role": "assistant", "content": (Part.reasoning(text),)}
 
 
 def _unknown(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
-    notes.wonder(f"an item of type {item.get('type')!r:.60}", where)
+    notes.reject(f"an item of type {item.get('type')!r:.60}", where)
     return None
 
 
 def _search(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     """A search of the web; its results are not in the file."""
-    notes.leave("a search of the web, without its results", f"{where}: {written(item):.200}")
+    notes.skip("a search of the web, without its results", f"{where}: {to_json(item):.200}")
     return None
 
 

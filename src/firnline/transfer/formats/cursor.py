@@ -13,7 +13,7 @@ from typing import Any, Final
 from firnline.errors import InputError
 from firnline.log import limits
 from firnline.log.regex import regex
-from firnline.transfer.formats.records import Notes, Source, Stream
+from firnline.transfer.formats.records import Notes, SourceFile, Stream
 
 _DECODER: Final = json.JSONDecoder()
 _BLANKS: Final = regex(r"[ \t\n\r\x1e]*")  # U+001E may precede each value of a sequence
@@ -149,7 +149,7 @@ class Cursor:
         return bool(data)
 
 
-def records(source: Source, notes: Notes) -> Iterator[tuple[str, Any]]:
+def records(source: SourceFile, notes: Notes) -> Iterator[tuple[str, Any]]:
     """The items of an array, or the values of JSON Lines, each with where it is.
 
     A line that is not JSON is noted and stepped over. In an array everything behind such a place is
@@ -164,7 +164,7 @@ def records(source: Source, notes: Notes) -> Iterator[tuple[str, Any]]:
                 raise cursor.malformed("there is more behind the array")
             return
     except Malformed as error:
-        notes.wonder("the rest of a file, which is not JSON", f"{source.name}: {error}")
+        notes.reject("the rest of a file, which is not JSON", f"{source.name}: {error}")
         return
     yield from _lines(source.name, cursor, notes)
 
@@ -178,7 +178,7 @@ def _lines(name: str, cursor: Cursor, notes: Notes) -> Iterator[tuple[str, Any]]
                 return
             value = cursor.value()
         except Malformed as error:
-            notes.wonder("a line that is not JSON", f"{where}: {error}")
+            notes.reject("a line that is not JSON", f"{where}: {error}")
             cursor.skip_line()
         else:
             yield where, value

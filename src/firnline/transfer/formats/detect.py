@@ -1,14 +1,45 @@
-"""Which format a file has, by what is in it: names of files do not count."""
+"""Which format a file has. The content decides, not the name of the file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from firnline.transfer.formats import langchain, whatsapp
+from firnline.transfer.formats import (
+    chatgpt,
+    claude,
+    claude_code,
+    codex,
+    finetune,
+    gemini,
+    langchain,
+    mem0,
+    sharegpt,
+    telegram,
+    whatsapp,
+)
 from firnline.transfer.formats.cursor import Cursor, Malformed
-from firnline.transfer.formats.records import Stream, mapping, texts
+from firnline.transfer.formats.records import Notes, Reader, Stream, as_dict, as_text
+from firnline.transfer.formats.sources import File, Unreadable, files
 
+READERS: Final[Mapping[str, Reader]] = {
+    module.FORMAT: module.read
+    for module in (
+        chatgpt,
+        claude,
+        gemini,
+        claude_code,
+        codex,
+        finetune,
+        sharegpt,
+        langchain,
+        telegram,
+        whatsapp,
+        mem0,
+    )
+}
+"""The readers by the names of their formats."""
 OWN: Final = "firnline"
 HTML: Final = "html"
 _LINES_MAX: Final = 50
@@ -26,7 +57,7 @@ class _Glance(NamedTuple):
     item: Any = None
 
 
-def recognise(stream: Stream) -> str | None:
+def detect_format(stream: Stream) -> str | None:
     """The format of a file, `None` if it is none of those known. Reads on from the beginning."""
     stream.seek(0)
     start = stream.read(4_096)
@@ -47,7 +78,7 @@ def _in_json(stream: Stream) -> str | None:
         if cursor.peek() == "[":
             for _ in cursor.items():
                 item = cursor.value()
-                return _of_item(mapping(item), item)
+                return _of_item(as_dict(item), item)
             return None
         for _ in range(_LINES_MAX):
             if cursor.peek() != "{":
@@ -79,14 +110,14 @@ def _glance(cursor: Cursor) -> _Glance:
 def _of_item(item: Mapping[str, Any], value: Any) -> str | None:
     """The format of an array, by its first item."""
     if isinstance(value, list):
-        first = mapping(value[0]) if value else {}
+        first = as_dict(value[0]) if value else {}
         return langchain.FORMAT if _is_langchain(first) else None
     return next((name for name, test in _BY_ITEM if test(item)), None)
 
 
 def _of_object(glance: _Glance) -> str | None:
     """The format of an object, or of JSON Lines, by its first array or by its members."""
-    members, item = glance.members, mapping(glance.item)
+    members, item = glance.members, as_dict(glance.item)
     if members.get(OWN) == 1 and "tenant" in members:
         return OWN
     if transcript := _transcript(members):
@@ -110,7 +141,7 @@ def _first(item: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     for name in names:
         value = item.get(name)
         if isinstance(value, list) and value:
-            return mapping(value[0])
+            return as_dict(value[0])
     return {}
 
 
@@ -128,7 +159,7 @@ def _is_langchain(item: Mapping[str, Any]) -> bool:
 
 
 def _is_telegram(item: Mapping[str, Any]) -> bool:
-    return texts(item.get("type")) in ("message", "service") and "date" in item
+    return as_text(item.get("type")) in ("message", "service") and "date" in item
 
 
 def _is_memory(item: Mapping[str, Any]) -> bool:
@@ -160,3 +191,57 @@ _BY_ARRAY: Final[Mapping[str, _Tests]] = {
     "chats": (("telegram", lambda _: True),),
     "left_chats": (("telegram", lambda _: True),),
 }
+
+
+# -- the files to read ------------------------------------------------------------------------
+
+
+def select_files(
+    found: Sequence[File], as_format: str | None, notes: Notes
+) -> list[tuple[File, str]]:
+    """The files that hold conversations, with their formats; what the others are is noted."""
+    if as_format is not None and len(found) == 1:
+        return [(found[0], as_format)]
+    readable: list[tuple[File, str]] = []
+    for file in found:
+        name = _format_of_file(file, notes)
+        if name is not None and (
+            len(found) == 1 or (name in READERS and as_format in (None, name))
+        ):
+            readable.append((file, name))
+        elif name == OWN:
+            notes.reject("an export of Firnline's own: import it by itself", file.name)
+        elif name is not None and as_format is not None:
+            notes.skip("a file of another format", file.name)
+        else:
+            notes.skip("a file without conversations that we know of", file.name)
+    return readable
+
+
+def _format_of_file(file: File, notes: Notes) -> str | None:
+    try:
+        stream = file.open()
+        try:
+            return detect_format(stream)
+        finally:
+            stream.close()
+    except Unreadable as error:
+        notes.reject("a file that cannot be read", f"{file.name}: {error}")
+        return None
+
+
+def format_of(path: Path) -> str | None:
+    """The format of a plain file; None for a folder, a zip, or what is not known."""
+    with files(path, Notes()) as found:
+        plain = len(found) == 1 and found[0].name == path.name
+        return _format_of_file(found[0], Notes()) if plain else None
+
+
+def no_format_error(path: Path, names: Sequence[str]) -> str:
+    """What is wrong with files of which none can be read."""
+    if HTML in names:
+        return f"{path} is HTML; let the program that wrote it write JSON or text instead"
+    if OWN in names:
+        return f"{path} holds an export of Firnline's own; unpack it and import the file"
+    known = f"{path} has none of the formats {', '.join(READERS)}"
+    return f"{known}; messages in OpenAI's shape by themselves are appended, not imported"

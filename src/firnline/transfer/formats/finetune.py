@@ -12,41 +12,43 @@ from firnline.errors import InputError
 from firnline.log.message import Message, encode_json
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    as_dict,
     brief,
-    mapping,
-    marked,
+    source_metadata,
 )
 
 FORMAT: Final = "finetune"
 _KNOWN: Final = frozenset(("messages", "tools", "parallel_tool_calls", "functions"))
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The conversations, one for each line."""
     for where, value in records(source, notes):
-        messages = mapping(value).get("messages")
+        messages = as_dict(value).get("messages")
         if not isinstance(messages, list) or not messages:
-            notes.wonder("a line without messages", where)
+            notes.reject("a line without messages", where)
             continue
         for name in value:
             if name != "messages":
-                note = notes.leave if name in _KNOWN else notes.wonder
+                note = notes.skip if name in _KNOWN else notes.reject
                 note(f"the field {name!r:.60} of a line", where)
-        yield Line(brief(value), "", _said(messages, where, notes))
+        yield LinearConversation(brief(value), "", _messages(messages, where, notes))
 
 
-def _said(messages: list[Any], where: str, notes: Notes) -> Iterator[Said]:
+def _messages(messages: list[Any], where: str, notes: Notes) -> Iterator[SourceMessage]:
     for number, fields in enumerate(messages):
         key = str(number)
         try:
-            yield Said(key, Message.from_openai(fields, metadata=marked(FORMAT, key)))
+            yield SourceMessage(
+                key, Message.from_openai(fields, metadata=source_metadata(FORMAT, key))
+            )
         except InputError as error:
-            notes.wonder("a message that cannot be stored", f"{where}, message {number}: {error}")
+            notes.reject("a message that cannot be stored", f"{where}, message {number}: {error}")
 
 
 def message_line(message: Message) -> str:

@@ -15,18 +15,18 @@ from firnline.log import limits
 from firnline.log.regex import regex
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
-    at_text,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    as_dict,
+    as_objects,
+    as_text,
     brief,
-    made,
-    mapping,
-    marked,
-    objects,
-    texts,
+    build_message,
+    source_metadata,
+    time_from_iso,
 )
 
 FORMAT: Final = "gemini"
@@ -39,54 +39,56 @@ _BLANKS: Final = regex(r"\s+")
 _BREAKS: Final = regex(r"[ \t]*\n\s*\n?")
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The days, each in the order in which it went."""
     day, asked = "", list[tuple[str, Mapping[str, Any]]]()
     for where, value in records(source, notes):
-        activity = mapping(value)
-        time = at_text(activity.get("time"))
+        activity = as_dict(value)
+        time = time_from_iso(activity.get("time"))
         if time is None or not isinstance(activity.get("title"), str):
-            notes.wonder("an activity without time or title", where)
+            notes.reject("an activity without time or title", where)
             continue
         if not _is_ours(activity):
-            notes.leave("an activity of another product", where)
+            notes.skip("an activity of another product", where)
             continue
         full = len(asked) >= limits.IMPORT_HELD_MAX
         if asked and (f"{time:%Y-%m-%d}" != day or full):
-            yield Line(day, f"Gemini, {day}", _day(asked, notes))
+            yield LinearConversation(day, f"Gemini, {day}", _day(asked, notes))
             asked = []
         day = f"{time:%Y-%m-%d}"
         asked.append((where, activity))
     if asked:
-        yield Line(day, f"Gemini, {day}", _day(asked, notes))
+        yield LinearConversation(day, f"Gemini, {day}", _day(asked, notes))
 
 
 def _is_ours(activity: Mapping[str, Any]) -> bool:
     products = activity.get("products")
-    named = [texts(activity.get("header")), *(products if isinstance(products, list) else ())]
-    return any("Gemini" in name or "Bard" in name for name in map(texts, named))
+    named = [as_text(activity.get("header")), *(products if isinstance(products, list) else ())]
+    return any("Gemini" in name or "Bard" in name for name in map(as_text, named))
 
 
-def _day(asked: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[Said]:
+def _day(asked: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[SourceMessage]:
     asked.reverse()  # of equally old ones the last in the file was first
     for where, activity in sorted(asked, key=lambda pair: str(pair[1]["time"])):
         title = activity["title"]
-        answer = "\n".join(text_of(texts(part.get("html"))) for part in _answers(activity))
+        answer = "\n".join(text_of(as_text(part.get("html"))) for part in _answers(activity))
         if not answer and _DID.match(title):
-            notes.leave("an activity that is no question", f"{where}: {title}")
+            notes.skip("an activity that is no question", f"{where}: {title}")
             continue
-        key, time = f"{activity['time']} {brief(title)}", at_text(activity["time"])
-        about = {"metadata": marked(FORMAT, key), "created_at": time}
-        yield from made(where, notes, role="user", content=_ASKED.sub("", title, 1), **about)
+        key, time = f"{activity['time']} {brief(title)}", time_from_iso(activity["time"])
+        about = {"metadata": source_metadata(FORMAT, key), "created_at": time}
+        yield from build_message(
+            where, notes, role="user", content=_ASKED.sub("", title, 1), **about
+        )
         if answer:
-            about["metadata"] = marked(FORMAT, f"{key}#1")
-            yield from made(where, notes, role="assistant", content=answer, **about)
+            about["metadata"] = source_metadata(FORMAT, f"{key}#1")
+            yield from build_message(where, notes, role="assistant", content=answer, **about)
         else:
-            notes.leave("a question whose answer is not in the file", where)
+            notes.skip("a question whose answer is not in the file", where)
 
 
 def _answers(activity: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return objects(activity.get("safeHtmlItem"))
+    return as_objects(activity.get("safeHtmlItem"))
 
 
 class _Text(HTMLParser):

@@ -12,18 +12,18 @@ from firnline.log import limits
 from firnline.log.message import Content, Part, ToolCall
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    as_dict,
+    as_objects,
+    as_text,
     brief,
-    made,
-    mapping,
-    marked,
-    objects,
-    texts,
-    written,
+    build_message,
+    source_metadata,
+    to_json,
 )
 
 FORMAT: Final = "langchain"
@@ -42,11 +42,11 @@ ROLES: Final[Mapping[str, str]] = {
 }
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The conversations: what is not inside a list of its own belongs to one."""
     loose: list[tuple[str, Any]] = []
     for where, value in records(source, notes):
-        inner = mapping(value).get("messages", value)
+        inner = as_dict(value).get("messages", value)
         if isinstance(inner, list):
             yield _line([(f"{where}, message {n}", one) for n, one in enumerate(inner)], notes)
         else:
@@ -58,38 +58,40 @@ def read(source: Source, notes: Notes) -> Iterator[Found]:
         yield _line(loose, notes)
 
 
-def _line(messages: list[tuple[str, Any]], notes: Notes) -> Line:
+def _line(messages: list[tuple[str, Any]], notes: Notes) -> LinearConversation:
     """The conversation: the first message with an id names it, or else all of its content does."""
     fields = [(where, plain(value)) for where, value in messages]
-    named = next((one for _, one in fields if texts(one.get("id"))), None)
+    named = next((one for _, one in fields if as_text(one.get("id"))), None)
     name = brief(named or [value for _, value in messages])
-    return Line(name, "", _said(fields, notes))
+    return LinearConversation(name, "", _messages(fields, notes))
 
 
 def plain(value: object) -> dict[str, Any]:
     """The fields of a message, whichever way it was dumped; `type` is its type in lower case."""
-    outer = mapping(value)
+    outer = as_dict(value)
     if isinstance(outer.get("kwargs"), dict) and "lc" in outer:
         path = outer.get("id")
-        kind = texts(path[-1]) if isinstance(path, list) and path else ""
+        kind = as_text(path[-1]) if isinstance(path, list) and path else ""
         return {**outer["kwargs"], "type": kind.lower()}
     if isinstance(outer.get("data"), dict):
-        return {**outer["data"], "type": texts(outer.get("type")).lower()}
-    return {**outer, "type": texts(outer.get("type")).lower()}
+        return {**outer["data"], "type": as_text(outer.get("type")).lower()}
+    return {**outer, "type": as_text(outer.get("type")).lower()}
 
 
-def _said(messages: list[tuple[str, dict[str, Any]]], notes: Notes) -> Iterator[Said]:
+def _messages(messages: list[tuple[str, dict[str, Any]]], notes: Notes) -> Iterator[SourceMessage]:
     for number, (where, fields) in enumerate(messages):
         role = ROLES.get(fields["type"]) or _chat_role(fields)
         if role is None:
-            notes.wonder(f"a message of type {fields['type']!r:.60}", where)
+            notes.reject(f"a message of type {fields['type']!r:.60}", where)
             continue
-        key = texts(fields.get("id")) or f"{number}-{brief(fields)}"
-        name = texts(fields.get("name")) or None
-        calls = tuple(map(_call, objects(fields.get("tool_calls")))) if role == "assistant" else ()
-        call_id = texts(fields.get("tool_call_id")) if role == "tool" else None
-        about = marked(FORMAT, key)
-        yield from made(
+        key = as_text(fields.get("id")) or f"{number}-{brief(fields)}"
+        name = as_text(fields.get("name")) or None
+        calls = (
+            tuple(map(_call, as_objects(fields.get("tool_calls")))) if role == "assistant" else ()
+        )
+        call_id = as_text(fields.get("tool_call_id")) if role == "tool" else None
+        about = source_metadata(FORMAT, key)
+        yield from build_message(
             where,
             notes,
             role=role,
@@ -103,7 +105,7 @@ def _said(messages: list[tuple[str, dict[str, Any]]], notes: Notes) -> Iterator[
 
 def _chat_role(fields: Mapping[str, Any]) -> str | None:
     """The role of a `ChatMessage`, which says it itself."""
-    role = texts(fields.get("role"))
+    role = as_text(fields.get("role"))
     return role if role in ("user", "assistant", "system", "developer", "tool") else None
 
 
@@ -121,5 +123,5 @@ def _content(content: object, calls: tuple[ToolCall, ...]) -> Content:
 
 def _call(call: Mapping[str, Any]) -> ToolCall:
     arguments = call.get("args")
-    text = arguments if isinstance(arguments, str) else written(arguments)
-    return ToolCall.of(texts(call.get("id")), texts(call.get("name")), text)
+    text = arguments if isinstance(arguments, str) else to_json(arguments)
+    return ToolCall.of(as_text(call.get("id")), as_text(call.get("name")), text)

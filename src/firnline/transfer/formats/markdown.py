@@ -1,4 +1,4 @@
-"""A conversation as Markdown. What was said is quoted, so it cannot pass for a heading of ours."""
+"""A conversation as Markdown. Messages are quoted, so they cannot pass for our headings."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SPECIAL: Final = regex(r"([\\`*_\[\]<>#|])")
 
 
 def opening(head: Head, digests: Sequence[Digest]) -> str:
-    """The title, the facts, and what the digests in force say."""
+    """The title, the facts, and the text of the digests in force."""
     title = head.metadata.get("title")
     lines = [
         f"# {_escaped(title if isinstance(title, str) and title.strip() else head.conversation)}",
         "",
-        f"{head.entries:,} messages, {head.tokens:,} tokens; the last one's hash is `{head.hash}`.",
+        f"{head.entries:,} messages, {head.tokens:,} tokens; the last hash is `{head.hash}`.",
         "",
     ]
     for digest in digests:
@@ -28,30 +28,32 @@ def opening(head: Head, digests: Sequence[Digest]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def message(entry: Entry) -> str:
-    """One message: who, when, its number; then what."""
-    said = entry.message
-    when = f", {format_time(said.created_at)[:16].replace('T', ' ')}" if said.created_at else ""
-    who = f"{said.role} ({_escaped(said.name)})" if said.name else said.role
-    body = "\n\n".join(filter(None, _pieces(said))) or "*(nothing)*"
+def render_message(entry: Entry) -> str:
+    """One message: its number, role, name, and time, then its content."""
+    message = entry.message
+    when = (
+        f", {format_time(message.created_at)[:16].replace('T', ' ')}" if message.created_at else ""
+    )
+    who = f"{message.role} ({_escaped(message.name)})" if message.name else message.role
+    body = "\n\n".join(filter(None, _pieces(message))) or "*(nothing)*"
     return f"## {entry.seq}: {who}{when}\n\n{_quoted(body)}\n\n"
 
 
-def _pieces(said: Message) -> Iterator[str]:
-    if isinstance(said.content, str):
-        yield said.content
-    for part in said.content or () if not isinstance(said.content, str) else ():
+def _pieces(message: Message) -> Iterator[str]:
+    if isinstance(message.content, str):
+        yield message.content
+    for part in message.content or () if not isinstance(message.content, str) else ():
         yield _part(part)
-    for call in said.tool_calls:
+    for call in message.tool_calls:
         yield f"→ `{' '.join(call.name.replace('`', '').split())}`\n\n{_fenced(call.arguments)}"
 
 
 def _part(part: Part) -> str:
-    return part.text or f"*({_escaped(named(part))})*"
+    return part.text or f"*({_escaped(part_label(part))})*"
 
 
-def named(part: Part) -> str:
-    """What a part without words is, and which one, if it has a name."""
+def part_label(part: Part) -> str:
+    """The type of a part without text, with its name if it has one."""
     inner = part.fields.get(part.type)
     fields = inner if isinstance(inner, dict) else part.fields
     name = fields.get("filename") or fields.get("file_id") or fields.get("name") or ""

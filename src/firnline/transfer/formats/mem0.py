@@ -12,17 +12,17 @@ from typing import Any, Final
 from firnline.log import limits
 from firnline.transfer.formats.cursor import Cursor, Malformed, records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
-    at_text,
-    made,
-    mapping,
-    marked,
-    texts,
-    timed,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    as_dict,
+    as_text,
+    build_message,
+    checked_time,
+    source_metadata,
+    time_from_iso,
 )
 
 FORMAT: Final = "mem0"
@@ -30,31 +30,31 @@ _WHOSE: Final = ("user_id", "agent_id", "app_id", "run_id")
 _LISTS: Final = ("results", "memories")
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The memories of each user, oldest first."""
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for number, (where, value) in enumerate(_memories(source, notes), 1):
         if number % limits.IMPORT_HELD_MAX == 0:
             yield from _sorted(found, notes)
             found = {}
-        memory = mapping(value)
-        if not texts(memory.get("id")) or not _text(memory):
-            notes.wonder("a memory without id or text", where)
+        memory = as_dict(value)
+        if not as_text(memory.get("id")) or not _text(memory):
+            notes.reject("a memory without id or text", where)
             continue
-        whose = "/".join(filter(None, (texts(memory.get(name)) for name in _WHOSE)))
+        whose = "/".join(filter(None, (as_text(memory.get(name)) for name in _WHOSE)))
         found.setdefault(whose or "nobody", []).append((where, memory))
     yield from _sorted(found, notes)
 
 
 def _sorted(
     found: Mapping[str, list[tuple[str, Mapping[str, Any]]]], notes: Notes
-) -> Iterator[Found]:
+) -> Iterator[SourceConversation]:
     for whose, memories in found.items():
-        memories.sort(key=lambda pair: texts(pair[1].get("created_at")))
-        yield Line(whose, f"memories of {whose}", _said(memories, notes))
+        memories.sort(key=lambda pair: as_text(pair[1].get("created_at")))
+        yield LinearConversation(whose, f"memories of {whose}", _messages(memories, notes))
 
 
-def _memories(source: Source, notes: Notes) -> Iterator[tuple[str, Any]]:
+def _memories(source: SourceFile, notes: Notes) -> Iterator[tuple[str, Any]]:
     cursor = Cursor(source.stream)
     if cursor.peek() == "[":
         source.stream.seek(0)
@@ -66,32 +66,36 @@ def _memories(source: Source, notes: Notes) -> Iterator[tuple[str, Any]]:
                 for number in cursor.items():
                     yield f"{source.name}, item {number}", cursor.value()
             elif cursor.value():
-                notes.leave(f"the field {name!r:.60} of the file", source.name)
+                notes.skip(f"the field {name!r:.60} of the file", source.name)
     except Malformed as error:
-        notes.wonder("the rest of a file, which is not JSON", f"{source.name}: {error}")
+        notes.reject("the rest of a file, which is not JSON", f"{source.name}: {error}")
 
 
 def _text(memory: Mapping[str, Any]) -> str:
-    return texts(memory.get("memory")) or texts(memory.get("text")) or texts(memory.get("data"))
+    return (
+        as_text(memory.get("memory")) or as_text(memory.get("text")) or as_text(memory.get("data"))
+    )
 
 
-def _said(memories: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[Said]:
+def _messages(
+    memories: list[tuple[str, Mapping[str, Any]]], notes: Notes
+) -> Iterator[SourceMessage]:
     for where, memory in memories:
         key, role = memory["id"], memory.get("role")
-        time = timed(at_text(given := memory.get("created_at")), given, where, notes)
-        about = marked(
+        time = checked_time(time_from_iso(given := memory.get("created_at")), given, where, notes)
+        about = source_metadata(
             FORMAT,
             key,
             categories=memory.get("categories"),
             memory_metadata=memory.get("metadata") or None,
             updated_at=memory.get("updated_at"),
         )
-        yield from made(
+        yield from build_message(
             where,
             notes,
             role=role if role in ("user", "assistant") else "user",
             content=_text(memory),
-            name=texts(memory.get("actor_id")) or None,
+            name=as_text(memory.get("actor_id")) or None,
             metadata=about,
             created_at=time,
         )

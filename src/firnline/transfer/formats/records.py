@@ -20,43 +20,43 @@ ID: Final = "source_id"
 """Where a message's metadata says which format it came in, and what its id was there."""
 
 
-class Said(NamedTuple):
+class SourceMessage(NamedTuple):
     """A message with its id in the file, which is the same in every file it occurs in."""
 
     id: str
     message: Message
 
 
-class Node(NamedTuple):
+class TreeNode(NamedTuple):
     """A step of a conversation that may go on in several ways; it can say nothing, or a few things.
 
     The parent is None, or a node that is not there, at the beginning.
     """
 
     parent: str | None
-    said: tuple[Said, ...]
+    messages: tuple[SourceMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinearConversation:
     """A conversation without branches. `said` may be read from the file while it is walked."""
 
     id: str
     title: str
-    said: Iterable[Said]
+    messages: Iterable[SourceMessage]
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class ConversationTree:
     """A conversation with branches; the way to `current` is the one that its owner sees."""
 
     id: str
     title: str
-    nodes: Mapping[str, Node]
+    nodes: Mapping[str, TreeNode]
     current: str | None
 
 
-Found: TypeAlias = "Line | Tree"
+SourceConversation: TypeAlias = "LinearConversation | ConversationTree"
 
 
 class Stream(Protocol):
@@ -80,7 +80,7 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file, or a file inside an archive, to be read from its beginning.
 
     `zone` is the time zone of times that say none; `owner` names the chat if the file does not.
@@ -92,11 +92,11 @@ class Source:
     owner: str = ""
 
 
-Reader: TypeAlias = "Callable[[Source, Notes], Iterator[Found]]"
+Reader: TypeAlias = "Callable[[SourceFile, Notes], Iterator[SourceConversation]]"
 
 
 @dataclass(slots=True)
-class Noted:
+class NoteCount:
     """How often something was noted, and where the first times."""
 
     count: int = 0
@@ -113,47 +113,47 @@ class Noted:
 class Notes:
     """What was not taken: by intention (`left_out`), or because it was not understood."""
 
-    left_out: dict[str, Noted] = field(default_factory=dict)
-    not_understood: dict[str, Noted] = field(default_factory=dict)
+    left_out: dict[str, NoteCount] = field(default_factory=dict)
+    not_understood: dict[str, NoteCount] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def leave(self, what: str, where: str) -> None:
+    def skip(self, what: str, where: str) -> None:
         """Something that is known, and does not belong into the log."""
         with self._lock:
             _note(self.left_out, what, where)
 
-    def wonder(self, what: str, where: str) -> None:
+    def reject(self, what: str, where: str) -> None:
         """Something that a reader does not know."""
         with self._lock:
             _note(self.not_understood, what, where)
 
 
-def _note(notes: dict[str, Noted], what: str, where: str) -> None:
+def _note(notes: dict[str, NoteCount], what: str, where: str) -> None:
     what = what[: limits.NOTE_CHARS_MAX]
     if what not in notes and len(notes) >= limits.NOTE_KINDS_MAX:
         what = "other things"
-    notes.setdefault(what, Noted()).add(where)
+    notes.setdefault(what, NoteCount()).add(where)
 
 
 # -- what readers share -----------------------------------------------------------------------
 
 
-def marked(format_name: str, said_id: str, **more: Any) -> dict[str, Any]:
+def source_metadata(format_name: str, message_id: str, **more: Any) -> dict[str, Any]:
     """A message's metadata: where it comes from, and what else is known (None is not)."""
-    return {FORMAT: format_name, ID: said_id, **{k: v for k, v in more.items() if v is not None}}
+    return {FORMAT: format_name, ID: message_id, **{k: v for k, v in more.items() if v is not None}}
 
 
-def made(where: str, notes: Notes, **fields: Any) -> Iterator[Said]:
+def build_message(where: str, notes: Notes, **fields: Any) -> Iterator[SourceMessage]:
     """The message of these fields, which are `marked`, or a note on why it cannot be stored."""
     try:
         message = Message(**fields)
     except InputError as error:
-        notes.wonder("a message that cannot be stored", f"{where}: {error}")
+        notes.reject("a message that cannot be stored", f"{where}: {error}")
     else:
-        yield Said(str(message.metadata[ID]), message)  # made storable with the message
+        yield SourceMessage(str(message.metadata[ID]), message)  # made storable with the message
 
 
-def written(value: object) -> str:
+def to_json(value: object) -> str:
     """A value as JSON text; what is nested beyond all measure is not written."""
     try:
         return json.dumps(value, ensure_ascii=False)
@@ -163,30 +163,30 @@ def written(value: object) -> str:
 
 def brief(*values: object) -> str:
     """A short name for JSON values: equal values, equal names."""
-    return hashlib.sha256(written(values).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return hashlib.sha256(to_json(values).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def texts(value: object) -> str:
+def as_text(value: object) -> str:
     """`value` if it is a text, else none."""
     return value if isinstance(value, str) else ""
 
 
-def objects(value: object) -> list[dict[str, Any]]:
+def as_objects(value: object) -> list[dict[str, Any]]:
     """The objects in `value`, if it is a list."""
-    return [item for item in listed(value) if isinstance(item, dict)]
+    return [item for item in as_list(value) if isinstance(item, dict)]
 
 
-def listed(value: object) -> list[Any]:
+def as_list(value: object) -> list[Any]:
     """`value` if it is a list, else an empty one."""
     return value if isinstance(value, list) else []
 
 
-def mapping(value: object) -> dict[str, Any]:
+def as_dict(value: object) -> dict[str, Any]:
     """`value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
-def at_seconds(value: object) -> datetime | None:
+def time_from_seconds(value: object) -> datetime | None:
     """A time in seconds since 1970, as a number or as text; None if it is none."""
     if not isinstance(value, int | float | str) or isinstance(value, bool):
         return None
@@ -196,7 +196,7 @@ def at_seconds(value: object) -> datetime | None:
         return None
 
 
-def at_text(value: object, zone: tzinfo = UTC) -> datetime | None:
+def time_from_iso(value: object, zone: tzinfo = UTC) -> datetime | None:
     """An ISO 8601 time, in `zone` if it names none; None if it is no time."""
     if not isinstance(value, str):
         return None
@@ -207,17 +207,17 @@ def at_text(value: object, zone: tzinfo = UTC) -> datetime | None:
         return None
 
 
-def timed(time: datetime | None, given: object, where: str, notes: Notes) -> datetime | None:
+def checked_time(time: datetime | None, given: object, where: str, notes: Notes) -> datetime | None:
     """`time`, as which `given` was read; that it is no time although it says something is noted."""
     if time is None and given not in (None, ""):
-        notes.wonder("a time that does not exist", f"{where}: {given!r:.60}")
+        notes.reject("a time that does not exist", f"{where}: {given!r:.60}")
     return time
 
 
 # -- ways through a tree ----------------------------------------------------------------------
 
 
-class Way(NamedTuple):
+class TreePath(NamedTuple):
     """One way through a tree, as far as it is its own.
 
     `first` is the node that it begins with, None for the main way; `parent` the node before it,
@@ -229,7 +229,7 @@ class Way(NamedTuple):
     nodes: tuple[str, ...]
 
 
-def ways(tree: Tree, kept: Sequence[str] = ()) -> list[Way]:
+def tree_paths(tree: ConversationTree, kept: Sequence[str] = ()) -> list[TreePath]:
     """The tree as ways, each after the one it leaves; every node is in one of them.
 
     The main way leads to the current node. If a main way was `kept` before, which a newer file has
@@ -241,7 +241,7 @@ def ways(tree: Tree, kept: Sequence[str] = ()) -> list[Way]:
         parent = node.parent if node.parent in tree.nodes else None
         children.setdefault(parent, []).append(name)
     main = _main(tree, kept)
-    found = [Way(None, None, tuple(main))]
+    found = [TreePath(None, None, tuple(main))]
     taken, waiting = set(main), deque([None, *main])
     while waiting:
         parent = waiting.popleft()
@@ -253,12 +253,12 @@ def ways(tree: Tree, kept: Sequence[str] = ()) -> list[Way]:
                 taken.add(at)
                 way.append(at)
                 at = next(iter(children.get(at, ())), at)
-            found.append(Way(child, parent, tuple(way)))
+            found.append(TreePath(child, parent, tuple(way)))
             waiting.extend(way)
     return found
 
 
-def _main(tree: Tree, kept: Sequence[str]) -> list[str]:
+def _main(tree: ConversationTree, kept: Sequence[str]) -> list[str]:
     to_current = _way_to(tree, tree.current)
     stored = [name for name in kept if name in tree.nodes]
     if not stored:
@@ -267,7 +267,7 @@ def _main(tree: Tree, kept: Sequence[str]) -> list[str]:
     return to_current if to_current[: len(old)] == old else old
 
 
-def _way_to(tree: Tree, name: str | None) -> list[str]:
+def _way_to(tree: ConversationTree, name: str | None) -> list[str]:
     """From the root to the node; a ring, which only damage can make, ends where it closes."""
     way: dict[str, None] = {}
     while name is not None and name in tree.nodes and name not in way:

@@ -7,16 +7,16 @@ from typing import Any, Final
 
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
-    Found,
-    Line,
+    LinearConversation,
     Notes,
-    Said,
-    Source,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    as_dict,
+    as_text,
     brief,
-    made,
-    mapping,
-    marked,
-    texts,
+    build_message,
+    source_metadata,
 )
 
 FORMAT: Final = "sharegpt"
@@ -40,32 +40,32 @@ _ROLES: Final[Mapping[str, str]] = {
 _NAMED: Final = frozenset(("tool", "observation", "function", "function_response"))
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The conversations. Their ids are not always their own, so their content names them, too."""
     for where, value in records(source, notes):
-        turns = mapping(value).get("conversations", mapping(value).get("conversation"))
+        turns = as_dict(value).get("conversations", as_dict(value).get("conversation"))
         if not isinstance(turns, list):
-            notes.wonder("an item without conversations", where)
+            notes.reject("an item without conversations", where)
             continue
         given = value.get("id")
         name = f"{given}-{brief(turns)}" if isinstance(given, str | int) else brief(turns)
-        yield Line(name, texts(value.get("title")), _said(turns, where, notes))
+        yield LinearConversation(name, as_text(value.get("title")), _messages(turns, where, notes))
 
 
-def _said(turns: list[Any], where: str, notes: Notes) -> Iterator[Said]:
+def _messages(turns: list[Any], where: str, notes: Notes) -> Iterator[SourceMessage]:
     for number, turn in enumerate(turns):
         place = f"{where}, message {number}"
-        fields = mapping(turn)
+        fields = as_dict(turn)
         who = fields.get("from", fields.get("role"))
         what = fields.get("value", fields.get("content"))
-        role = _ROLES.get(texts(who).lower())
+        role = _ROLES.get(as_text(who).lower())
         if role is None or not isinstance(what, str):
-            notes.wonder(f"a message of {who!r:.40}", place)
+            notes.reject(f"a message of {who!r:.40}", place)
             continue
         if not what:
-            notes.leave("an empty message", place)
+            notes.skip("an empty message", place)
             continue
         # A tool's result names no call here, and half a call would be shown to no model.
-        name = texts(who).lower() if texts(who).lower() in _NAMED else None
-        about = marked(FORMAT, str(number))
-        yield from made(place, notes, role=role, content=what, name=name, metadata=about)
+        name = as_text(who).lower() if as_text(who).lower() in _NAMED else None
+        about = source_metadata(FORMAT, str(number))
+        yield from build_message(place, notes, role=role, content=what, name=name, metadata=about)

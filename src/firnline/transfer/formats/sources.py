@@ -20,6 +20,7 @@ from typing import IO, Final, TypeVar
 
 from firnline.errors import InputError
 from firnline.log import limits
+from firnline.protocols import Progress
 from firnline.transfer.formats.records import Notes, Stream
 
 T = TypeVar("T")
@@ -83,10 +84,10 @@ def _in_folder(path: Path, notes: Notes) -> list[File]:
             file = Path(folder, name)
             shown = str(file.relative_to(path))
             if file.is_symlink():
-                notes.leave("a link, which is not followed", shown)
+                notes.skip("a link, which is not followed", shown)
                 continue
             if file.suffix.lower() not in _SUFFIXES or not file.is_file():
-                notes.leave(f"a file of another kind: {file.suffix[:20] or 'no suffix'}", shown)
+                notes.skip(f"a file of another kind: {file.suffix[:20] or 'no suffix'}", shown)
                 continue
             if len(found) >= limits.IMPORT_FILES_MAX:
                 raise InputError(f"{path} has more than {limits.IMPORT_FILES_MAX:,} files")
@@ -129,9 +130,9 @@ def _in_archive(archive: zipfile.ZipFile, path: Path, notes: Notes) -> list[File
         if member.is_dir():
             continue
         if name.is_absolute() or ".." in name.parts:
-            notes.wonder("a file whose name leads out of the archive", member.filename)
+            notes.reject("a file whose name leads out of the archive", member.filename)
         elif name.suffix.lower() not in _SUFFIXES:
-            notes.leave(f"a file of another kind: {name.suffix[:20] or 'no suffix'}", str(name))
+            notes.skip(f"a file of another kind: {name.suffix[:20] or 'no suffix'}", str(name))
         else:
             found.append(File(str(name), member.file_size, _opener(archive, member)))
     _check_ratio(path, sum(file.size for file in found))
@@ -194,3 +195,62 @@ class _Member:
             return read()
         except _BROKEN as error:
             raise Unreadable(f"the archive is damaged: {error}") from error
+
+
+# -- progress ---------------------------------------------------------------------------------
+
+
+class ReadProgress:
+    """How much of all files has been read."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total = progress, total
+        self._done = self._before = 0
+
+    def of(self, stream: Stream) -> CountedStream:
+        """The stream, counted; reading it anew counts anew."""
+        self._before = self._done
+        return CountedStream(stream, self)
+
+    def read(self, count: int) -> None:
+        """So many bytes of the stream were read."""
+        self._done = self._before + count
+
+    def show(self) -> None:
+        """Tell how far we are."""
+        if self._progress is not None:
+            self._progress(min(self._done, self._total), self._total)
+
+    def finish(self) -> None:
+        """All of it has been read."""
+        self._done = self._total
+        self.show()
+
+
+class CountedStream:
+    """A stream that tells how much of it was read."""
+
+    def __init__(self, stream: Stream, bar: ReadProgress) -> None:
+        self._stream, self._bar, self._at = stream, bar, 0
+
+    def read(self, size: int = -1, /) -> bytes:
+        """As of any file."""
+        return self._counted(self._stream.read(size))
+
+    def readline(self, size: int = -1, /) -> bytes:
+        """As of any file."""
+        return self._counted(self._stream.readline(size))
+
+    def seek(self, offset: int, /) -> int:
+        """As of any file."""
+        self._at = self._stream.seek(offset)
+        return self._at
+
+    def close(self) -> None:
+        """As of any file."""
+        self._stream.close()
+
+    def _counted(self, data: bytes) -> bytes:
+        self._at += len(data)
+        self._bar.read(self._at)
+        return data

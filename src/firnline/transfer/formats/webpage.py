@@ -16,7 +16,7 @@ from firnline.digest import items
 from firnline.log.entry import Digest, Entry, Head, Topic
 from firnline.log.message import Part, encode_json, format_time
 from firnline.log.text import Json
-from firnline.transfer.formats.markdown import named
+from firnline.transfer.formats.markdown import part_label
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --paper: #f6f8fa; --sheet: #fff; --ink: #1b2733; --faint: #5b6b7b;
@@ -83,19 +83,21 @@ def closing() -> str:
     return "</main>\n</body>\n</html>\n"
 
 
-def message(entry: Entry) -> str:
+def render_message(entry: Entry) -> str:
     """One message."""
-    said = entry.message
-    who = escape(f"{said.role} · {said.name}" if said.name else said.role)
-    when = f" · {format_time(said.created_at)[:16].replace('T', ' ')}" if said.created_at else ""
-    content = said.content or ()
+    message = entry.message
+    who = escape(f"{message.role} · {message.name}" if message.name else message.role)
+    when = (
+        f" · {format_time(message.created_at)[:16].replace('T', ' ')}" if message.created_at else ""
+    )
+    content = message.content or ()
     shown = [_text(content)] if isinstance(content, str) else map(_part, content)
     calls = (
         f'<p class="call text">→ {escape(call.name)}({escape(call.arguments)})</p>'
-        for call in said.tool_calls
+        for call in message.tool_calls
     )
     return (
-        f'<article class="message {said.role}" id="m{entry.seq}"><p class="label">'
+        f'<article class="message {message.role}" id="m{entry.seq}"><p class="label">'
         f"{who} · #{entry.seq}{when} · {entry.tokens:,} tokens</p>"
         f"{''.join(shown)}{''.join(calls)}</article>\n"
     )
@@ -106,7 +108,9 @@ def _text(text: str) -> str:
 
 
 def _part(part: Part) -> str:
-    return _text(part.text) if part.text else f'<p class="thing text">{escape(named(part))}</p>'
+    return (
+        _text(part.text) if part.text else f'<p class="thing text">{escape(part_label(part))}</p>'
+    )
 
 
 def digest_opening(digest: Digest) -> str:

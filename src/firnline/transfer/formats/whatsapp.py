@@ -16,7 +16,16 @@ from typing import Final, NamedTuple
 
 from firnline.log import limits
 from firnline.log.regex import regex
-from firnline.transfer.formats.records import Found, Line, Notes, Said, Source, brief, made, marked
+from firnline.transfer.formats.records import (
+    LinearConversation,
+    Notes,
+    SourceConversation,
+    SourceFile,
+    SourceMessage,
+    brief,
+    build_message,
+    source_metadata,
+)
 from firnline.transfer.formats.whatsapp_dates import Start, Style, start_of, style_of
 
 FORMAT: Final = "whatsapp"
@@ -51,25 +60,27 @@ def starts(line: str) -> bool:
     return start_of(line) is not None
 
 
-def read(source: Source, notes: Notes) -> Iterator[Found]:
+def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     """The chat. How dates are written is found out by reading the file once before."""
     style = style_of(_lines(source, Notes()))
     if style is None:
-        notes.wonder("a file without a date that exists", source.name)
+        notes.reject("a file without a date that exists", source.name)
         return
     if str(source.zone) == "UTC":
-        notes.leave("the time zone, which the file does not name: UTC is assumed", source.name)
+        notes.skip("the time zone, which the file does not name: UTC is assumed", source.name)
     if style.is_guessed:
         what = f"the order of day and month, which is guessed: {style.leading} is first"
-        notes.leave(what, source.name)
+        notes.skip(what, source.name)
     source.stream.seek(0)
     title, is_telling = _title(source)
     # A longer export of a chat begins with the same line, that of another chat does not.
     mark = brief(style.first.date, style.first.time, style.first.text)
-    yield Line(title if is_telling else f"{title}-{mark}", title, _said(source, style, notes))
+    yield LinearConversation(
+        title if is_telling else f"{title}-{mark}", title, _messages(source, style, notes)
+    )
 
 
-def _title(source: Source) -> tuple[str, bool]:
+def _title(source: SourceFile) -> tuple[str, bool]:
     """What a chat is called, and whether that tells it from others.
 
     The file tells; if it is called `_chat.txt`, as with iOS, the zip does, or the folder if it is
@@ -92,15 +103,15 @@ def _called(name: str) -> str:
     return "" if _ANY.fullmatch(found) else found
 
 
-def _said(source: Source, style: Style, notes: Notes) -> Iterator[Said]:
+def _messages(source: SourceFile, style: Style, notes: Notes) -> Iterator[SourceMessage]:
     minute, times = "", dict[str, int]()
-    for raw in _messages(source, style, notes):
+    for raw in _raw_messages(source, style, notes):
         where = f"{source.name}, line {raw.number}"
         who, what = _speaker(raw.text)
         if not who:
-            notes.leave("a note of WhatsApp's, such as who joined", where)
+            notes.skip("a note of WhatsApp's, such as who joined", where)
         elif not what.strip():
-            notes.leave("an empty message", where)
+            notes.skip("an empty message", where)
         else:
             stamp = f"{raw.time:%Y-%m-%dT%H:%M:%S}"
             minute, times = (minute, times) if stamp == minute else (stamp, {})
@@ -109,11 +120,9 @@ def _said(source: Source, style: Style, notes: Notes) -> Iterator[Said]:
             local = "-".join(f"{n:02}" for n in (*raw.start.date, *raw.start.time))
             key = f"{local} {content} {times[content]}"
             if _OMITTED.fullmatch(what):
-                notes.leave(
-                    "a picture, video or the like, of which only the mention is kept", where
-                )
-            about = marked(FORMAT, key)
-            yield from made(
+                notes.skip("a picture, video or the like, of which only the mention is kept", where)
+            about = source_metadata(FORMAT, key)
+            yield from build_message(
                 where, notes, role="user", content=what, name=who,
                 metadata=about, created_at=raw.time,
             )  # fmt: skip
@@ -129,7 +138,7 @@ def _speaker(text: str) -> tuple[str, str]:
     return ("", text) if not colon or is_long or is_quoted else (who, what)
 
 
-def _messages(source: Source, style: Style, notes: Notes) -> Iterator[_Raw]:
+def _raw_messages(source: SourceFile, style: Style, notes: Notes) -> Iterator[_Raw]:
     """The messages with all their lines, as they are written."""
     begun, more = None, list[str]()
     for at, line in enumerate(_lines(source, notes), 1):
@@ -142,7 +151,7 @@ def _messages(source: Source, style: Style, notes: Notes) -> Iterator[_Raw]:
         elif begun is not None:
             more.append(line)
         elif line.strip():
-            notes.wonder("a line before the first message", f"{source.name}, line {at}")
+            notes.reject("a line before the first message", f"{source.name}, line {at}")
     if begun is not None:
         yield _whole(begun, more)
 
@@ -151,9 +160,9 @@ def _whole(begun: _Raw, more: list[str]) -> _Raw:
     return begun._replace(text="\n".join(chain([begun.text], more)))
 
 
-def _lines(source: Source, notes: Notes) -> Iterator[str]:
+def _lines(source: SourceFile, notes: Notes) -> Iterator[str]:
     while data := source.stream.readline(limits.MESSAGE_BYTES_MAX):
         line = data.decode("utf-8", "surrogateescape").rstrip("\r\n")
         if not data.endswith(b"\n") and len(data) == limits.MESSAGE_BYTES_MAX:
-            notes.wonder("a line that is longer than any message", source.name)
+            notes.reject("a line that is longer than any message", source.name)
         yield line
