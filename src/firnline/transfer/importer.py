@@ -1,8 +1,8 @@
-"""Imports from other programs: files are read piece by piece, and what is new is appended.
+"""Imports from other programs: files are read piece by piece, and new messages are appended.
 
-Every message carries its id from the file. What the conversation here has already is known by it,
-so importing again, after a crash or from a newer file, adds what is missing and nothing else.
-Branches become conversations that begin as theirs does.
+Every message carries its id from the file. Messages that are here already are found by that id, so
+importing again, after a crash or from a newer file, adds only what is missing. Each branch becomes
+a conversation that starts with the same messages.
 """
 
 from __future__ import annotations
@@ -58,10 +58,9 @@ __all__ = ["FORMATS", "Report", "format_of", "import_file", "name_of"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What an import found. `known` messages were here before; `added` ones are new.
+    """The result of an import. `known` messages were here before; `added` ones are new.
 
-    `left_out` and `not_understood` say of each thing that was not taken how often it was there, and
-    where the first times.
+    `left_out` and `not_understood` count what was not imported, and say where it occurred first.
     """
 
     formats: tuple[str, ...] = ()
@@ -79,7 +78,7 @@ class Report:
 
 
 class ImportTarget(Protocol):
-    """What an import needs of a memory."""
+    """The part of `Memory` that an import uses."""
 
     async def append(
         self,
@@ -180,50 +179,44 @@ async def _import_one(
         try:
             found = READERS[name](SourceFile(file.name, stream, zone, owner), importer.notes)
             async with _task_group() as tasks:
-                while (item := await asyncio.to_thread(_next, found)) is not None:
-                    await tasks.begin(
-                        importer.import_conversation(name, item), alone=_is_long(item)
-                    )
+                while (item := await asyncio.to_thread(next, found, None)) is not None:
+                    work = importer.import_conversation(name, item)
+                    await tasks.start(work, alone=_is_long(item))
         finally:
             stream.close()
     except Unreadable as error:
         importer.notes.reject("the rest of a file that cannot be read", f"{file.name}: {error}")
 
 
-def _next(found: Iterator[SourceConversation]) -> SourceConversation | None:
-    return next(found, None)
-
-
 def _is_long(found: SourceConversation) -> bool:
-    """Whether a conversation is taken alone: it is read on the way, or takes much memory."""
+    """Whether a conversation is imported alone: it is read as a stream, or needs much memory."""
     return isinstance(found, LinearConversation) or len(found.nodes) > limits.IMPORT_BATCH_MESSAGES
 
 
 class _TaskGroup:
-    """A few conversations at once, so that they share commits."""
+    """Imports a few conversations at a time, so that they share commits."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def begin(self, work: Coroutine[Any, Any, None], *, alone: bool) -> None:
-        """Do this when there is room; what went wrong before is raised here."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
+    async def start(self, work: Coroutine[Any, Any, None], *, alone: bool) -> None:
+        """Start this as soon as there is room; errors of earlier work are raised here."""
+        self._tasks.add(asyncio.create_task(work))
         while len(self._tasks) >= (1 if alone else limits.IMPORT_AT_ONCE):
-            await self._some(asyncio.FIRST_COMPLETED)
+            await self._wait(asyncio.FIRST_COMPLETED)
 
     async def finish(self) -> None:
         """Wait for all."""
         if self._tasks:
-            await self._some(asyncio.ALL_COMPLETED)
+            await self._wait(asyncio.ALL_COMPLETED)
 
     async def stop(self) -> None:
-        """Let the others go when one has failed."""
+        """Cancel the others when one has failed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _some(self, when: str) -> None:
+    async def _wait(self, when: str) -> None:
         done, self._tasks = await asyncio.wait(self._tasks, return_when=when)
         for task in done:
             task.result()
@@ -252,7 +245,7 @@ def name_of(*parts: str) -> str:
 
 
 class _Importer:
-    """Takes conversations into a memory, and counts."""
+    """Appends conversations to a memory, and counts them."""
 
     def __init__(self, memory: ImportTarget, notes: Notes, show: Callable[[], None]) -> None:
         self.notes = notes
@@ -260,7 +253,7 @@ class _Importer:
         self._counts = dict.fromkeys(("conversations", "branches", "messages", "added", "known"), 0)
 
     def report(self, formats: Iterable[str]) -> Report:
-        """What was done."""
+        """The counts and notes so far."""
         return Report(
             tuple(formats),
             **self._counts,
@@ -269,25 +262,25 @@ class _Importer:
         )
 
     async def import_conversation(self, source: str, found: SourceConversation) -> None:
-        """Take one conversation, with its branches."""
+        """Import one conversation, with its branches."""
         name = name_of(source, found.id)
         here = await _TargetLog.of(self._memory, name)
         about = {"title": found.title, SOURCE: source, ID: found.id}
         if isinstance(found, LinearConversation):
-            taken = await self._append(here, iter(found.messages), about)
+            imported = await self._append(here, iter(found.messages), about)
         else:
-            taken = await self._tree(found, here, about)
-        if taken:
+            imported = await self._append_tree(found, here, about)
+        if imported:
             self._counts["conversations"] += 1
         else:
             self.notes.skip("a conversation without messages", name)
 
     async def _append(
-        self, here: _TargetLog, message: Iterator[SourceMessage], about: Mapping[str, Json] | None
+        self, here: _TargetLog, messages: Iterator[SourceMessage], about: Mapping[str, Json] | None
     ) -> int:
-        """Append what is new; say what the conversation is as soon as there is one."""
-        taken = 0
-        while batch := await asyncio.to_thread(_batch, message, here.name, self.notes):
+        """Append what is new; the conversation is described as soon as it exists."""
+        imported = 0
+        while batch := await asyncio.to_thread(_next_batch, messages, here.name, self.notes):
             new = await here.append(batch, self.notes)
             self._counts["messages"] += len(batch)
             self._counts["added"] += new
@@ -295,38 +288,36 @@ class _Importer:
             if about is not None:
                 await here.describe(about)
                 about = None
-            taken += len(batch)
+            imported += len(batch)
             self._show()
-        return taken
+        return imported
 
-    async def _tree(
+    async def _append_tree(
         self, tree: ConversationTree, main: _TargetLog, about: Mapping[str, Json]
     ) -> int:
-        """Take the ways through a tree, the main one first."""
-        node_of = {
-            message.id: name for name, node in tree.nodes.items() for message in node.messages
-        }
+        """Import the paths through a tree, the main one first."""
+        node_of = {one.id: name for name, node in tree.nodes.items() for one in node.messages}
         kept = [node_of[key] for key in main.seqs if key in node_of]
         logs: dict[str, _TargetLog] = {}
-        room, taken = limits.IMPORT_COPIED_MAX, 0
-        for way in tree_paths(tree, kept):
-            own = [message for name in way.nodes for message in tree.nodes[name].messages]
-            source = logs.get(way.parent or "", main)
-            here = main if way.first is None else source
-            if way.first is not None and own:
-                mark = brief(main.name, way.first)[:8]
+        room, imported = limits.IMPORT_COPIED_MAX, 0
+        for path in tree_paths(tree, kept):
+            own = [message for name in path.nodes for message in tree.nodes[name].messages]
+            source = logs.get(path.parent or "", main)
+            here = main if path.first is None else source
+            if path.first is not None and own:
+                mark = brief(main.name, path.first)[:8]
                 name = f"{main.name[: limits.NAME_CHARS_MAX - 10]}--{mark}"
-                fork = _Fork(source, _last_seq(tree, way, source), name, about)
+                fork = _Fork(source, _last_shared_seq(tree, path, source), name, about)
                 here, copied = await self._fork(fork, own, room)
                 room -= copied
-            taken += await self._append(here, iter(own), about if here is main else None)
-            logs |= dict.fromkeys(way.nodes, here)
-        return taken
+            imported += await self._append(here, iter(own), about if here is main else None)
+            logs |= dict.fromkeys(path.nodes, here)
+        return imported
 
     async def _fork(
         self, fork: _Fork, own: Sequence[SourceMessage], room: int
     ) -> tuple[_TargetLog, int]:
-        """The log of a branch with its beginning, and how many messages were copied for that."""
+        """The log of a branch with its beginning, and the number of messages copied."""
         here = await _TargetLog.of(self._memory, fork.name)
         self._counts["branches"] += 1
         if any(message.id in here.seqs for message in own):
@@ -337,14 +328,14 @@ class _Importer:
         if fork.at >= 0:
             what = f"the beginning of a branch, which is in {fork.source.name}"
             self.notes.skip(what, fork.name)
-        whence: Json = {"of": fork.source.name, "at": fork.at}
-        await here.describe({**fork.about, MARK: whence})
+        origin: Json = {"of": fork.source.name, "at": fork.at}
+        await here.describe({**fork.about, MARK: origin})
         return here, 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Fork:
-    """Where a branch leaves which log, its name, and what is known of it."""
+    """A branch: the log it leaves, the last shared entry, its name and metadata."""
 
     source: _TargetLog
     at: int
@@ -352,24 +343,22 @@ class _Fork:
     about: Mapping[str, Json]
 
 
-def _last_seq(tree: ConversationTree, way: TreePath, source: _TargetLog) -> int:
+def _last_shared_seq(tree: ConversationTree, path: TreePath, source: _TargetLog) -> int:
     """The last entry that a branch shares with the log it leaves; -1 if there is none."""
-    name = way.parent
+    name = path.parent
     while name is not None and name in tree.nodes:
         node = tree.nodes[name]
-        if shared := [
-            source.seqs[message.id] for message in node.messages if message.id in source.seqs
-        ]:
+        if shared := [source.seqs[m.id] for m in node.messages if m.id in source.seqs]:
             return max(shared)
         name = node.parent
     return -1
 
 
-def _batch(message: Iterator[SourceMessage], name: str, notes: Notes) -> list[SourceMessage]:
-    """The next messages to be stored together."""
+def _next_batch(messages: Iterator[SourceMessage], name: str, notes: Notes) -> list[SourceMessage]:
+    """The next messages to store together."""
     batch: list[SourceMessage] = []
     size = 0
-    for one in message:
+    for one in messages:
         try:
             size += len(encode(one.message))
         except MessageTooLarge as error:
@@ -383,7 +372,7 @@ def _batch(message: Iterator[SourceMessage], name: str, notes: Notes) -> list[So
 
 @dataclass(slots=True)
 class _TargetLog:
-    """A conversation here: where it stands, and where in it the messages of the file are."""
+    """A conversation in the memory, with the sequence numbers of the file's messages."""
 
     memory: ImportTarget
     name: str
@@ -400,7 +389,7 @@ class _TargetLog:
         return log
 
     async def refresh(self) -> None:
-        """Look at what is new."""
+        """Read the entries added since the last call."""
         head = await self.memory.head(self.name)
         self.described = head is not None and bool(head.project or head.metadata)
         while head is not None and self.next_seq < head.entries:
@@ -417,28 +406,26 @@ class _TargetLog:
             self.next_seq = page[-1].seq + 1
 
     async def describe(self, about: Mapping[str, Json]) -> None:
-        """Say what the conversation is, unless something is message of it already."""
+        """Set the metadata, unless the conversation has a project or metadata."""
         if not self.described:
             await self.memory.describe(self.name, metadata=about)
             self.described = True
 
     def _compare(self, batch: Sequence[SourceMessage], notes: Notes) -> None:
-        """Note what a newer file says differently."""
+        """Note the messages that are different in this file."""
         for message in batch:
-            if message.id in self.hashes and self.hashes[message.id] != _content_hash(
-                message.message
-            ):
+            if self.hashes.get(message.id) not in (None, _content_hash(message.message)):
                 what = "a message that changed since the last import; the first version is kept"
                 notes.skip(what, f"{self.name}, {message.id}")
 
     async def append(self, batch: Sequence[SourceMessage], notes: Notes) -> int:
-        """Append those that are not here; returns how many. Others may append meanwhile."""
+        """Append those that are not here; returns how many. Other writers may append meanwhile."""
         self._compare(batch, notes)
         for _ in range(limits.IMPORT_TRIES_MAX):
             new: dict[str, SourceMessage] = {}
             for message in batch:
                 if message.id in new:
-                    notes.skip("a message that is there twice", f"{self.name}, {message.id}")
+                    notes.skip("a duplicate message", f"{self.name}, {message.id}")
                 elif message.id not in self.seqs:
                     new[message.id] = message
             if not new:
@@ -456,15 +443,15 @@ class _TargetLog:
             self.seqs |= dict(zip(new, (entry.seq for entry in stored), strict=True))
             self.next_seq = max(self.next_seq, stored.seq + 1)
             return 0 if stored.replayed else len(new)
-        raise ConflictError(f"{self.name}: others append faster than it can be imported")
+        raise ConflictError(f"{self.name}: other writers append to it; try again later")
 
 
 def _content_hash(message: Message) -> str:
-    """A short name for what a message says; who is called how may change without it."""
+    """A short hash of what a message says; names of speakers do not change it."""
     fields = message.to_openai()
     return brief(fields.get("content"), fields.get("tool_calls"))
 
 
 def _key(name: str, ids: Sequence[str]) -> str:
-    """The idempotency key of a batch: the same messages have the same one."""
+    """The idempotency key of a batch: the same for the same messages."""
     return f"import {hashlib.sha256(encode_json([name, *ids]).encode()).hexdigest()}"

@@ -82,7 +82,7 @@ def _take(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes)
         notes.reject("a message without a uuid", where)
         return
     if key in known.turn_of or key in known.side_of:
-        notes.skip("a message that is there twice", where)
+        notes.skip("a duplicate message", where)
         return
     said = list(_messages(key, line, where, notes))
     parent = as_text(line.get("parentUuid")) or as_text(line.get("logicalParentUuid")) or None
