@@ -1,0 +1,125 @@
+"""Language is a test: names of modules and classes, words of texts, what the edges reach for."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "firnline"
+FILES = sorted(PACKAGE.rglob("*.py"))
+STATIC = sorted(
+    path
+    for path in (PACKAGE / "server" / "page" / "static").iterdir()
+    if path.suffix in (".html", ".js", ".css")
+)
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+# -- modules ----------------------------------------------------------------------------------
+
+TERMS = {"embedding", "paging", "testing", "tracing", "pending", "layered", "rolling", "structured"}
+"""Words with the ending of a gerund or a participle that are the usual terms."""
+PARTICIPLES = {"again", "found", "given", "held", "kept", "known", "made", "said", "shown", "told"}
+"""Words without such an ending that are no names of modules either."""
+
+
+def test_a_module_is_named_by_a_noun_or_a_verb():
+    for path in FILES:
+        name = path.parent.name if path.stem == "__init__" else path.stem
+        word = name.rpartition("_")[2]
+        dialect = word in PARTICIPLES or re.fullmatch(r"\w{3,}(ing|ed)", word)
+        assert word in TERMS or not dialect, _name(path)
+
+
+# -- classes ----------------------------------------------------------------------------------
+
+WIRE = ("client/values.py", "server/rest/schemas.py", "server/rest/stats_schemas.py")
+"""Modules of wire twins: values as they are sent, under the names of the values."""
+FACES = {"Memory", "Client"}
+"""Classes with a synchronous twin of the same name."""
+TWICE = ["Answer", "Append", "Appended", "Ask", "Asked", "Asking", "Claim", "Context", "Database", "Days", "Draft", "Endpoint", "Found", "Job", "Keeper", "Known", "Listener", "Match", "Page", "Piece", "Place", "Problem", "Question", "Said", "State", "Turn", "TurnOptions", "Writer", "_Asked", "_Handler", "_Known", "_Sieve", "_Tally", "_Turn"]
+"""Class names that still occur twice; this list only shrinks."""
+
+
+def test_a_class_name_occurs_once():
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef) and _name(path) not in WIRE:
+                places[node.name].append(_name(path))
+    twice = {name: where for name, where in places.items() if len(where) > 1}
+    assert {name: where for name, where in twice.items() if name not in {*FACES, *TWICE}} == {}
+
+
+# -- words ------------------------------------------------------------------------------------
+
+WORDS = r"\b(?:owed|nobody|somebody|whoever|anew|told of|beside)\b"
+PROSE = re.compile(rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)", re.IGNORECASE)
+"""One of these words next to another word; a name of a field stands alone."""
+DATA = ("language/lexicon.py", "digest/prompts.py")
+"""Lists of words that people use, and prompts."""
+UNCLEAN = ["adapters/", "cli/", "client/", "context/", "digest/", "embedding/", "engine/", "errors.py", "language/", "log/", "mcp/", "memory.py", "models/", "protocols.py", "recall/", "server/", "store/", "strategies/", "testing/", "topics/", "transfer/"]
+"""Folders with such words that are still to be rewritten; this list only shrinks."""
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """The strings of a module, or a static file without its comments."""
+    text = path.read_text()
+    if path.suffix != ".py":
+        yield re.sub(r"/\*.*?\*/|(?<![:\w])//[^\n]*", " ", text, flags=re.DOTALL)
+        return
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def _findings(path: Path) -> list[str]:
+    return [
+        " ".join(text[max(found.start() - 40, 0) : found.end() + 40].split())
+        for text in _texts(path)
+        for found in PROSE.finditer(text)
+    ]
+
+
+def test_texts_are_plain_english():
+    checked = [path for path in (*FILES, *STATIC) if not _name(path).startswith((*DATA, *UNCLEAN))]
+    assert {_name(path): found for path in checked if (found := _findings(path))} == {}
+
+
+# -- edges ------------------------------------------------------------------------------------
+
+EDGES = ("adapters", "client", "mcp", "server", "cli")
+REACHING = {
+    "adapters/langchain/store.py",
+    "cli/contexts.py",
+    "cli/worker.py",
+    "mcp/derived_tools.py",
+    "server/drafts.py",
+    "server/prompts.py",
+    "server/proxy/locate.py",
+    "server/rest/conversations.py",
+    "server/rest/digests.py",
+    "server/rest/paging.py",
+    "server/rest/past_turns.py",
+    "server/rest/stats.py",
+    "server/rest/topics.py",
+    "server/rest/transfer.py",
+    "server/telegram/answer.py",
+    "server/telegram/webhook.py",
+}
+"""Modules of the edges that still use the store; this list only shrinks."""
+
+
+def test_edges_use_the_memory_not_its_store():
+    for path in FILES:
+        if not _name(path).startswith(EDGES) or _name(path) in REACHING:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute) and node.attr in ("store", "_store"):
+                owner = ast.unparse(node.value).rpartition(".")[2].strip("_")
+                assert owner != "memory", f"{_name(path)}, line {node.lineno}"
