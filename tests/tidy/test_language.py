@@ -42,7 +42,42 @@ WIRE = ("client/values.py", "server/rest/schemas.py", "server/rest/stats_schemas
 """Modules of wire twins: values as they are sent, under the names of the values."""
 FACES = {"Memory", "Client"}
 """Classes with a synchronous twin of the same name."""
-TWICE = ["Answer", "Append", "Appended", "Ask", "Asked", "Asking", "Claim", "Context", "Database", "Days", "Draft", "Endpoint", "Found", "Job", "Keeper", "Known", "Listener", "Match", "Page", "Piece", "Place", "Problem", "Question", "Said", "State", "Turn", "TurnOptions", "Writer", "_Asked", "_Handler", "_Known", "_Sieve", "_Tally", "_Turn"]
+TWICE = [
+    "Answer",
+    "Append",
+    "Appended",
+    "Ask",
+    "Asked",
+    "Asking",
+    "Claim",
+    "Context",
+    "Database",
+    "Days",
+    "Draft",
+    "Endpoint",
+    "Found",
+    "Job",
+    "Keeper",
+    "Known",
+    "Listener",
+    "Match",
+    "Page",
+    "Piece",
+    "Place",
+    "Problem",
+    "Question",
+    "Said",
+    "State",
+    "Turn",
+    "TurnOptions",
+    "Writer",
+    "_Asked",
+    "_Handler",
+    "_Known",
+    "_Sieve",
+    "_Tally",
+    "_Turn",
+]
 """Class names that still occur twice; this list only shrinks."""
 
 
@@ -63,7 +98,29 @@ PROSE = re.compile(rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)"
 """One of these words next to another word; a name of a field stands alone."""
 DATA = ("language/lexicon.py", "digest/prompts.py")
 """Lists of words that people use, and prompts."""
-UNCLEAN = ["adapters/", "cli/", "client/", "context/", "digest/", "embedding/", "engine/", "errors.py", "language/", "log/", "mcp/", "memory.py", "models/", "protocols.py", "recall/", "server/", "store/", "strategies/", "testing/", "topics/", "transfer/"]
+UNCLEAN = [
+    "adapters/",
+    "cli/",
+    "client/",
+    "context/",
+    "digest/",
+    "embedding/",
+    "engine/",
+    "errors.py",
+    "language/",
+    "log/",
+    "mcp/",
+    "memory.py",
+    "models/",
+    "protocols.py",
+    "recall/",
+    "server/",
+    "store/",
+    "strategies/",
+    "testing/",
+    "topics/",
+    "transfer/",
+]
 """Folders with such words that are still to be rewritten; this list only shrinks."""
 
 
