@@ -1,4 +1,4 @@
-"""An agent of Google's ADK that remembers other sessions of the same user."""
+"""A Google ADK agent that remembers other sessions of the same user."""
 
 import asyncio
 from typing import Any
@@ -14,11 +14,11 @@ from firnline.adapters.adk import FirnlineMemoryService
 
 
 class Fake(BaseLlm):
-    """Says whether it was told the code; any model of ADK's will do."""
+    """Says whether the code is in its prompt; any ADK model works."""
 
     async def generate_content_async(self, request: Any, stream: bool = False) -> Any:
-        told = "7319" in request.model_dump_json(exclude_none=True)
-        yield LlmResponse(content=ModelContent("7319" if told else "I do not know."))
+        known = "7319" in request.model_dump_json(exclude_none=True)
+        yield LlmResponse(content=ModelContent("7319" if known else "I do not know."))
 
 
 async def main() -> None:

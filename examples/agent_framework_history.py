@@ -1,4 +1,4 @@
-"""An agent of Microsoft's Agent Framework with history from a memory."""
+"""A Microsoft Agent Framework agent whose history comes from a memory."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from firnline.adapters.agent_framework import FirnlineHistory
 
 
 class Echo(BaseChatClient):
-    """Says how much it sees; any chat client of the framework's will do."""
+    """Says how many messages it sees; any chat client of the framework works."""
 
     async def _inner_get_response(self, *, messages: Any, **options: Any) -> ChatResponse:
         return ChatResponse(messages=[Message("assistant", [f"{len(messages)} messages"])])

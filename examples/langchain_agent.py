@@ -12,7 +12,7 @@ from firnline.sync import Memory
 with Memory.open("sqlite:///langchain.db") as memory:
     bilingual = window(prefix="## Предыдущее обсуждение / Previous conversation:")
     firnline = FirnlineMiddleware(memory, budget=Budget(1_000, 100), strategy=bilingual)
-    model = FakeListChatModel(responses=["Noted."])  # any chat model of LangChain's
+    model = FakeListChatModel(responses=["Noted."])  # any LangChain chat model
     agent = create_agent(model, middleware=[firnline], checkpointer=InMemorySaver())
     voyage = {"configurable": {"thread_id": "voyage-7"}}
     for day in range(1, 31):

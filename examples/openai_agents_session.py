@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK with a session that forgets nothing and still fits."""
+"""An OpenAI Agents SDK agent whose session keeps everything and still fits the window."""
 
 import asyncio
 

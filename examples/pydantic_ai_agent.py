@@ -1,4 +1,4 @@
-"""A pydantic-ai agent whose requests fit the window while its history stays whole."""
+"""A pydantic-ai agent whose requests fit the window while its history stays complete."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ async def main() -> None:
         agent = Agent(TestModel(), instructions="Be brief.", capabilities=[capability])
         history = []
         for number in range(30):
-            prompt = f"Question {number}: how many messages of ours do you see, of all there were?"
+            prompt = f"Question {number}: how many of our messages do you see?"
             result = await agent.run(prompt, message_history=history)
             history = result.all_messages()
         print(len(history), "messages in the history")

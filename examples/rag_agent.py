@@ -1,7 +1,7 @@
 """An agent that answers from documents: retrieval knows how much room the conversation leaves.
 
-Runs offline: a few documents about a harbour that does not exist, found by their words, and a chat
-model by rule. With a real model and retriever, only those two change.
+It runs offline, with a few documents about a fictional harbor that are found by their words, and a
+chat model that follows rules. With a real model and retriever, only those two classes change.
 """
 
 import logging
@@ -46,25 +46,29 @@ class Shelf(BaseRetriever):
         return sorted(found, key=lambda d: -len(words(d.page_content) & words(query)))
 
 
-class ByRule(BaseChatModel):
+class RuleModel(BaseChatModel):
     """Looks things up, and answers with the sentence that fits best."""
 
     @property
     def _llm_type(self) -> str:
         return "by rule"
 
-    def bind_tools(self, tools: Any, **options: Any) -> "ByRule":
+    def bind_tools(self, tools: Any, **options: Any) -> "RuleModel":
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **options: Any) -> ChatResult:
-        asked = next(m.text for m in reversed(messages) if isinstance(m, HumanMessage))
+        question = next(m.text for m in reversed(messages) if isinstance(m, HumanMessage))
         if isinstance(messages[-1], ToolMessage):
             sentences = re.split(r"(?<=[.;])\s|\n", messages[-1].text)
-            said = AIMessage(max(sentences, key=lambda s: len(words(s) & words(asked))))
+            reply = AIMessage(max(sentences, key=lambda s: len(words(s) & words(question))))
         else:
-            call = {"name": "retrieve_context", "args": {"query": asked}, "id": f"look-up {asked}"}
-            said = AIMessage("", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=said)])
+            call = {
+                "name": "retrieve_context",
+                "args": {"query": question},
+                "id": f"find {question}",
+            }
+            reply = AIMessage("", tool_calls=[call])
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
 def main() -> None:
@@ -83,7 +87,7 @@ def main() -> None:
             retriever=BudgetedRetriever(retriever=Shelf(), window_tokens=WINDOW),
         )
         agent = create_agent(
-            ByRule(),
+            RuleModel(),
             system_prompt="You answer questions about the harbour of Vestervik from its documents.",
             middleware=[middleware],
             checkpointer=InMemorySaver(),
@@ -92,7 +96,7 @@ def main() -> None:
         for question in QUESTIONS:
             state = agent.invoke({"messages": [("user", question)]}, guest)
             print(f"{question}\n  {state['messages'][-1].text}")
-        print(f"{len(state['messages'])} messages, {memory.events['fold']} compactions,")
+        print(f"{len(state['messages'])} messages, {memory.events['fold']} digests,")
         print(memory.verify("guest"))
 
 
