@@ -89,6 +89,7 @@ from firnline.models.model_like import ModelLike, as_model
 from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
+from firnline.store.cards import TenantCards
 from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
@@ -220,6 +221,11 @@ class Memory:
     def store(self) -> Store:
         """What keeps them."""
         return self._store
+
+    @property
+    def cards(self) -> TenantCards:
+        """Small named values that an edge keeps next to the log."""
+        return TenantCards(self._store, self._tenant)
 
     @property
     def events(self) -> Mapping[str, int]:
@@ -367,6 +373,10 @@ class Memory:
         """Treat the entry like any other again."""
         limits.checked("seq", seq, None)
         await self._store.pin(self._key(conversation), seq, pinned=False)
+
+    async def pinned(self, conversation: str) -> list[Entry]:
+        """The pinned entries, in order."""
+        return await self._store.pinned(self._key(conversation))
 
     # -- contexts -----------------------------------------------------------------------------
 
@@ -566,9 +576,11 @@ class Memory:
                 await asyncio.sleep(_DIGEST_PAUSE)
         return await self._builder.pay(key)
 
-    async def digests(self, conversation: str) -> list[Digest]:
-        """The conversation's digests by version, failed and undone ones too."""
-        return await self._store.digests(self._key(conversation))
+    async def digests(
+        self, conversation: str, *, versions: Sequence[int] | None = None
+    ) -> list[Digest]:
+        """The conversation's digests by version, all or these, failed and undone ones too."""
+        return await self._store.digests(self._key(conversation), versions)
 
     async def in_force(self, conversation: str) -> tuple[Digest, ...]:
         """The digests that contexts are made of now, oldest span first.
@@ -667,6 +679,11 @@ class Memory:
         await self._worker.run()
         return 0
 
+    async def due(self, *, limit: int = 100, all_tenants: bool = False) -> list[Key]:
+        """The conversations whose digests are due, the longest due first."""
+        tenant = None if all_tenants else self._tenant
+        return await self._store.owed(self._clock(), limit, tenant)
+
     async def _digest(self, conversation: str, version: int) -> Digest:
         found = await self._store.digests(self._key(conversation), [version])
         if not found:
@@ -688,6 +705,10 @@ class Memory:
             if given is not None:
                 limits.checked(name, given, None)
         return await self._store.read(self._key(conversation), first_seq, last_seq, limit)
+
+    async def read_at(self, conversation: str, seqs: Sequence[int]) -> list[Entry]:
+        """The entries with these sequence numbers, in order; missing ones are skipped."""
+        return await self._store.at(self._key(conversation), seqs)
 
     async def newest(self, conversation: str, *, tokens: int) -> list[Entry]:
         """The newest entries that fit into `tokens`; costs the same however long the log is."""
@@ -807,6 +828,10 @@ class Memory:
         key = self._key(conversation)
         chosen = (await self.topic_stats(conversation, topic)).topic_id
         return await self._store.at(key, await self._store.members(key, chosen))
+
+    async def topic_seqs(self, conversation: str, topic: int, *, first_seq: int = 0) -> list[int]:
+        """The sequence numbers of a topic's entries, from `first_seq` on."""
+        return await self._store.members(self._key(conversation), topic, first_seq)
 
     async def match_topic(self, conversation: str, text: str) -> Match | None:
         """The topic that a text is most like: the raw cosine, and the similarity on our scale.

@@ -28,6 +28,7 @@ from firnline.memory import Memory as _Memory
 from firnline.models import open_model
 from firnline.protocols import Clock, Store
 from firnline.store import open_store
+from firnline.store.cards import TenantCards
 
 __all__ = [
     "Appended",
@@ -108,6 +109,11 @@ class Memory(SyncFacade[_Memory]):
         return self.behind.store
 
     @property
+    def cards(self) -> TenantCards:
+        """The tenant's cards; the methods are asynchronous."""
+        return self.behind.cards
+
+    @property
     def events(self) -> Mapping[str, int]:
         """How often each event occurred."""
         return self.behind.events
@@ -123,6 +129,7 @@ class Memory(SyncFacade[_Memory]):
     save_project = waits(_Memory.save_project)
     pin = waits(_Memory.pin)
     unpin = waits(_Memory.unpin)
+    pinned = waits(_Memory.pinned)
 
     # -- contexts --
     context = waits(_Memory.context)
@@ -145,9 +152,11 @@ class Memory(SyncFacade[_Memory]):
     diff = waits(_Memory.diff)
     rebuild = waits(_Memory.rebuild)
     work = waits(_Memory.work)
+    due = waits(_Memory.due)
 
     # -- reading --
     read = waits(_Memory.read)
+    read_at = waits(_Memory.read_at)
     newest = waits(_Memory.newest)
     tokens_between = waits(_Memory.tokens_between)
     dated = waits(_Memory.dated)
@@ -163,6 +172,7 @@ class Memory(SyncFacade[_Memory]):
     topic_stats = waits(_Memory.topic_stats)
     topic_context = waits(_Memory.topic_context)
     topic_history = waits(_Memory.topic_history)
+    topic_seqs = waits(_Memory.topic_seqs)
     match_topic = waits(_Memory.match_topic)
     merge_topics = waits(_Memory.merge_topics)
     tag_topic = waits(_Memory.tag_topic)

@@ -152,10 +152,6 @@ def test_texts_are_plain_english():
 
 EDGES = ("adapters", "client", "mcp", "server", "cli")
 REACHING = {
-    "adapters/langchain/store.py",
-    "cli/contexts.py",
-    "cli/worker.py",
-    "mcp/derived_tools.py",
     "server/drafts.py",
     "server/prompts.py",
     "server/proxy/locate.py",

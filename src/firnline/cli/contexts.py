@@ -17,7 +17,7 @@ from firnline.cli.terminal import plain, table
 from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece, Section
 from firnline.errors import InputError
-from firnline.log.entry import Entry, Head, Key
+from firnline.log.entry import Entry, Head
 from firnline.log.tokens import DEFAULT_MODEL
 from firnline.memory import Memory
 from firnline.strategies import STRATEGIES
@@ -222,7 +222,7 @@ def _number(word: str) -> int:
 def _show_pins(options: argparse.Namespace) -> None:
     async def pins(memory: Memory) -> list[Entry]:
         await known_to(memory, options.conversation)
-        return await memory.store.pinned(Key(memory.tenant, options.conversation))
+        return await memory.pinned(options.conversation)
 
     found = with_memory(options, pins)
     for entry in found:

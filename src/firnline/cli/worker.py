@@ -19,7 +19,6 @@ from firnline.cli.output import print_json
 from firnline.cli.terminal import plain
 from firnline.errors import FirnlineError, InputError
 from firnline.log.entry import Key
-from firnline.log.message import utc_now
 from firnline.memory import Memory
 from firnline.protocols import Event
 from firnline.store import shown
@@ -114,7 +113,7 @@ async def _pay_all(memory: Memory) -> None:
     """Make what is due, until nothing is, or nothing changes any more."""
     before: list[Key] = []
     made = 0
-    while due := await memory.store.owed(utc_now(), _PAGE):
+    while due := await memory.due(limit=_PAGE, all_tenants=True):
         if due == before and not made:
             break
         before, made = due, await memory.work(once=True, all_tenants=True)

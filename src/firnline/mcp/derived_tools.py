@@ -42,9 +42,8 @@ async def topics(desk: Desk, asked: args.Topics) -> results.TopicList:
             messages=[],
         )
     chosen = (await desk.memory.topic_stats(asked.conversation, asked.topic)).topic_id
-    key = desk.key(asked.conversation)
-    seqs = await desk.memory.store.members(key, chosen, asked.first_seq)
-    entries = await desk.memory.store.at(key, seqs[: asked.limit])
+    seqs = await desk.memory.topic_seqs(asked.conversation, chosen, first_seq=asked.first_seq)
+    entries = await desk.memory.read_at(asked.conversation, seqs[: asked.limit])
     shown, left = await quoted(quoter, [Found(entry) for entry in entries])
     rest = seqs[asked.limit] if len(seqs) > asked.limit else None
     return results.TopicList(
@@ -132,10 +131,9 @@ async def _covered(desk: Desk, digest: Digest, asked: args.Digests) -> list[Entr
         return await desk.memory.read(
             asked.conversation, first_seq=first, last_seq=last, limit=asked.limit + 1
         )
-    key = desk.key(asked.conversation)
-    seqs = await desk.memory.store.members(key, digest.topic, first)
+    seqs = await desk.memory.topic_seqs(asked.conversation, digest.topic, first_seq=first)
     within = [seq for seq in seqs if seq <= last]
-    return await desk.memory.store.at(key, within[: asked.limit + 1])
+    return await desk.memory.read_at(asked.conversation, within[: asked.limit + 1])
 
 
 def _digest_row(

@@ -5,13 +5,51 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
 from firnline.log.entry import Card, Key, genesis
 from firnline.log.message import encode_json, from_microseconds
 from firnline.log.text import clean_name
+from firnline.protocols import Store
+
+
+class CardFilters(TypedDict, total=False):
+    """Which cards of a kind: these names, with a prefix, after a name; at most `limit`."""
+
+    names: Sequence[str] | None
+    prefix: str
+    after: str
+    limit: int
+
+
+class TenantCards:
+    """The cards of one tenant: small named values that an edge keeps next to the log."""
+
+    def __init__(self, store: Store, tenant: str) -> None:
+        self._store, self._tenant = store, tenant
+
+    async def get(self, kind: str, name: str) -> Card | None:
+        """The card of this name, or None."""
+        found = await self.find(kind, names=[name])
+        return found[0] if found else None
+
+    async def find(self, kind: str, **which: Unpack[CardFilters]) -> list[Card]:
+        """Cards of a kind by name; see `Store.cards`."""
+        return await self._store.cards(kind, tenant=self._tenant, **which)
+
+    async def put(self, *cards: Card, absent: bool = False) -> int:
+        """Write cards together; returns how many were written. See `Store.put_cards`."""
+        if any(card.tenant != self._tenant for card in cards):
+            raise InputError(f"card: only cards of the tenant {self._tenant!r} can be written here")
+        return await self._store.put_cards(cards, absent=absent)
+
+    async def drop(
+        self, kind: str, *, names: Sequence[str] | None = None, prefix: str | None = None
+    ) -> int:
+        """Drop cards by names or by prefix; returns how many there were."""
+        return await self._store.drop_cards(kind, self._tenant, names=names, prefix=prefix)
 
 
 class Asked(NamedTuple):

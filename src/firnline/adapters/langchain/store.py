@@ -84,16 +84,16 @@ async def _all(memory: Memory, ops: list[Op]) -> list[Result]:
 
 async def _get(memory: Memory, op: GetOp) -> Item | None:
     name = name_of(op.namespace, op.key)
-    found = await memory.store.cards(_KIND, tenant=memory.tenant, names=[name])
-    return item_of(found[0]) if found else None
+    card = await memory.cards.get(_KIND, name)
+    return item_of(card) if card else None
 
 
 async def _put(memory: Memory, op: PutOp) -> None:
     name, conversation = name_of(op.namespace, op.key), folder_of(op.namespace)
     if op.value is None:
-        await memory.store.drop_cards(_KIND, memory.tenant, names=[name])
+        await memory.cards.drop(_KIND, names=[name])
         return
-    before = await memory.store.cards(_KIND, tenant=memory.tenant, names=[name])
+    before = await memory.cards.get(_KIND, name)
     value = clean_json(op.value, "value")
     texts = texts_of(value, op.index)
     seq = -1
@@ -104,7 +104,7 @@ async def _put(memory: Memory, op: PutOp) -> None:
     if head is None or head.project != PROJECT:
         await memory.describe(conversation, project=PROJECT)
     now = format_time(utc_now())
-    created = json.loads(before[0].body)["created_at"] if before else now
+    created = json.loads(before.body)["created_at"] if before else now
     body = {"value": value, "seq": seq, "created_at": created, "updated_at": now}
     card = Card(
         tenant=memory.tenant,
@@ -113,7 +113,7 @@ async def _put(memory: Memory, op: PutOp) -> None:
         body=json.dumps(body).encode(),
         conversation=conversation,
     )
-    await memory.store.put_cards([card])
+    await memory.cards.put(card)
 
 
 async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
@@ -133,9 +133,9 @@ async def _asked(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[Card, floa
     """The cards of items whose newest version fits the query, best first."""
     for hit in await _hits(memory, op.query or "", folder_of(op.namespace_prefix)):
         name = f"{hit.conversation}={quote(str(hit.entry.message.metadata.get('key')), safe='')}"
-        for card in await memory.store.cards(_KIND, tenant=memory.tenant, names=[name]):
-            if json.loads(card.body)["seq"] == hit.seq:
-                yield card, hit.score
+        card = await memory.cards.get(_KIND, name)
+        if card and json.loads(card.body)["seq"] == hit.seq:
+            yield card, hit.score
 
 
 async def _hits(memory: Memory, query: str, folder: str) -> list[Hit]:
@@ -160,9 +160,8 @@ async def _below(
     """The cards of all items below a namespace, by name."""
     page: Sequence[Card] = ()
     while True:
-        page = await memory.store.cards(
+        page = await memory.cards.find(
             _KIND,
-            tenant=memory.tenant,
             prefix=folder_of(prefix),
             after=page[-1].name if page else "",
             limit=limits.PAGE_MAX,
