@@ -204,8 +204,8 @@ async def _moved(client, tmp_path):
 
 SCHEMAS = {  # schemas that have another name here, or are values of the library
     "Board": "ProjectBoard",
-    "Planning": "Strategy",
-    "Trouble": "Failed",
+    "StrategyInfo": "Strategy",
+    "WireEntry": "Entry",
 }
 LIBRARY = {
     "Entry": (Entry, {"created_at", "metadata", "normalised"}),  # the message's own
@@ -219,10 +219,14 @@ LIBRARY = {
     "Verified": (Verification, {"ok"}),
     "Archived": (Archived, set()),
     "Erased": (Erased, set()),
-    "Difference": (Difference, set()),
+    "DigestDifference": (Difference, set()),
     "Accounting": (Accounting, set()),
 }
-OWN = [kind for kind in vars(values).values() if getattr(kind, "__module__", "") == values.__name__]
+OWN = [
+    kind
+    for kind in vars(values).values()
+    if dataclasses.is_dataclass(kind) and kind.__module__ == values.__name__
+]
 
 
 def _named(schema):

@@ -109,7 +109,7 @@ def test_every_number_and_text_of_a_request_is_bounded():
     asked = [
         (field, about)
         for name, schema in document()["components"]["schemas"].items()
-        if name.endswith("Ask")
+        if name.endswith("Request")
         for field, about in schema["properties"].items()
     ]
     asked += [

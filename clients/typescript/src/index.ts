@@ -14,12 +14,12 @@ export type Hit = Schemas["Hit"];
 export type Context = Schemas["Context"];
 export type Turn = Schemas["Turn"];
 export type Problem = Schemas["Problem"];
-export type AppendOptions = Omit<Schemas["AppendAsk"], "messages"> & Keyed;
-export type ContextOptions = Schemas["ContextAsk"] & Abortable;
-export type TurnOptions = Omit<Schemas["TurnAsk"], "message" | "stream"> & Keyed;
-export type SearchOptions = Omit<Schemas["SearchAsk"], "query"> & Abortable;
+export type AppendOptions = Omit<Schemas["AppendRequest"], "messages"> & Keyed;
+export type ContextOptions = Schemas["ContextRequest"] & Abortable;
+export type TurnOptions = Omit<Schemas["TurnRequest"], "message" | "stream"> & Keyed;
+export type SearchOptions = Omit<Schemas["SearchRequest"], "query"> & Abortable;
 /** What the user says: text, a message, or a message with its time and metadata beside it. */
-export type Spoken = Schemas["TurnAsk"]["message"];
+export type Spoken = Schemas["TurnRequest"]["message"];
 
 export interface Abortable {
   /** Ends the waiting, for an answer and between two tries; what the server has begun it may finish. */
@@ -97,7 +97,7 @@ export function createClient(options: Options) {
     routes,
 
     /** Add messages to the end of a conversation, all or none; durable when this returns. */
-    async append(conversation: string, messages: Schemas["AppendAsk"]["messages"], more: AppendOptions = {}) {
+    async append(conversation: string, messages: Schemas["AppendRequest"]["messages"], more: AppendOptions = {}) {
       const { idempotencyKey, signal, ...body } = more;
       return answer(
         await routes.POST("/api/v1/conversations/{conversation}/messages", {
@@ -184,7 +184,7 @@ export function createClient(options: Options) {
     },
 
     /** Every hash derived again by the server; `ok` is false if anything is not as it was. */
-    async verify(conversation: string, more: Schemas["VerifyAsk"] & Abortable = {}) {
+    async verify(conversation: string, more: Schemas["VerifyRequest"] & Abortable = {}) {
       const { signal, ...body } = more;
       const asked = { params: at(conversation), body, signal: signal ?? null };
       return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", asked));

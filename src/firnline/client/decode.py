@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from firnline.client.problems import error_of
-from firnline.client.values import Conversation
+from firnline.client.values import Conversation, decode_entry
 from firnline.errors import FirnlineError
 from firnline.log.chain import Problem
 from firnline.log.entry import Entry, Head
@@ -73,19 +73,6 @@ def _checked(kind: Any, value: Any) -> Any:
     return value
 
 
-def _entry(value: Any) -> Entry:
-    said = value["created_at"]
-    message = Message.from_openai(
-        value["message"],
-        created_at=parse_time(said) if said else None,
-        metadata=value["metadata"],
-    )
-    if value["normalised"]:
-        message = replace(message, normalised=True)
-    names = ("seq", "tokens", "total", "hash", "tokenizer", "archived")
-    return Entry(message=message, **{name: value[name] for name in names})
-
-
 def _head(value: Any) -> Head:
     """Its strategy is told with some heads only, so with none here: `conversation` has it."""
     return Head(**{**_given(Head, value), "strategy": None})
@@ -99,7 +86,7 @@ def _conversation(value: Any) -> Conversation:
 _PLAIN: Final = frozenset({int, str, bool, float})
 _OWN: Final[Mapping[Any, Callable[[Any], Any]]] = {
     datetime: parse_time,
-    Entry: _entry,
+    Entry: decode_entry,
     Head: _head,
     Message: Message.from_openai,
     Conversation: _conversation,

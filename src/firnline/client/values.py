@@ -1,14 +1,14 @@
-"""What the server answers, where it is not a value of the library itself.
+"""The values that the server returns, where the library has no class of its own for them.
 
-Whatever it can be is: an entry is `firnline.Entry`, a digest `firnline.Digest`, and so on. These
-are the rest, with the fields that the OpenAPI document names.
+An entry is `firnline.Entry`, a digest `firnline.Digest`, and so on; the rest is here. The server
+derives the schemas of its OpenAPI document from the same classes, so each field is listed once.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from firnline.context.budget import Budget
 from firnline.context.context import Accounting, LeftOut
@@ -16,37 +16,91 @@ from firnline.engine.digest_history import State
 from firnline.engine.stats import Cost
 from firnline.errors import FirnlineError
 from firnline.log.entry import Entry, Head, Hit
-from firnline.log.message import Message
+from firnline.log.message import Message, format_time, parse_time
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
 
-# -- conversations and projects ---------------------------------------------------------------
+
+class Doc(NamedTuple):
+    """What the OpenAPI document says about a field."""
+
+    text: str = ""
+    example: Any = None
+
+
+HASH: Final = Doc("", "sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd1")
+
+# -- entries, conversations and projects ------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planning:
-    """How contexts are planned; `own`: by this conversation's own choice."""
+class WireEntry:
+    """A message at a sequence number."""
 
-    name: str
+    seq: Annotated[int, Doc("", 0)]
+    created_at: Annotated[datetime | None, Doc("When the message was sent.")]
+    tokens: Annotated[int, Doc("", 14)]
+    total: Annotated[int, Doc("Tokens of this entry and all entries before it.", 14)]
+    tokenizer: Annotated[str, Doc("A trailing `~` marks an estimate.", "o200k_base")]
+    hash: Annotated[str, HASH._replace(text="Covers this entry and all entries before it.")]
+    archived: Annotated[bool, Doc("Whether it is stored in a compressed segment.")]
+    normalised: Annotated[bool, Doc("Whether its text was changed so that it can be stored.")]
+    metadata: dict[str, Any]
+    message: dict[str, Any]
+
+
+_ENTRY_FIELDS: Final = ("seq", "tokens", "total", "tokenizer", "hash", "archived")
+
+
+def encode_entry(entry: Entry) -> dict[str, Any]:
+    """The entry as the JSON of a `WireEntry`."""
+    message = entry.message
+    return {
+        **{name: getattr(entry, name) for name in _ENTRY_FIELDS},
+        "created_at": format_time(message.created_at) if message.created_at else None,
+        "normalised": message.normalised,
+        "metadata": message.metadata,
+        "message": message.to_openai(),
+    }
+
+
+def decode_entry(value: Any) -> Entry:
+    """The entry that the JSON of a `WireEntry` stands for."""
+    created_at = value["created_at"]
+    message = Message.from_openai(
+        value["message"],
+        created_at=parse_time(created_at) if created_at else None,
+        metadata=value["metadata"],
+    )
+    if value["normalised"]:
+        message = replace(message, normalised=True)
+    return Entry(message=message, **{name: value[name] for name in _ENTRY_FIELDS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StrategyInfo:
+    """How contexts are planned."""
+
+    name: Annotated[str, Doc("", "layered")]
     parameters: dict[str, Any]
-    own: bool
+    own: Annotated[bool, Doc("Whether the conversation has its own; false: the default.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """All about a conversation: its head, strategy, state, digests in force and pins."""
+    """A conversation: its head, strategy, state, digests in force and pins."""
 
     head: Head
-    strategy: Planning
+    strategy: StrategyInfo
     state: State
-    digests: int
-    in_force: tuple[int, ...]
-    pinned: tuple[int, ...]
+    digests: Annotated[int, Doc("Number of digests ever created.")]
+    in_force: Annotated[tuple[int, ...], Doc("Versions that contexts are built from now.")]
+    pinned: Annotated[tuple[int, ...], Doc("Entries that are in every context.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """A conversation with what its memory holds."""
+class ConversationState:
+    """A conversation and the state of its memory."""
 
     conversation: str
     state: State
@@ -54,7 +108,7 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Board:
-    """A project on the dashboard; `newest` are some of its conversations, the newest first."""
+    """A project on the dashboard."""
 
     name: str
     status: str
@@ -64,10 +118,13 @@ class Board:
     conversations: int
     entries: int
     tokens: int
-    owed: int
+    owed: Annotated[int, Doc("Conversations with pending digests.")]
     last_activity: datetime | None
-    newest: tuple[Head, ...]
-    context: Situation | None
+    newest: Annotated[tuple[Head, ...], Doc("Its newest conversations, newest first.")]
+    context: Annotated[
+        ConversationState | None,
+        Doc("State of its newest conversation; in a list, for the active project only."),
+    ]
 
 
 # -- contexts and turns -----------------------------------------------------------------------
@@ -75,49 +132,53 @@ class Board:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a context; `seqs` are the entries that are in it word for word."""
+    """A part of a context."""
 
-    name: str
+    name: Annotated[str, Doc("", "recent")]
     tokens: int
     messages: int
-    seqs: tuple[int, ...]
+    seqs: Annotated[tuple[int, ...], Doc("Entries that it contains word for word.")]
     why: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a model should see of a conversation: `messages` are to be sent as they are.
-
-    In Anthropic's shape, `system` goes beside them.
-    """
+    """What a model should see of a conversation; send `messages` as they are."""
 
     conversation: str
     strategy: str
     reason: str
     budget: Budget
     tokens: int
-    system: str | list[dict[str, Any]] | None
+    system: Annotated[
+        str | list[dict[str, Any]] | None,
+        Doc("The system prompt in Anthropic's format: text or blocks."),
+    ]
     messages: list[dict[str, Any]]
     accounting: Accounting
     sections: tuple[Section, ...]
     seqs: tuple[int, ...]
     left_out: tuple[LeftOut, ...]
-    degraded: tuple[str, ...]
+    degraded: Annotated[
+        tuple[str, ...], Doc("Why the context has less than requested; empty if it has not.")
+    ]
     crowded: bool
-    stability: float | None
+    stability: Annotated[
+        float | None, Doc("Share of the previous prompt that this one repeats (cacheable).")
+    ]
     hits: tuple[Hit, ...]
     explain: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A question and its answer, both stored; `calls` is 0 if an earlier try had the answer."""
+    """A question and its answer, both stored."""
 
     conversation: str
     question: Entry
     answer: Entry
     text: str
-    calls: int
+    calls: Annotated[int, Doc("Model calls; 0 if an earlier request had stored the answer.")]
     model: str
     prompt_tokens: int
     completion_tokens: int
@@ -129,29 +190,29 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
-    """What is known of the prompt that an answer came from; both are numbers of entries."""
+    """A recorded turn and its prompt."""
 
-    answer: int
-    question: int | None
-    asked: str
+    answer: Annotated[int, Doc("Sequence number of the model's answer.")]
+    question: Annotated[int | None, Doc("Sequence number of the question.")]
+    asked: Annotated[str, Doc("The first words of the question.")]
     model: str
-    via: str
+    via: Annotated[str, Doc("Where the question came from: rest, proxy or telegram.")]
     strategy: str
-    tokens: int
-    messages: int
-    stability: float | None
+    tokens: Annotated[int, Doc("Tokens of the whole prompt.")]
+    messages: Annotated[int, Doc("Messages in the prompt.")]
+    stability: Annotated[float | None, Doc("Share of the previous prompt that it repeats.")]
     degraded: tuple[str, ...]
     recorded_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMessage:
-    """A message as the model got it: the entry `seq` word for word, or `of` in part."""
+    """A message as it was sent to the model."""
 
-    section: str
+    section: Annotated[str, Doc("The section that it belongs to.", "recent")]
     tokens: int
-    seq: int | None
-    of: int | None
+    seq: Annotated[int | None, Doc("The entry that it contains word for word.")]
+    of: Annotated[int | None, Doc("The entry that it contains, in full or in part.")]
     message: Message
 
 
@@ -166,63 +227,56 @@ class SentSection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastHit:
-    """An entry that was recalled for the question, and what its score is made of."""
+    """An entry that was recalled for a question, and its score."""
 
     conversation: str
     seq: int
     score: float
-    parts: dict[str, float]
+    parts: Annotated[dict[str, float], Doc("The parts of the score.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Prompt:
-    """The exact prompt that an answer came from; `proved`: it has the hash that was recorded."""
+class Prompt(PastTurn):
+    """The exact prompt behind an answer."""
 
-    answer: int
-    question: int | None
-    asked: str
-    model: str
-    via: str
-    strategy: str
-    tokens: int
-    messages: int
-    stability: float | None
-    degraded: tuple[str, ...]
-    recorded_at: datetime | None
-    before: int | None
+    before: Annotated[int | None, Doc("The previous turn's answer, for comparison.")]
     reason: str
     budget: Budget
     accounting: Accounting
     sections: tuple[SentSection, ...]
     left_out: tuple[LeftOut, ...]
     hits: tuple[PastHit, ...]
-    calls: int | None
-    prompt_tokens: int | None
+    calls: Annotated[int | None, Doc("Model calls in this turn; null if unknown.")]
+    prompt_tokens: Annotated[int | None, Doc("As counted by the model.")]
     completion_tokens: int | None
-    sha256: str
-    proved: bool
-    prompt: tuple[SentMessage, ...]
+    sha256: Annotated[str, Doc("SHA-256 of the messages as they were sent.")]
+    proved: Annotated[bool, Doc("Whether the messages match that hash; if not, the status is 500.")]
+    prompt: Annotated[tuple[SentMessage, ...], Doc("All messages in the order they were sent.")]
 
 
-# -- what memory holds ------------------------------------------------------------------------
+# -- digests ----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportantItem:
-    """One piece of important data, its evidence, and the digest `version` that it is in."""
+    """One item of important data and its evidence."""
 
-    field: str
-    name: str
+    field: Annotated[str, Doc("", "user_preferences")]
+    name: Annotated[str, Doc("The key, in fields that are objects; otherwise empty.")]
     value: Any
-    seqs: tuple[int, ...]
-    quote: str
-    superseded_by: int | None
-    version: int
+    seqs: Annotated[
+        tuple[int, ...], Doc("Entries that state it; empty if the application supplied it.")
+    ]
+    quote: Annotated[str, Doc("Quotes from these entries.")]
+    superseded_by: Annotated[
+        int | None, Doc("The entry with the newer value; -1 if the application supplied it.")
+    ]
+    version: Annotated[int, Doc("Version of the digest in force that contains it.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetAside:
-    """What was found without evidence: no model is shown it."""
+class RejectedItem:
+    """An item without evidence; it is never shown to a model."""
 
     item: Any
     reason: str
@@ -231,23 +285,23 @@ class SetAside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Important:
-    """The important data of the digests in force, with evidence and what was replaced."""
+    """The important data of the digests in force: evidence, replaced and rejected items."""
 
     data: tuple[ImportantItem, ...]
-    set_aside: tuple[SetAside, ...]
+    set_aside: tuple[RejectedItem, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
-    """How many digests were made, and whether more may be to do."""
+class DigestCount:
+    """How many digests were created or undone."""
 
     digests: int
-    more: bool
+    more: Annotated[bool, Doc("Whether more may be pending.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
-    """A digest as a link of the chain."""
+class DigestVersion:
+    """A digest as a link of the version chain."""
 
     version: int
     base: int | None
@@ -262,125 +316,137 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far digests reach into the log; what is open is shown word for word."""
+class Coverage:
+    """How much of the log the digests in force cover."""
 
     entries: int
     tokens: int
-    first_seq: int | None
-    last_seq: int | None
-    open_entries: int
+    first_seq: Annotated[int | None, Doc("First entry of the newest digest in force.")]
+    last_seq: Annotated[int | None, Doc("Last entry that a digest covers.")]
+    open_entries: Annotated[int, Doc("Entries after it, which are in contexts word for word.")]
     open_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """The version chain, what is stuck, how far it got and how long it took."""
+    """The version chain, stuck digests, coverage and durations."""
 
     conversation: str
-    chain: tuple[int, ...]
-    versions: tuple[Version, ...]
-    stuck: tuple[int, ...]
-    window: Progress
-    owed: bool
+    chain: Annotated[tuple[int, ...], Doc("From the newest completed version back to the first.")]
+    versions: tuple[DigestVersion, ...]
+    stuck: Annotated[tuple[int, ...], Doc("Versions in progress for more than five minutes.")]
+    window: Coverage
+    owed: Annotated[bool, Doc("Whether a digest is pending.")]
     mean_milliseconds: float
     max_milliseconds: int
 
 
-# -- numbers ----------------------------------------------------------------------------------
+# -- statistics -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantStats:
-    """How large all conversations are, and what one answer in each of them costs."""
+    """The size of all conversations, and the cost of one answer in each."""
 
     conversations: int
     messages: int
     archived: int
     tokens: int
-    oldest: datetime | None
-    newest: datetime | None
+    oldest: Annotated[datetime | None, Doc("When the first conversation began.")]
+    newest: Annotated[datetime | None, Doc("When something was last stored.")]
     lean: Cost
     with_tools: Cost
     whole: Cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Some turns one after the other: what they sent, and what the whole history would have."""
+class CostPoint:
+    """The prompts of consecutive turns, compared with sending the full history."""
 
     since: datetime | None
     until: datetime | None
     turns: int
-    sent: int
-    whole: int
+    sent: Annotated[int, Doc("Tokens of their prompts.")]
+    whole: Annotated[int, Doc("Tokens of the same prompts with the full history.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What answers cost in dollars, and what they would have with the whole history each time."""
+    """What answers cost, compared with sending the full history in every prompt."""
 
     turns: int
     sent: int
     whole: int
-    price: float
-    spent: float
-    saved: float
-    complete: bool
-    data: tuple[Spent, ...]
+    price: Annotated[float, Doc("US dollars per million prompt tokens.")]
+    spent: Annotated[float, Doc("US dollars.")]
+    saved: Annotated[float, Doc("US dollars.")]
+    complete: Annotated[bool, Doc("False if there are older turns that are not counted.")]
+    data: Annotated[tuple[CostPoint, ...], Doc("Over time, oldest first.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
-    """A digest that has been in the making for too long, or that failed: `error` says why."""
+class StuckDigest:
+    """A digest that has been in progress for too long."""
 
     conversation: str
     version: int
     created_at: datetime | None
-    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedDigest(StuckDigest):
+    """A digest that failed, with no later success."""
+
+    error: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """The digesting of all conversations."""
+    """The digests of all conversations: pending, stuck, failed, and how long they take."""
 
     conversations: int
-    digests: dict[str, int]
+    digests: Annotated[dict[str, int], Doc("By status.", {"completed": 12, "failed": 1})]
     entries: int
-    covered_entries: int
+    covered_entries: Annotated[int, Doc("Entries that a digest in force covers.")]
     mean_milliseconds: float
     max_milliseconds: int
-    stuck: tuple[Trouble, ...]
-    failed: tuple[Trouble, ...]
-    owed_since: datetime | None
-    due: tuple[str, ...]
-    waiting: tuple[str, ...]
-    events: dict[str, int]
+    stuck: tuple[StuckDigest, ...]
+    failed: tuple[FailedDigest, ...]
+    owed_since: Annotated[datetime | None, Doc("When the oldest pending digest was due.")]
+    due: Annotated[tuple[str, ...], Doc("Conversations whose digests are due now.")]
+    waiting: Annotated[tuple[str, ...], Doc("Conversations that are retried later.")]
+    events: Annotated[
+        dict[str, int],
+        Doc(
+            "Number of events in this process: contexts, folds, fallbacks, turns.",
+            {"append": 40, "context": 12, "fold": 2},
+        ),
+    ]
 
 
-# -- jobs and callers -------------------------------------------------------------------------
+# -- jobs and the caller ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Work that goes on: so much is `done`, entries of an export, bytes of an import."""
+    """An export or import in the background."""
 
-    id: str
+    id: Annotated[str, Doc("", "5f1c0a52b7d94e6f")]
     kind: Literal["export", "import"]
     state: Literal["running", "done", "failed"]
-    done: int
-    total: int
+    done: Annotated[int, Doc("Entries exported, or bytes imported.")]
+    total: Annotated[int, Doc("0 while unknown.")]
     created_at: datetime
     finished_at: datetime | None
-    file: str | None
-    result: Manifest | None
+    file: Annotated[str | None, Doc("Path of the exported file.")]
+    result: Annotated[Manifest | None, Doc("The manifest.")]
     error: FirnlineError | None
-    report: Report | None = None
+    report: Annotated[Report | None, Doc("What was found in another program's file.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What one request or one minute may hold; 0 is no limit."""
+class ServerLimits:
+    """Limits per request or per minute; 0 means no limit."""
 
     body_bytes: int
     import_bytes: int
@@ -392,23 +458,23 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What the server is."""
+class ServerInfo:
+    """The server's version and configuration."""
 
     version: str
-    store: str
-    answers: str | None
-    proxy: bool
-    embedder: str
-    worker: bool
+    store: Annotated[str, Doc("", "sqlite")]
+    answers: Annotated[str | None, Doc("The model for turns; null: quotes from memory.")]
+    proxy: Annotated[bool, Doc("Whether /v1 forwards to a model.")]
+    embedder: Annotated[str, Doc("The embedder for search by meaning; none: words only.")]
+    worker: Annotated[bool, Doc("Whether this process creates pending digests.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Me:
-    """Who is asking: the key, its tenant and scopes, the limits, and what the server is."""
+    """The caller's key, tenant and scopes, and the server's limits."""
 
-    key: str
+    key: Annotated[str, Doc("The API key's id; `local` without a key.")]
     tenant: str
     scopes: tuple[str, ...]
-    limits: Limits
-    server: About
+    limits: ServerLimits
+    server: ServerInfo

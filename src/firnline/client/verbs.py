@@ -150,7 +150,9 @@ class Client:
         body = {"project": project, "metadata": metadata}
         return (await self._change(conversation, body)).head
 
-    async def set_strategy(self, conversation: str, strategy: Strategy | str) -> values.Planning:
+    async def set_strategy(
+        self, conversation: str, strategy: Strategy | str
+    ) -> values.StrategyInfo:
         """Plan this conversation's contexts so from now on: by name, or as a strategy is made."""
         named = {"name": strategy} if isinstance(strategy, str) else strategy.to_json()
         return (await self._change(conversation, {"strategy": named})).strategy
@@ -245,9 +247,9 @@ class Client:
 
     # -- digests ------------------------------------------------------------------------------
 
-    async def digest(self, conversation: str) -> values.Made:
+    async def digest(self, conversation: str) -> values.DigestCount:
         """Make now the digests that are owed."""
-        return read(values.Made, await self._post(_at(conversation, "digests")))
+        return read(values.DigestCount, await self._post(_at(conversation, "digests")))
 
     def digests(
         self, conversation: str, *, limit: int | None = None

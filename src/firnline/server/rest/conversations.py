@@ -20,13 +20,13 @@ from firnline.server.rest.messages import AtSeq
 from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
 from firnline.server.rest.requests import (
-    ArchiveAsk,
-    BranchAsk,
-    ConversationAsk,
+    ArchiveRequest,
+    BranchRequest,
+    ConversationRequest,
     Cursor,
     Limit,
     Name,
-    VerifyAsk,
+    VerifyRequest,
 )
 from firnline.strategies import strategy as strategy_named
 
@@ -83,22 +83,22 @@ async def _described(memory: Memory, head: Head) -> dict[str, Any]:
     responses={**MISSING, **problems(409, 415)},
 )
 async def change_conversation(
-    memory: Writing, conversation: Conversation, ask: ConversationAsk
+    memory: Writing, conversation: Conversation, body: ConversationRequest
 ) -> Response:
     """Say what project it belongs to, how its contexts are planned, what to keep with it."""
     for _ in range(limits.ANSWER_TRIES):
         head = await head_of(memory, conversation)
         # If others describe it first, it is looked again whether it was erased.
         with suppress(ConflictError):
-            return sent(await _described(memory, await _changed(memory, head, ask)))
+            return sent(await _described(memory, await _changed(memory, head, body)))
     raise ConflictError(f"{conversation}: others change it all the time")
 
 
-async def _changed(memory: Memory, head: Head, ask: ConversationAsk) -> Head:
-    named, name = ask.strategy, head.conversation
+async def _changed(memory: Memory, head: Head, body: ConversationRequest) -> Head:
+    named, name = body.strategy, head.conversation
     chosen = strategy_named(named.name, named.parameters) if named else None
-    if ask.project is not None or ask.metadata is not None:
-        head = await memory.describe(name, project=ask.project, metadata=ask.metadata, known=head)
+    if body.project is not None or body.metadata is not None:
+        head = await memory.describe(name, project=body.project, metadata=body.metadata, known=head)
     return head if chosen is None else await memory.set_strategy(name, chosen, known=head)
 
 
@@ -124,10 +124,10 @@ async def erase_conversation(
     responses={**MISSING, **problems(415)},
 )
 async def verify_conversation(
-    memory: Reading, conversation: Conversation, ask: VerifyAsk | None = None
+    memory: Reading, conversation: Conversation, body: VerifyRequest | None = None
 ) -> Response:
     """Derive every hash again; `ok` is false if anything is not as it was acknowledged."""
-    result = await memory.verify(conversation, anchor=ask.anchor if ask else None)
+    result = await memory.verify(conversation, anchor=body.anchor if body else None)
     listed = [str(problem) for problem in result.problems]
     return sent({**responses.plain(result), "ok": result.ok, "problems": listed})
 
@@ -138,10 +138,10 @@ async def verify_conversation(
     responses={**MISSING, **problems(415)},
 )
 async def archive_conversation(
-    memory: Writing, conversation: Conversation, ask: ArchiveAsk | None = None
+    memory: Writing, conversation: Conversation, body: ArchiveRequest | None = None
 ) -> Response:
     """Compress old entries; reading, searching and verifying go on as before."""
-    done = await memory.archive(conversation, keep=ask.keep if ask else _KEPT)
+    done = await memory.archive(conversation, keep=body.keep if body else _KEPT)
     return sent(responses.plain(done))
 
 
@@ -166,16 +166,16 @@ async def restore_conversation(memory: Writing, conversation: Conversation) -> R
     },
 )
 async def branch_conversation(
-    memory: Writing, conversation: Conversation, ask: BranchAsk
+    memory: Writing, conversation: Conversation, body: BranchRequest
 ) -> Response:
     """A new conversation that begins with the entries up to `seq`, word for word.
 
     It is a copy: what becomes of one does not touch the other, not even erasing.
     """
-    await _there(memory, conversation, ask.seq)
-    before = await memory.head(ask.name)
-    made = await memory.branch(conversation, ask.seq, ask.name)
-    headers = {"location": conversation_path(ask.name)}
+    await _there(memory, conversation, body.seq)
+    before = await memory.head(body.name)
+    made = await memory.branch(conversation, body.seq, body.name)
+    headers = {"location": conversation_path(body.name)}
     return sent(responses.head(made), 201 if before is None else 200, headers)
 
 
@@ -191,7 +191,7 @@ async def list_pins(request: Request, memory: Reading, conversation: Conversatio
     """The entries that every context shows."""
     await head_of(memory, conversation)
     found = await memory.store.pinned(Key(memory.tenant, conversation))
-    return tagged(request, responses.page([responses.entry(entry) for entry in found], None))
+    return tagged(request, responses.page(responses.entries(found), None))
 
 
 @routes.put(

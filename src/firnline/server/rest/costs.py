@@ -14,7 +14,7 @@ from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.auth import Reading
 from firnline.server.bodies import tagged
-from firnline.server.rest import paging, stats_schemas
+from firnline.server.rest import paging, schemas
 from firnline.server.rest.openapi import FOUND, router
 from firnline.server.rest.stats import Price
 
@@ -33,7 +33,7 @@ class _Sent(NamedTuple):
     whole: int
 
 
-@routes.get("/costs", response_model=stats_schemas.Costs, responses=FOUND)
+@routes.get("/costs", response_model=schemas.Costs, responses=FOUND)
 async def get_costs(request: Request, memory: Reading, price: Price = stats.PRICE) -> Response:
     """Tokens sent against the whole history, over time, in all conversations.
 

@@ -14,7 +14,7 @@ from firnline.log.entry import Digest, Key
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing
 from firnline.server.bodies import head_of, position_of, sent, tagged
-from firnline.server.rest import paging, requests, responses, schemas, stats_schemas
+from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.openapi import FOUND, MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
 
@@ -99,7 +99,7 @@ async def expand_digest(
 
 @routes.get(
     "/conversations/{conversation}/digests/{version}/diff",
-    response_model=schemas.Difference,
+    response_model=schemas.DigestDifference,
     responses={**FOUND, **MISSING},
 )
 async def compare_digests(
@@ -118,7 +118,7 @@ async def compare_digests(
 
 @routes.get(
     "/conversations/{conversation}/state",
-    response_model=schemas.State,
+    response_model=schemas.MemoryState,
     responses={**FOUND, **MISSING},
 )
 async def get_state(request: Request, memory: Reading, conversation: Conversation) -> Response:
@@ -129,7 +129,7 @@ async def get_state(request: Request, memory: Reading, conversation: Conversatio
 
 @routes.get(
     "/conversations/{conversation}/important",
-    response_model=stats_schemas.Important,
+    response_model=schemas.Important,
     responses={**FOUND, **MISSING},
 )
 async def get_important(request: Request, memory: Reading, conversation: Conversation) -> Response:
@@ -160,9 +160,7 @@ def _identity(item: items.Item) -> tuple[str, ...]:
 def _listed(item: items.Item) -> dict[str, Any]:
     """An item that is shown, whose name says who speaks where that matters."""
     fields: dict[str, Any] = responses.plain(item)
-    return {
-        name: fields[name] for name in stats_schemas.ImportantItem.model_fields if name in fields
-    }
+    return {name: fields[name] for name in schemas.ImportantItem.model_fields if name in fields}
 
 
 # -- making and changing them -----------------------------------------------------------------
@@ -170,7 +168,7 @@ def _listed(item: items.Item) -> dict[str, Any]:
 
 @routes.post(
     "/conversations/{conversation}/digests",
-    response_model=schemas.Made,
+    response_model=schemas.DigestCount,
     responses={**MISSING, **problems(409, 502, 504)},
 )
 async def digest_now(memory: Writing, conversation: Conversation) -> Response:
@@ -191,17 +189,17 @@ async def digest_now(memory: Writing, conversation: Conversation) -> Response:
     responses={**MISSING, **problems(409, 415)},
 )
 async def undo_digest(
-    memory: Writing, conversation: Conversation, ask: requests.UndoAsk | None = None
+    memory: Writing, conversation: Conversation, body: requests.UndoRequest | None = None
 ) -> Response:
     """Take the newest digest out of force; it is kept, and those before it hold again."""
     await head_of(memory, conversation)
-    undone = await memory.undo(conversation, topic=ask.topic if ask else None)
+    undone = await memory.undo(conversation, topic=body.topic if body else None)
     return sent((await _shown(memory, conversation, [undone]))[0])
 
 
 @routes.post(
     "/conversations/{conversation}/digests/clear",
-    response_model=schemas.Made,
+    response_model=schemas.DigestCount,
     responses={**MISSING, **problems(409)},
 )
 async def clear_digests(memory: Writing, conversation: Conversation) -> Response:
@@ -216,11 +214,11 @@ async def clear_digests(memory: Writing, conversation: Conversation) -> Response
     responses={**MISSING, **problems(409, 415, 502, 504)},
 )
 async def rebuild_digests(
-    memory: Writing, conversation: Conversation, ask: requests.RebuildAsk | None = None
+    memory: Writing, conversation: Conversation, body: requests.RebuildRequest | None = None
 ) -> Response:
     """Make the digests in force anew from the log, for example with a better model."""
     await head_of(memory, conversation)
-    made = await memory.rebuild(conversation, only_offline=bool(ask and ask.only_offline))
+    made = await memory.rebuild(conversation, only_offline=bool(body and body.only_offline))
     return sent({"data": await _shown(memory, conversation, made)})
 
 
@@ -230,11 +228,11 @@ async def rebuild_digests(
     responses={**MISSING, **problems(409, 415)},
 )
 async def remember(
-    memory: Writing, conversation: Conversation, ask: requests.RememberAsk
+    memory: Writing, conversation: Conversation, body: requests.RememberRequest
 ) -> Response:
     """Add what the application knows to the important data; a new version, so it can be undone."""
     await head_of(memory, conversation)
-    made = await memory.remember(conversation, ask.important_data, summary=ask.summary)
+    made = await memory.remember(conversation, body.important_data, summary=body.summary)
     return sent((await _shown(memory, conversation, [made]))[0])
 
 
@@ -243,10 +241,12 @@ async def remember(
     response_model=schemas.Digest,
     responses={**MISSING, **problems(409, 415)},
 )
-async def revert(memory: Writing, conversation: Conversation, ask: requests.RevertAsk) -> Response:
+async def revert(
+    memory: Writing, conversation: Conversation, body: requests.RevertRequest
+) -> Response:
     """Take back what an entry replaced in the important data: the old value holds again."""
     await head_of(memory, conversation)
-    made = await memory.revert(conversation, ask.seq)
+    made = await memory.revert(conversation, body.seq)
     return sent((await _shown(memory, conversation, [made]))[0])
 
 

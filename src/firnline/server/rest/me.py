@@ -11,14 +11,14 @@ from firnline.log import limits
 from firnline.server.auth import Reading, caller_of, parts_of
 from firnline.server.bodies import tagged
 from firnline.server.keys import SCOPES
-from firnline.server.rest import stats_schemas
+from firnline.server.rest import schemas
 from firnline.server.rest.openapi import FOUND, router
 from firnline.server.settings import Settings
 
 routes = router("me")
 
 
-@routes.get("/me", response_model=stats_schemas.Me, responses=FOUND)
+@routes.get("/me", response_model=schemas.Me, responses=FOUND)
 async def who_am_i(request: Request, _: Reading) -> Response:
     """The tenant and the scopes of the key, and the server's limits."""
     caller, settings = caller_of(request), parts_of(request).settings

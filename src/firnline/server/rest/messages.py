@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal
 from fastapi import Path, Query, Request, Response
 
 from firnline.client.paths import conversation_path
+from firnline.client.values import encode_entry
 from firnline.errors import NotFound
 from firnline.log.message import Message
 from firnline.server.auth import Reading, Writing, charge
@@ -22,7 +23,15 @@ from firnline.server.rest.openapi import (
     router,
 )
 from firnline.server.rest.path_params import Conversation
-from firnline.server.rest.requests import AppendAsk, Cursor, IdempotencyKey, Item, Limit, Said, Seq
+from firnline.server.rest.requests import (
+    AppendRequest,
+    Cursor,
+    IdempotencyKey,
+    Item,
+    Limit,
+    Seq,
+    TimedMessage,
+)
 
 routes = router("messages")
 
@@ -68,7 +77,7 @@ async def get_message(
     found = await memory.read(conversation, first_seq=seq, last_seq=seq)
     if not found:
         raise NotFound(f"there is no entry {seq}")
-    return tagged(request, responses.entry(found[0]))
+    return tagged(request, encode_entry(found[0]))
 
 
 _STORED: Final[Responses] = {
@@ -92,7 +101,7 @@ async def append_messages(
     request: Request,
     memory: Writing,
     conversation: Conversation,
-    ask: AppendAsk,
+    body: AppendRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Add messages to the end of a conversation, which the first of them creates.
@@ -101,8 +110,8 @@ async def append_messages(
     """
     appended = await memory.append(
         conversation,
-        [message_of(item) for item in ask.messages],
-        expected_seq=ask.expected_seq,
+        [message_of(item) for item in body.messages],
+        expected_seq=body.expected_seq,
         idempotency_key=idempotency_key,
     )
     headers = {"location": f"{conversation_path(conversation)}/messages/{appended.seq}"}
@@ -111,7 +120,7 @@ async def append_messages(
     else:
         charge(request, sum(entry.tokens for entry in appended))
     stored = {
-        "data": [responses.entry(entry) for entry in appended],
+        "data": responses.entries(appended),
         "seq": appended.seq,
         "replayed": appended.replayed,
     }
@@ -120,6 +129,6 @@ async def append_messages(
 
 def message_of(item: Item) -> Message:
     """The message that was given, with what it has beside it."""
-    if isinstance(item, Said):
+    if isinstance(item, TimedMessage):
         return Message.from_openai(item.message, created_at=item.created_at, metadata=item.metadata)
     return Message.from_openai(item)

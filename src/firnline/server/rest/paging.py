@@ -40,7 +40,7 @@ async def entries(
         size += sum(len(encode(entry.message)) for entry in found.values())
         start += len(wanted)
     following = seqs[start] if start < len(seqs) else None
-    return responses.page([responses.entry(entry) for entry in taken], following)
+    return responses.page(responses.entries(taken), following)
 
 
 def _place(seqs: Sequence[int], seq: int | None) -> int:

@@ -13,7 +13,7 @@ from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.auth import Reading
 from firnline.server.bodies import head_of, position_of, tagged
-from firnline.server.rest import requests, responses, stats_schemas
+from firnline.server.rest import requests, responses, schemas
 from firnline.server.rest.messages import AtSeq
 from firnline.server.rest.openapi import FOUND, MISSING, router
 from firnline.server.rest.path_params import Conversation
@@ -29,7 +29,7 @@ _COUNTS: Final = ("calls", "prompt_tokens", "completion_tokens")
 
 @routes.get(
     "/conversations/{conversation}/turns",
-    response_model=stats_schemas.PastTurnPage,
+    response_model=schemas.PastTurnPage,
     responses={**FOUND, **MISSING},
 )
 async def list_turns(
@@ -55,7 +55,7 @@ async def list_turns(
 
 @routes.get(
     "/conversations/{conversation}/turns/{seq}",
-    response_model=stats_schemas.Prompt,
+    response_model=schemas.Prompt,
     responses={**FOUND, **MISSING},
 )
 async def get_turn(

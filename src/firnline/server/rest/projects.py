@@ -17,7 +17,7 @@ from firnline.server.bodies import position_of, sent, tagged
 from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, Responses, problems, router
 from firnline.server.rest.path_params import ProjectName
-from firnline.server.rest.requests import Cursor, Limit, ProjectAsk
+from firnline.server.rest.requests import Cursor, Limit, ProjectRequest
 from firnline.server.rest.stats import owed
 
 routes = router("projects")
@@ -70,10 +70,10 @@ _SAVED: Final[Responses] = {
 
 
 @routes.put("/projects/{project}", response_model=schemas.Project, responses=_SAVED)
-async def save_project(memory: Writing, project: ProjectName, ask: ProjectAsk) -> Response:
+async def save_project(memory: Writing, project: ProjectName, body: ProjectRequest) -> Response:
     """Create a project, or replace what is known of it; its conversations stay with it."""
     known = {one.name for one in await memory.projects()}
-    saved = replace(Project(project), **ask.model_dump())
+    saved = replace(Project(project), **body.model_dump())
     await memory.save_project(saved)
     if project in known:
         return sent(responses.project(saved))

@@ -1,4 +1,4 @@
-"""What clients may ask for: the bodies and queries of requests, with their bounds."""
+"""Request bodies and query parameters, with their limits."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pydantic import (
 from firnline.language.dates import TEXT_CHARS_MAX
 from firnline.log import limits
 from firnline.log.message import ROLES, Role
-from firnline.server.rest.validation import as_time, is_budget, says_something
+from firnline.server.rest.validation import check_budget, check_not_blank, read_time
 
 TOKENS_MAX: Final = 100_000_000
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
@@ -32,25 +32,25 @@ _TOOLS_MAX: Final = 256
 
 Time = Annotated[
     datetime,
-    BeforeValidator(as_time),
+    BeforeValidator(read_time),
     WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-04T10:15:00Z"]}),
 ]
 Seq = Annotated[int, Field(ge=0, le=SEQ_MAX, examples=[0])]
-"""An entry's sequence number; a topic's number is one, too."""
+"""The sequence number of an entry, or of the entry that opened a topic."""
 Version = Annotated[int, Field(ge=1, le=SEQ_MAX, examples=[1])]
-"""A digest's number."""
+"""The version of a digest."""
 Tokens = Annotated[int, Field(ge=1, le=TOKENS_MAX, examples=[8_000])]
 Count = Annotated[int, Field(ge=1, le=limits.PAGE_MAX, examples=[20])]
 Name = Annotated[str, Field(min_length=1, max_length=limits.NAME_CHARS_MAX)]
-Words = Annotated[str, Field(max_length=_QUERY_CHARS_MAX)]
+QueryText = Annotated[str, Field(max_length=_QUERY_CHARS_MAX)]
 Metadata = Annotated[dict[str, Any], Field(examples=[{"customer": "4711"}])]
 
-Limit = Annotated[Count, Query(description="The most that one page holds.")]
+Limit = Annotated[Count, Query(description="Maximum number of items per page.")]
 Cursor = Annotated[
     str | None,
     Query(
         max_length=_CURSOR_CHARS_MAX,
-        description="`next_cursor` of the page before; none for the first.",
+        description="`next_cursor` of the previous page; omit it for the first.",
     ),
 ]
 IdempotencyKey = Annotated[
@@ -58,14 +58,14 @@ IdempotencyKey = Annotated[
     Header(
         min_length=1,
         max_length=limits.NAME_CHARS_MAX,
-        description="Your name for this request: sent again with it, nothing happens twice.",
+        description="Unique name of this request; a retry with it has no further effect.",
         examples=["order-4711-confirm"],
     ),
 ]
 
 
-class Ask(BaseModel):
-    """A request's body: nothing is converted, and nothing unknown is passed over in silence."""
+class RequestBody(BaseModel):
+    """A request body: strict types, unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -76,7 +76,7 @@ _TEXT_OR_NONE: Final = {"anyOf": [{"type": "string"}, {"type": "null"}]}
 MESSAGE: Final[dict[str, Any]] = {
     "type": "object",
     "title": "Message",
-    "description": "A message in the OpenAI chat shape; unknown fields are kept.",
+    "description": "A message in the OpenAI chat format; unknown fields are kept.",
     "required": ["role"],
     "properties": {
         "role": {"type": "string", "enum": list(ROLES)},
@@ -95,36 +95,36 @@ MESSAGE: Final[dict[str, Any]] = {
     "examples": [{"role": "user", "content": "We land in Lisbon on 3 March."}],
 }
 MessageBody = Annotated[dict[str, Any], WithJsonSchema(MESSAGE)]
-"""A message as it came; the library checks it, so that nothing in it is lost on the way."""
+"""A message as it was sent; the library validates it, so nothing is lost."""
 
 
-class Said(Ask):
-    """A message with what it has beside it: when it was said, and what to keep with it."""
+class TimedMessage(RequestBody):
+    """A message with its time and metadata."""
 
     message: MessageBody
-    created_at: Time | None = Field(None, description="When it was said; now unless given.")
-    metadata: Metadata = Field(default={}, description="Kept with it, never shown to a model.")
+    created_at: Time | None = Field(None, description="When it was sent; default: now.")
+    metadata: Metadata = Field(default={}, description="Stored with it, never shown to a model.")
 
 
 def _kind(item: object) -> str:
-    wrapped = isinstance(item, Said) or (
+    wrapped = isinstance(item, TimedMessage) or (
         isinstance(item, dict) and "message" in item and "role" not in item
     )
-    return "said" if wrapped else "message"
+    return "timed" if wrapped else "message"
 
 
-_Wrapped = Annotated[Said, Tag("said")]
+_Wrapped = Annotated[TimedMessage, Tag("timed")]
 _Bare = Annotated[MessageBody, Tag("message")]
 Item = Annotated[_Wrapped | _Bare, Discriminator(_kind)]
-Spoken = Annotated[
+TurnMessage = Annotated[
     Annotated[str, Tag("text")] | _Wrapped | _Bare,
     Discriminator(lambda item: "text" if isinstance(item, str) else _kind(item)),
-    AfterValidator(says_something),
+    AfterValidator(check_not_blank),
 ]
 
 
-class AppendAsk(Ask):
-    """Messages to add to the end of a conversation, all or none."""
+class AppendRequest(RequestBody):
+    """Messages to append to a conversation, all or none."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -147,35 +147,36 @@ class AppendAsk(Ask):
     messages: list[Item] = Field(
         min_length=1,
         max_length=limits.BATCH_MESSAGES_MAX,
-        description="In the OpenAI shape; or each as `message` with `created_at` and `metadata`.",
+        description="In the OpenAI format; or objects with `message`, `created_at` and `metadata`.",
     )
     expected_seq: Seq | None = Field(
-        None, description="The number that the first must get; else nothing is stored, and 409."
+        None,
+        description="Sequence number that the first message must get; otherwise 409.",
     )
 
 
 # -- contexts and turns -----------------------------------------------------------------------
 
 
-class BudgetAsk(Ask):
-    """A window, and how much of it is kept free."""
+class BudgetRequest(RequestBody):
+    """A context window and what is reserved in it."""
 
     window_tokens: Tokens
     reserve_tokens: Annotated[int, Field(ge=0, le=TOKENS_MAX)] = Field(
-        0, description="Kept free for the answer."
+        0, description="Tokens reserved for the answer."
     )
     recall_tokens: Annotated[int, Field(ge=0, le=TOKENS_MAX)] | None = Field(
-        None, description="Kept for recalled entries; chosen unless given."
+        None, description="Tokens for recalled entries; default: chosen automatically."
     )
-    model: Name | None = Field(None, description="Whose tokenizer counts.")
+    model: Name | None = Field(None, description="Model whose tokenizer counts.")
 
 
-BudgetLike: TypeAlias = Annotated[Tokens | Name | BudgetAsk, WrapValidator(is_budget)]
-_BUDGET: Final = "Tokens, a model's name, or an object; else the window of the server's model."
+BudgetLike: TypeAlias = Annotated[Tokens | Name | BudgetRequest, WrapValidator(check_budget)]
+_BUDGET: Final = "Tokens, a model name, or an object; default: the window of the server's model."
 
 
-class ContextAsk(Ask):
-    """What a model is to be asked with."""
+class ContextRequest(RequestBody):
+    """Options of a context."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -184,63 +185,63 @@ class ContextAsk(Ask):
     )
 
     budget: BudgetLike | None = Field(None, description=_BUDGET, examples=[8_000, "gpt-4o"])
-    question: Words | None = Field(None, description="Old entries that fit it are recalled.")
-    system: str | None = Field(None, description="What the application tells the model.")
+    question: QueryText | None = Field(None, description="Old entries that match it are recalled.")
+    system: str | None = Field(None, description="The application's system prompt.")
     tools: list[dict[str, Any]] = Field(
         default=[],
         max_length=_TOOLS_MAX,
-        description="Schemas in the OpenAI shape that will be sent along; they take tokens.",
+        description="Tool schemas in the OpenAI format that will be sent too; they use tokens.",
     )
-    task: str | None = Field(None, description="The task at hand; else the project's.")
-    format: Literal["openai", "anthropic"] = Field(
-        "openai", description="The shape of the messages."
-    )
-    fold: bool = Field(True, description="False: only look; nothing is digested or owed for it.")
+    task: str | None = Field(None, description="The current task; default: the project's.")
+    format: Literal["openai", "anthropic"] = Field("openai", description="Format of the messages.")
+    fold: bool = Field(True, description="False: do not create or schedule digests.")
 
 
-class TopicContextAsk(Ask):
-    """How large the active topic's context may be."""
+class TopicContextRequest(RequestBody):
+    """Options of a context of the active topic."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"budget": 4_000}]})
 
     budget: BudgetLike | None = Field(None, description=_BUDGET)
 
 
-class TurnAsk(Ask):
-    """What the user says, and how it is to be answered."""
+class TurnRequest(RequestBody):
+    """A user message, and how to answer it."""
 
     model_config = ConfigDict(
         json_schema_extra={"examples": [{"message": "When do we land?", "budget": 8_000}]}
     )
 
-    message: Spoken = Field(
-        description="Text that is not blank, or a message, which is given as in an append."
+    message: TurnMessage = Field(
+        description="Text that is not blank, or a message as in an append."
     )
     budget: BudgetLike | None = Field(None, description=_BUDGET)
-    system: str | None = Field(None, description="What the application tells the model.")
-    task: str | None = Field(None, description="The task at hand; else the project's.")
-    recall: bool = Field(True, description="Whether old entries that fit are recalled.")
+    system: str | None = Field(None, description="The application's system prompt.")
+    task: str | None = Field(None, description="The current task; default: the project's.")
+    recall: bool = Field(True, description="Whether to recall old entries that match.")
     recall_tools: bool = Field(
-        False, description="Whether the model gets tools to look into this conversation."
+        False, description="Whether the model gets tools to search this conversation."
     )
-    max_tokens: Tokens | None = Field(None, description="The longest answer.")
+    max_tokens: Tokens | None = Field(None, description="Maximum length of the answer.")
     stream: bool = Field(
-        False, description="Events instead of one answer; `Accept: text/event-stream` is the same."
+        False, description="Stream events; the same as `Accept: text/event-stream`."
     )
 
 
 # -- conversations and projects ---------------------------------------------------------------
 
 
-class StrategyAsk(Ask):
+class StrategyRequest(RequestBody):
     """How contexts are planned."""
 
     name: Name = Field(description="layered, progressive, project, topics, window or rolling.")
-    parameters: dict[str, Any] = Field(default={}, description="Its own; the rest as by default.")
+    parameters: dict[str, Any] = Field(
+        default={}, description="Its parameters; the others keep their defaults."
+    )
 
 
-class ConversationAsk(Ask):
-    """What is to change about a conversation; what is not given stays."""
+class ConversationRequest(RequestBody):
+    """Changes to a conversation; omitted fields stay as they are."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -251,13 +252,13 @@ class ConversationAsk(Ask):
         }
     )
 
-    project: Name | None = Field(None, description="The project that it belongs to.")
-    metadata: Metadata | None = Field(None, description="Replaces what was there.")
-    strategy: StrategyAsk | None = Field(None, description="How its contexts are planned.")
+    project: Name | None = Field(None, description="The project it belongs to.")
+    metadata: Metadata | None = Field(None, description="Replaces the metadata.")
+    strategy: StrategyRequest | None = Field(None, description="How its contexts are planned.")
 
 
-class ProjectAsk(Ask):
-    """All that is to be known of a project."""
+class ProjectRequest(RequestBody):
+    """All fields of a project."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -273,58 +274,66 @@ class ProjectAsk(Ask):
 
     status: str = Field("active", max_length=1_000, examples=["active"])
     schedule: str = Field("", max_length=10_000, examples=["Mondays"])
-    task: str = Field("", max_length=100_000, description="The task at hand; in every context.")
+    task: str = Field("", max_length=100_000, description="The current task; in every context.")
     metadata: Metadata = Field(default={})
 
 
-class VerifyAsk(Ask):
-    """What to verify against."""
+class VerifyRequest(RequestBody):
+    """Options of a verification."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}]})
 
     anchor: str | None = Field(
-        None, max_length=200, description="A hash noted earlier; it must be in the chain."
+        None, max_length=200, description="A hash recorded earlier; it must be in the chain."
     )
 
 
-class ArchiveAsk(Ask):
-    """How much stays live."""
+class ArchiveRequest(RequestBody):
+    """Options of archiving."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"keep": 1_000}]})
 
-    keep: Seq = Field(1_000, description="So many of the newest entries are not compressed.")
+    keep: Seq = Field(1_000, description="Number of newest entries that are not compressed.")
 
 
-class BranchAsk(Ask):
-    """Where the new conversation parts from the old one."""
+class BranchRequest(RequestBody):
+    """The name of a branch, and where it starts."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"name": "plan-b", "seq": 0}]})
 
     name: Name = Field(description="The new conversation's name.")
-    seq: Seq = Field(description="The last entry that both have.")
+    seq: Seq = Field(description="Last entry that both conversations share.")
 
 
 # -- recall -----------------------------------------------------------------------------------
 
 
 class SearchQuery(BaseModel):
-    """What is looked for, and where."""
+    """A search."""
 
-    query: Words = Field(description="Words or a question, in any language.", examples=["Lisbon"])
-    limit: Count | None = Field(None, description="The most entries: 10, unless tokens are given.")
-    tokens: Tokens | None = Field(None, description="As many entries as fit into so many tokens.")
-    roles: list[Role] = Field(default=[], max_length=len(ROLES), description="Only what they said.")
-    since: Time | None = Field(None, description="Only what was said then or later.")
-    until: Time | None = Field(None, description="Only what was said before.")
+    query: QueryText = Field(
+        description="Words or a question, in any language.", examples=["Lisbon"]
+    )
+    limit: Count | None = Field(
+        None, description="Maximum number of entries; default: 10, or no limit if `tokens` is set."
+    )
+    tokens: Tokens | None = Field(
+        None, description="Return as many entries as fit into this many tokens."
+    )
+    roles: list[Role] = Field(
+        default=[], max_length=len(ROLES), description="Only messages with these roles."
+    )
+    since: Time | None = Field(None, description="Only messages sent at or after this time.")
+    until: Time | None = Field(None, description="Only messages sent before this time.")
     project: Name | None = Field(None, description="Only conversations of this project.")
     topic: Seq | None = Field(None, description="Only this topic of the conversation.")
     tags: list[Name] = Field(
-        default=[], max_length=_TAGS_MAX, description="Only topics that have all of these tags."
+        default=[], max_length=_TAGS_MAX, description="Only topics with all of these tags."
     )
 
 
-class SearchAsk(SearchQuery):
-    """What is looked for, and where."""
+class SearchRequest(SearchQuery):
+    """A search."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -338,7 +347,7 @@ When = Annotated[
     Query(
         min_length=1,
         max_length=TEXT_CHARS_MAX,
-        description="Words for a time: yesterday, last tuesday, 2026-03, 3 days ago, since Monday.",
+        description="A date: yesterday, last tuesday, 2026-03, 3 days ago, since Monday.",
         examples=["yesterday"],
     ),
 ]
@@ -347,30 +356,30 @@ Zone = Annotated[
     Query(
         min_length=1,
         max_length=100,
-        description="The time zone that the words are meant in.",
+        description="Time zone of the expression.",
         examples=["Europe/Berlin"],
     ),
 ]
 
 
-class MatchAsk(Ask):
+class MatchRequest(RequestBody):
     """A text to compare with the topics."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"text": "What about the beans?"}]})
 
-    text: Words
+    text: QueryText
 
 
-class MergeAsk(Ask):
-    """The topic whose messages are taken over."""
+class MergeRequest(RequestBody):
+    """The topic to merge."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"topic": 4}]})
 
     topic: Seq
 
 
-class TagsAsk(Ask):
-    """Tags that a topic gets and loses."""
+class TagsRequest(RequestBody):
+    """Tags to add to a topic and to remove from it."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"add": ["garden"], "remove": []}]})
 
@@ -378,36 +387,38 @@ class TagsAsk(Ask):
     remove: list[Name] = Field(default=[], max_length=_TAGS_MAX)
 
 
-class FeedbackAsk(Ask):
-    """Whether an entry was of use."""
+class FeedbackRequest(RequestBody):
+    """A vote on whether an entry was useful."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"seq": 0, "vote": 1}]})
 
     seq: Seq
-    vote: Literal[1, -1] = Field(description="1: it was of use; -1: it was not.")
+    vote: Literal[1, -1] = Field(description="1: useful; -1: not useful.")
 
 
 # -- digests ----------------------------------------------------------------------------------
 
 
-class UndoAsk(Ask):
-    """Whose newest digest."""
+class UndoRequest(RequestBody):
+    """Which digest to undo."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{}]})
 
-    topic: Seq | None = Field(None, description="A topic's; else the conversation's.")
+    topic: Seq | None = Field(
+        None, description="Undo the newest digest of this topic; default: of the conversation."
+    )
 
 
-class RebuildAsk(Ask):
-    """Which digests are made anew."""
+class RebuildRequest(RequestBody):
+    """Which digests to rebuild."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"only_offline": True}]})
 
-    only_offline: bool = Field(False, description="Just those that no model had a hand in.")
+    only_offline: bool = Field(False, description="Only digests that were created without a model.")
 
 
-class RememberAsk(Ask):
-    """What the application knows."""
+class RememberRequest(RequestBody):
+    """Important data from the application."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -422,21 +433,21 @@ class RememberAsk(Ask):
     summary: str | None = Field(None, description="Replaces the newest summary.")
 
 
-class RevertAsk(Ask):
-    """Whose replacement is taken back."""
+class RevertRequest(RequestBody):
+    """Which replacement to revert."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"seq": 3}]})
 
     seq: Annotated[int, Field(ge=-1, le=SEQ_MAX)] = Field(
-        description="The entry that replaced something; -1 for what the application replaced."
+        description="The entry that replaced a value; -1: the application."
     )
 
 
-class ExportAsk(Ask):
-    """What is exported."""
+class ExportRequest(RequestBody):
+    """Options of an export."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [{"conversations": ["support-4711"]}]})
 
     conversations: list[Name] | None = Field(
-        None, max_length=limits.PAGE_MAX, description="These; all of them unless given."
+        None, max_length=limits.PAGE_MAX, description="Conversations to export; default: all."
     )

@@ -1,4 +1,4 @@
-"""What the library returns, as the JSON of `shapes`."""
+"""Values of the library as the JSON of `schemas`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from firnline.client.paths import conversation_path, project_path
+from firnline.client.values import encode_entry
 from firnline.context.context import Context
 from firnline.context.plan import Strategy
 from firnline.engine.turn import Turn
 from firnline.log.entry import Digest, Entry, Head, Hit, Project
 from firnline.log.message import format_time
 from firnline.server.bodies import cursor_of
+from firnline.server.rest import schemas
 
-_LEAST: Final = 0.005  # what is written as 0.00 explains nothing
+_SCORE_MIN: Final = 0.005  # less would be printed as 0.00
 
 
 def plain(value: Any) -> Any:
-    """A value of ours as JSON: dataclasses and named tuples as objects, times as text."""
+    """A value as JSON: dataclasses and named tuples as objects, times as text."""
     if isinstance(value, datetime):
         return format_time(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -33,76 +37,48 @@ def plain(value: Any) -> Any:
     return value
 
 
-def entry(one: Entry) -> dict[str, Any]:
-    """An entry."""
-    message = one.message
+def fill(model: type[BaseModel], value: object, /, **own: Any) -> dict[str, Any]:
+    """The JSON of a schema: `own` fields as they are, the rest from the value's attributes."""
     return {
-        "seq": one.seq,
-        "created_at": format_time(message.created_at) if message.created_at else None,
-        "tokens": one.tokens,
-        "total": one.total,
-        "tokenizer": one.tokenizer,
-        "hash": one.hash,
-        "archived": one.archived,
-        "normalised": message.normalised,
-        "metadata": message.metadata,
-        "message": message.to_openai(),
+        name: own[name] if name in own else plain(getattr(value, name))
+        for name in model.model_fields
     }
 
 
 def head(one: Head) -> dict[str, Any]:
-    """Where a conversation stands."""
-    return {
-        "conversation": one.conversation,
-        "url": conversation_path(one.conversation),
-        "seq": one.seq,
-        "hash": one.hash,
-        "entries": one.entries,
-        "archived": one.archived,
-        "tokens": one.tokens,
-        "created_at": format_time(one.created_at),
-        "updated_at": format_time(one.updated_at),
-        "project": one.project,
-        "metadata": one.metadata,
-    }
+    """The head of a conversation."""
+    return fill(schemas.Head, one, url=conversation_path(one.conversation))
 
 
 def strategy(one: Strategy, where: Head) -> dict[str, Any]:
-    """How a conversation's contexts are planned."""
-    stored = one.to_json()
-    return {**stored, "own": "name" in (where.strategy or {})}
+    """The strategy that plans a conversation's contexts."""
+    return {**one.to_json(), "own": "name" in (where.strategy or {})}
 
 
 def project(one: Project) -> dict[str, Any]:
     """A project."""
-    return {**plain(one), "url": project_path(one.name)}
+    return fill(schemas.Project, one, url=project_path(one.name))
 
 
-def digest(one: Digest, force: Iterable[int]) -> dict[str, Any]:
-    """A digest; `force` are the versions in force."""
-    return {**plain(one), "in_force": one.version in set(force)}
+def digest(one: Digest, in_force: Iterable[int]) -> dict[str, Any]:
+    """A digest; `in_force` are the versions in force."""
+    return fill(schemas.Digest, one, in_force=one.version in set(in_force))
 
 
 def hit(one: Hit) -> dict[str, Any]:
     """An entry that was found."""
-    return {
-        "conversation": one.conversation,
-        "score": one.score,
-        "parts": dict(one.parts),
-        "explanation": explained(one),
-        "entry": entry(one.entry),
-    }
+    return fill(schemas.Hit, one, explanation=explain(one), entry=encode_entry(one.entry))
 
 
-def explained(one: Hit) -> str:
-    """What the score is made of, the largest part first."""
+def explain(one: Hit) -> str:
+    """The parts of a score, the largest first."""
     parts = sorted(one.parts.items(), key=lambda part: -abs(part[1]))
-    listed = ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= _LEAST)
-    return f"score {one.score:.2f}: {listed or 'nothing in particular'}"
+    listed = ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= _SCORE_MIN)
+    return f"score {one.score:.2f}: {listed or 'no single reason'}"
 
 
 def context(one: Context, shape: str = "openai") -> dict[str, Any]:
-    """A context with its messages in the shape of a provider."""
+    """A context with its messages in a provider's format."""
     anthropic = one.to_anthropic() if shape == "anthropic" else None
     sections = [
         {
@@ -114,46 +90,40 @@ def context(one: Context, shape: str = "openai") -> dict[str, Any]:
         }
         for section in one.sections
     ]
-    return {
-        "conversation": one.conversation,
-        "strategy": one.strategy,
-        "reason": one.reason,
-        "budget": plain(one.budget),
-        "tokens": one.tokens,
-        "system": anthropic["system"] if anthropic else None,
-        "messages": anthropic["messages"] if anthropic else one.to_openai(),
-        "accounting": plain(one.accounting),
-        "sections": sections,
-        "seqs": list(one.seqs),
-        "left_out": plain(one.left_out),
-        "degraded": list(one.degraded),
-        "crowded": one.crowded,
-        "stability": one.stability,
-        "hits": [hit(found) for found in one.hits],
-        "explain": one.explain(),
-    }
+    return fill(
+        schemas.Context,
+        one,
+        system=anthropic["system"] if anthropic else None,
+        messages=anthropic["messages"] if anthropic else one.to_openai(),
+        sections=sections,
+        hits=[hit(found) for found in one.hits],
+        explain=one.explain(),
+    )
 
 
 def turn(one: Turn, model: str) -> dict[str, Any]:
-    """A turn; `model` answered it."""
-    return {
-        "conversation": one.context.conversation,
-        "question": entry(one.question),
-        "answer": entry(one.answer),
-        "text": one.text,
-        "calls": one.calls,
-        "model": model,
-        "prompt_tokens": one.prompt_tokens,
-        "completion_tokens": one.completion_tokens,
-        "degraded": [*one.context.degraded, *filter(None, [one.degraded])],
-        "tool_results": [entry(result) for result in one.tool_results],
-        "context_tokens": one.context.tokens,
-        "accounting": plain(one.context.accounting),
-    }
+    """A turn that `model` answered."""
+    return fill(
+        schemas.Turn,
+        one,
+        conversation=one.context.conversation,
+        question=encode_entry(one.question),
+        answer=encode_entry(one.answer),
+        model=model,
+        degraded=[*one.context.degraded, *filter(None, [one.degraded])],
+        tool_results=[encode_entry(result) for result in one.tool_results],
+        context_tokens=one.context.tokens,
+        accounting=plain(one.context.accounting),
+    )
+
+
+def entries(found: Iterable[Entry]) -> list[dict[str, Any]]:
+    """Entries in their order."""
+    return [encode_entry(entry) for entry in found]
 
 
 def page(data: Sequence[Any], following: str | int | None) -> dict[str, Any]:
-    """A page of a list; `following` is the position behind which it goes on, if it does."""
+    """A page of a list; `following` is the position of the next page, None on the last one."""
     return {
         "data": list(data),
         "next_cursor": None if following is None else cursor_of(following),

@@ -1,17 +1,38 @@
-"""What the routes answer, as the OpenAPI document tells it; `showing` makes it."""
+"""The shapes of responses in the OpenAPI document.
+
+Most are derived from the classes of the library and of the client (`model_of`), so that a field is
+listed in one place only. `responses` fills them.
+"""
 
 from __future__ import annotations
 
+import types
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from inspect import cleandoc
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, Field, WithJsonSchema
+from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
+from firnline.client import values
+from firnline.client.values import HASH, Doc
+from firnline.context.budget import Budget
+from firnline.context.context import Accounting, LeftOut
+from firnline.engine import stats
+from firnline.engine.digest_history import Difference, State
+from firnline.errors import FirnlineError
+from firnline.log import entry as log
+from firnline.log.chain import Verification
+from firnline.log.message import Message
 from firnline.server.rest.requests import MESSAGE
+from firnline.topics import Match, TopicStats
+from firnline.transfer.formats.records import Noted
+from firnline.transfer.importer import Report
+from firnline.transfer.jsonl import Manifest
 
-MessageShape = Annotated[dict[str, Any], WithJsonSchema(MESSAGE)]
-Instant = Annotated[datetime, Field(examples=["2026-03-04T10:15:00.000000Z"])]
-Hash = Annotated[str, Field(examples=["sha256:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd1"])]
+_INSTANT: Final = Annotated[datetime, Field(examples=["2026-03-04T10:15:00.000000Z"])]
+_MESSAGE: Final = Annotated[dict[str, Any], WithJsonSchema(MESSAGE)]
 
 
 class Problem(BaseModel):
@@ -22,400 +43,268 @@ class Problem(BaseModel):
     status: int = Field(examples=[404])
     detail: str = Field(examples=["there is no conversation 'support-4711'"])
     instance: str = Field(examples=["/api/v1/conversations/support-4711"])
-    code: str = Field(description="For machines.", examples=["UnknownConversation"])
-    retryable: bool = Field(description="Whether trying again can help.")
-    floor: int | None = Field(None, description="Tokens that a context would take at least.")
-    available: int | None = Field(None, description="Tokens that there are for it.")
-    blockers: dict[str, Any] | None = Field(None, description="What takes them.")
-    retry_after: float | None = Field(None, description="Seconds to wait.")
-
-
-# -- the log ----------------------------------------------------------------------------------
-
-
-class Entry(BaseModel):
-    """A message at a sequence number."""
-
-    seq: int = Field(examples=[0])
-    created_at: Instant | None = Field(description="When it was said.")
-    tokens: int = Field(examples=[14])
-    total: int = Field(description="Tokens of this entry and all before it.", examples=[14])
-    tokenizer: str = Field(description="`~` at its end: an estimate.", examples=["o200k_base"])
-    hash: Hash = Field(description="Covers this entry and all before it.")
-    archived: bool = Field(description="Whether it lies in a compressed segment.")
-    normalised: bool = Field(description="Whether its text was altered to be storable.")
-    metadata: dict[str, Any]
-    message: MessageShape
+    code: str = Field(description="Machine-readable code.", examples=["UnknownConversation"])
+    retryable: bool = Field(description="Whether retrying can help.")
+    floor: int | None = Field(None, description="Tokens that the context needs at least.")
+    available: int | None = Field(None, description="Tokens available for it.")
+    blockers: dict[str, Any] | None = Field(None, description="What uses these tokens.")
+    retry_after: float | None = Field(None, description="Seconds to wait before retrying.")
 
 
 class Page(BaseModel):
     """Part of a list."""
 
-    next_cursor: str | None = Field(description="For the next page; null on the last.")
+    next_cursor: str | None = Field(description="Cursor of the next page; null on the last.")
     has_more: bool
 
 
-class EntryPage(Page):
-    """Part of a conversation, word for word."""
-
-    data: list[Entry]
-
-
-class Span(BaseModel):
-    """What words for a time mean."""
-
-    since: Instant
-    until: Instant
-    when: str = Field(examples=["yesterday"])
-
-
-class DatedPage(EntryPage, Span):
-    """What was said in a span of time."""
-
-
-class Appended(BaseModel):
-    """What an append stored."""
-
-    data: list[Entry]
-    seq: int = Field(description="The last entry's number.")
-    replayed: bool = Field(description="Whether an earlier try had stored them.")
-
-
-class Strategy(BaseModel):
-    """How contexts are planned."""
-
-    name: str = Field(examples=["layered"])
-    parameters: dict[str, Any]
-    own: bool = Field(description="False: the server's default.")
-
-
-class Head(BaseModel):
-    """Where a conversation stands."""
-
-    conversation: str = Field(examples=["support-4711"])
-    url: str = Field(examples=["/api/v1/conversations/support-4711"])
-    seq: int = Field(description="The last entry's number; -1 if it is empty.")
-    hash: Hash
-    entries: int
-    archived: int
-    tokens: int
-    created_at: Instant
-    updated_at: Instant
-    project: str | None
-    metadata: dict[str, Any]
-
-
-class HeadPage(Page):
-    """Part of the list of conversations."""
-
-    data: list[Head]
-
-
-class State(BaseModel):
-    """What a conversation's memory holds: the digests in force as one record."""
-
-    important_data: dict[str, Any]
-    conversation_summary: str
-    summary_version: int
-    last_summarized_at: Instant | None
-    messages_summarized_count: int
-    last_keep_window_index: int = Field(description="The first entry behind the summary.")
-
-
-class Conversation(Head):
-    """All about a conversation."""
-
-    strategy: Strategy
-    state: State
-    digests: int = Field(description="Digests ever made.")
-    in_force: list[int] = Field(description="Those that contexts are made of now.")
-    pinned: list[int] = Field(description="Entries that every context shows.")
-
-
-class Verified(BaseModel):
-    """Every hash was derived again."""
-
-    conversation: str
-    ok: bool
-    entries: int
-    tokens: int
-    head: Hash
-    problems: list[str]
-
-
-class Archived(BaseModel):
-    """What archiving moved."""
-
-    entries: int
-    segments: int
-    plain_bytes: int
-    stored_bytes: int
-
-
-class Restored(BaseModel):
-    """What was taken back."""
-
-    entries: int
-
-
-class Erased(BaseModel):
-    """The certificate of an erasure."""
-
-    conversation: str
-    entries: int
-    digests: int
-    segments: int
-    tokens: int
-    head: Hash
-    erased_at: Instant
-
-
-class Pinned(BaseModel):
-    """Whether an entry is in every context."""
-
-    conversation: str
-    seq: int
-    pinned: bool
-
-
-class Project(BaseModel):
-    """What conversations belong to."""
-
-    name: str = Field(examples=["garden"])
-    url: str = Field(examples=["/api/v1/projects/garden"])
-    status: str = Field(examples=["active"])
-    schedule: str = Field(examples=["Mondays"])
-    task: str
-    metadata: dict[str, Any]
-
-
-class Situation(BaseModel):
-    """A conversation with what its memory holds."""
-
-    conversation: str
-    state: State
-
-
-class ProjectBoard(Project):
-    """A project on the dashboard."""
-
-    conversations: int
-    entries: int
-    tokens: int
-    owed: int = Field(description="Conversations that are to be digested.")
-    last_activity: Instant | None
-    newest: list[Head] = Field(description="Its conversations, the newest first; some of many.")
-    context: Situation | None = Field(
-        description="What is known in its newest conversation; on the list, of the active project."
-    )
-
-
-class ProjectPage(Page):
-    """The dashboard: every project."""
-
-    data: list[ProjectBoard]
-    active: str | None = Field(description="The active project that something happened in last.")
-
-
-# -- contexts and turns -----------------------------------------------------------------------
-
-
-class Budget(BaseModel):
-    """What a context had to fit into."""
-
-    window_tokens: int
-    reserve_tokens: int
-    recall_tokens: int | None
-    model: str | None
-
-
-class Accounting(BaseModel):
-    """Where the tokens went; but for the window, they add up to it."""
-
-    window: int
-    reserve: int
-    tools: int
-    system: int
-    pinned: int
-    task: int
-    important: int
-    digests: int
-    history: int
-    recalled: int
-    retrieved: int
-    framing: int
-    free: int
-
-
-class Section(BaseModel):
-    """A part of a context."""
-
-    name: str = Field(examples=["recent"])
-    tokens: int
-    messages: int
-    seqs: list[int] = Field(description="Entries that are in it word for word.")
-    why: str
-
-
-class LeftOut(BaseModel):
-    """What is not in the context."""
-
-    what: str
-    why: str
-
-
-class Hit(BaseModel):
-    """An entry that was found, and why."""
-
-    conversation: str
-    score: float
-    parts: dict[str, float] = Field(description="What the score is made of.")
-    explanation: str = Field(examples=["score 2.10: words +1.40, meaning +0.70"])
-    entry: Entry
-
-
-class Context(BaseModel):
-    """What a model should see of a conversation."""
-
-    conversation: str
-    strategy: str
-    reason: str
-    budget: Budget
-    tokens: int
-    system: str | list[dict[str, Any]] | None = Field(
-        description="In Anthropic's shape, what goes beside the messages: text, or blocks."
-    )
-    messages: list[dict[str, Any]]
-    accounting: Accounting
-    sections: list[Section]
-    seqs: list[int]
-    left_out: list[LeftOut]
-    degraded: list[str] = Field(description="Why this is less than was wanted; empty if it is not.")
-    crowded: bool
-    stability: float | None = Field(description="The share of the last prompt that is repeated.")
-    hits: list[Hit]
-    explain: str
-
-
-class Turn(BaseModel):
-    """A question and its answer, both stored."""
-
-    conversation: str
-    question: Entry
-    answer: Entry
-    text: str
-    calls: int = Field(description="Of the model; 0 if an earlier try had the answer.")
-    model: str
-    prompt_tokens: int
-    completion_tokens: int
-    degraded: list[str]
-    tool_results: list[Entry]
-    context_tokens: int
-    accounting: Accounting
-
-
-class Stopped(BaseModel):
-    """How many answers were ended."""
-
-    stopped: int
-
-
-# -- recall -----------------------------------------------------------------------------------
-
-
-class Hits(BaseModel):
-    """What was found, best first."""
-
-    data: list[Hit]
-
-
-class Topic(BaseModel):
-    """A topic in numbers at this moment."""
-
-    topic_id: int
-    title: str
-    active_messages: int
-    archived_messages: int
-    total_messages: int
-    has_summary: bool
-    importance: float
-    access_count: int
-    memory_type: str
-    half_life_days: float
-    age_seconds: float
-    inactive_seconds: float
-    priority: float
-    tags: list[str]
-    dormant: bool
-
-
-class Topics(BaseModel):
-    """The topics, the active one first."""
-
-    data: list[Topic]
-
-
-class Match(BaseModel):
-    """The topic that a text is most like; all null if there is nothing to compare."""
-
-    topic: int | None
-    raw: float | None
-    similarity: float | None
-
+# -- models from classes ----------------------------------------------------------------------
+
+Model = type[BaseModel]
+
+_WIRE: Final[dict[Any, Any]] = {
+    datetime: _INSTANT,
+    Message: _MESSAGE,
+    FirnlineError: Problem,
+}
+"""What stands in the document for a class of the library."""
+
+
+def _model(name: str, doc: str, base: Model = BaseModel, /, **hints: Any) -> Model:
+    """A model with these fields, all of them required."""
+    made: Any = {field: _field(hint) for field, hint in hints.items()}
+    return create_model(name, __base__=base, __doc__=cleandoc(doc), **made)
+
+
+def model_of(
+    kind: type,
+    name: str = "",
+    /,
+    doc: str = "",
+    *,
+    base: Model = BaseModel,
+    omit: Collection[str] = (),
+    **more: Any,
+) -> Model:
+    """The fields of a dataclass or named tuple as a model; `more` adds fields or describes them."""
+    hints = get_type_hints(kind, include_extras=True)
+    names = [field.name for field in fields(kind)] if is_dataclass(kind) else kind._fields  # type: ignore[attr-defined]
+    chosen = {field: hints[field] for field in names if field not in omit}
+    for field, hint in more.items():
+        chosen[field] = Annotated[chosen[field], hint] if isinstance(hint, Doc) else hint
+    made = _model(name or kind.__name__, doc or kind.__doc__ or "", base, **chosen)
+    _WIRE[kind] = made
+    return made
+
+
+def _field(hint: Any) -> tuple[Any, Any]:
+    docs = [doc for doc in getattr(hint, "__metadata__", ()) if isinstance(doc, Doc)]
+    about: dict[str, Any] = {}
+    for doc in docs:
+        about |= {"description": doc.text} if doc.text else {}
+        about |= {"examples": [doc.example]} if doc.example is not None else {}
+    return _wire(hint.__origin__ if docs else hint), Field(**about)
+
+
+def _wire(hint: Any) -> Any:
+    """The type of a field as it is in the document."""
+    if isinstance(hint, type | types.UnionType) and hint in _WIRE:
+        return _WIRE[hint]
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is tuple:
+        return list[_wire(inner[0])]  # type: ignore[misc]
+    if origin in (Union, types.UnionType):
+        return Union[tuple(map(_wire, inner))]  # noqa: UP007 - of a list of types
+    if origin in (list, dict, Mapping):
+        return (list if origin is list else dict)[*map(_wire, inner)]
+    return hint
+
+
+def _page_of(name: str, doc: str, item: Model, base: Model = Page, **more: Any) -> Model:
+    return _model(name, doc, base, data=list[item], **more)  # type: ignore[valid-type]
+
+
+def _list_of(name: str, doc: str, item: Model) -> Model:
+    return _page_of(name, doc, item, BaseModel)
+
+
+# -- the log ----------------------------------------------------------------------------------
+
+_OBJECT: Final = dict[str, Any]
+_URL: Final = Annotated[str, Doc("", "/api/v1/conversations/support-4711")]
+
+Entry: Final = model_of(values.WireEntry, "Entry", message=_MESSAGE)
+_WIRE[log.Entry] = Entry
+EntryPage: Final = _page_of("EntryPage", "Part of a conversation, word for word.", Entry)
+Span: Final = _model(
+    "Span",
+    "The time range that a date expression means.",
+    since=datetime,
+    until=datetime,
+    when=Annotated[str, Doc("", "yesterday")],
+)
+DatedPage: Final = _page_of(
+    "DatedPage",
+    "Part of the messages in a time range.",
+    Entry,
+    since=datetime,
+    until=datetime,
+    when=Annotated[str, Doc("", "yesterday")],
+)
+Appended: Final = _model(
+    "Appended",
+    "The entries that an append stored.",
+    data=tuple[log.Entry, ...],
+    seq=Annotated[int, Doc("Sequence number of the last entry.")],
+    replayed=Annotated[bool, Doc("Whether an earlier request had stored them.")],
+)
+Head: Final = model_of(
+    log.Head,
+    doc="The current end of a conversation.",
+    omit={"strategy"},
+    conversation=Doc("", "support-4711"),
+    seq=Doc("Sequence number of the last entry; -1 if the conversation is empty."),
+    hash=HASH,
+    entries=int,
+    metadata=_OBJECT,
+    url=_URL,
+)
+HeadPage: Final = _page_of("HeadPage", "Part of the list of conversations.", Head)
+MemoryState: Final = model_of(
+    State,
+    "State",
+    "The digests in force as one record.",
+    last_keep_window_index=Doc("The first entry after the summary."),
+)
+Strategy: Final = model_of(values.StrategyInfo, "Strategy")
+Conversation: Final = model_of(values.Conversation, base=Head, omit={"head"})
+Verified: Final = model_of(
+    Verification,
+    "Verified",
+    "The result of recomputing every hash.",
+    head=HASH,
+    ok=bool,
+    problems=list[str],
+)
+Archived: Final = model_of(log.Archived, doc="What was moved to compressed segments.")
+Restored: Final = _model("Restored", "What was restored.", entries=int)
+Erased: Final = model_of(log.Erased, doc="The certificate of an erasure.", head=HASH)
+Pinned: Final = _model(
+    "Pinned", "Whether an entry is in every context.", conversation=str, seq=int, pinned=bool
+)
+Project: Final = model_of(
+    log.Project,
+    doc="A project that conversations belong to.",
+    name=Doc("", "garden"),
+    status=Doc("", "active"),
+    schedule=Doc("", "Mondays"),
+    metadata=_OBJECT,
+    url=Annotated[str, Doc("", "/api/v1/projects/garden")],
+)
+ConversationState: Final = model_of(values.ConversationState)
+ProjectBoard: Final = model_of(
+    values.Board,
+    "ProjectBoard",
+    base=Project,
+    omit={"name", "status", "schedule", "task", "metadata"},
+)
+ProjectPage: Final = _page_of(
+    "ProjectPage",
+    "The dashboard: every project.",
+    ProjectBoard,
+    active=Annotated[str | None, Doc("The active project with the latest activity.")],
+)
+
+# -- contexts, turns and recall ---------------------------------------------------------------
+
+Hit: Final = model_of(
+    log.Hit,
+    doc="An entry that was found, and why.",
+    parts=Doc("The parts of the score."),
+    explanation=Annotated[str, Doc("", "score 2.10: words +1.40, meaning +0.70")],
+)
+Hits: Final = _list_of("Hits", "The entries that were found, best first.", Hit)
+model_of(Budget, doc="The budget of a context.")
+model_of(Accounting, doc="Where the tokens went; all fields but `window` add up to it.")
+model_of(LeftOut, doc="What is not in the context.")
+model_of(values.Section)
+Context: Final = model_of(values.Context)
+Turn: Final = model_of(values.Turn)
+StoppedTurns: Final = _model("StoppedTurns", "How many answers were stopped.", stopped=int)
+PastTurnPage: Final = _page_of(
+    "PastTurnPage", "Part of the list of turns, newest first.", model_of(values.PastTurn)
+)
+for _kind in (values.SentMessage, values.SentSection, values.PastHit):
+    model_of(_kind)
+Prompt: Final = model_of(values.Prompt)
+Topic: Final = model_of(TopicStats, "Topic", "A topic and its statistics.")
+Topics: Final = _list_of("Topics", "The topics, the active one first.", Topic)
+TopicMatch: Final = _model(
+    "TopicMatch",
+    "The topic that is most similar to a text; all null if there is nothing to compare.",
+    **{field: hint | None for field, hint in get_type_hints(Match).items()},
+)
 
 # -- digests ----------------------------------------------------------------------------------
 
+Digest: Final = model_of(
+    log.Digest,
+    doc="A summary and important data for a span of entries.",
+    data=_OBJECT,
+    receipt=_OBJECT,
+    in_force=bool,
+)
+DigestPage: Final = _page_of("DigestPage", "Part of the chain of versions.", Digest)
+Digests: Final = _list_of("Digests", "Some digests.", Digest)
+DigestCount: Final = model_of(values.DigestCount)
+DigestDifference: Final = model_of(
+    Difference,
+    "DigestDifference",
+    "The difference between two versions of a digest.",
+    text=Doc("A unified diff of the summaries."),
+    added=list[dict[str, Any]],
+    removed=list[dict[str, Any]],
+)
+ImportantItem: Final = model_of(values.ImportantItem)
+model_of(values.RejectedItem)
+Important: Final = model_of(values.Important)
+DigestVersion: Final = model_of(values.DigestVersion)
+model_of(values.Coverage)
+Lineage: Final = model_of(values.Lineage)
 
-class Digest(BaseModel):
-    """A summary and important data over a span of entries."""
+# -- statistics, jobs and the caller ----------------------------------------------------------
 
-    version: int
-    first_seq: int
-    last_seq: int
-    base: int | None
-    layer: int
-    beside: list[int]
-    parts: list[int]
-    topic: int | None
-    status: Literal["processing", "completed", "failed", "undone"]
-    text: str
-    data: dict[str, Any]
-    receipt: dict[str, Any]
-    strategy: str
-    made_by: str
-    tokens: int
-    calls: int
-    spent_tokens: int
-    milliseconds: int
-    error: str
-    created_at: Instant | None
-    in_force: bool
-
-
-class DigestPage(Page):
-    """Part of the chain of versions."""
-
-    data: list[Digest]
-
-
-class Digests(BaseModel):
-    """Some digests."""
-
-    data: list[Digest]
-
-
-class Made(BaseModel):
-    """How many digests were made or undone."""
-
-    digests: int
-    more: bool = Field(description="Whether more may be to do.")
-
-
-class Difference(BaseModel):
-    """What one version says that another does not."""
-
-    before: int
-    after: int
-    text: str = Field(description="A unified diff of the summaries.")
-    added: list[dict[str, Any]]
-    removed: list[dict[str, Any]]
+model_of(stats.Cost, doc="The prompt of one answer.", price=Doc("US dollars."))
+ConversationStats: Final = model_of(
+    stats.Stats,
+    "Stats",
+    "The size of a conversation, and what an answer costs in three ways.",
+    lean=Doc("Only the newest messages."),
+    with_tools=Doc("The same plus the results of recall tools."),
+    whole=Doc("The full history in every request."),
+)
+TenantStats: Final = model_of(values.TenantStats)
+model_of(values.CostPoint)
+Costs: Final = model_of(values.Costs)
+model_of(values.StuckDigest)
+model_of(values.FailedDigest)
+Work: Final = model_of(values.Work)
+model_of(
+    Noted,
+    "ImportNote",
+    "How often something was found that could not be imported as it is.",
+    examples=Doc("Where it was found first."),
+)
+model_of(
+    Report,
+    "ImportReport",
+    "The result of importing another program's file.",
+    formats=Doc("", ["chatgpt"]),
+    known=Doc("Messages that were already stored."),
+)
+model_of(Manifest, doc="The contents of an export.")
+Job: Final = model_of(values.Job, url=str)
+Jobs: Final = _list_of("Jobs", "The tenant's jobs, newest first.", Job)
+model_of(values.ServerLimits)
+model_of(values.ServerInfo)
+Me: Final = model_of(values.Me)

@@ -15,7 +15,7 @@ from firnline.server.bodies import head_of, position_of, sent, tagged
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.openapi import FOUND, MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
-from firnline.server.rest.requests import Cursor, Limit, SearchAsk, SearchQuery, When, Zone
+from firnline.server.rest.requests import Cursor, Limit, SearchQuery, SearchRequest, When, Zone
 
 routes = router("search")
 
@@ -29,9 +29,9 @@ async def search(request: Request, memory: Reading, query: Asked) -> Response:
 
 
 @routes.post("/search", response_model=schemas.Hits, responses=problems(415))
-async def search_by_body(memory: Reading, ask: SearchAsk) -> Response:
+async def search_by_body(memory: Reading, body: SearchRequest) -> Response:
     """The same, for what is better not in an address."""
-    return sent(await _found(memory, None, ask))
+    return sent(await _found(memory, None, body))
 
 
 @routes.get(
@@ -53,11 +53,11 @@ async def search_conversation(
     responses={**MISSING, **problems(415)},
 )
 async def search_conversation_by_body(
-    memory: Reading, conversation: Conversation, ask: SearchAsk
+    memory: Reading, conversation: Conversation, body: SearchRequest
 ) -> Response:
     """The same, for what is better not in an address."""
     await head_of(memory, conversation)
-    return sent(await _found(memory, conversation, ask))
+    return sent(await _found(memory, conversation, body))
 
 
 async def _found(memory: Memory, conversation: str | None, asked: SearchQuery) -> dict[str, object]:
@@ -106,5 +106,5 @@ async def list_messages_by_date(
     first = max(position_of(cursor, int) or 0, 0)
     found = await memory.dated(conversation, meant.since, meant.until, first_seq=first, limit=limit)
     following = found[-1].seq + 1 if len(found) == limit else None
-    page = responses.page([responses.entry(entry) for entry in found], following)
+    page = responses.page(responses.entries(found), following)
     return tagged(request, {**page, **_span(meant)})

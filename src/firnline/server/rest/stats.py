@@ -17,7 +17,7 @@ from firnline.log.message import format_time, utc_now
 from firnline.memory import Memory
 from firnline.server.auth import Reading
 from firnline.server.bodies import head_of, tagged
-from firnline.server.rest import paging, responses, stats_schemas
+from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import FOUND, MISSING, router
 from firnline.server.rest.path_params import Conversation
 
@@ -34,7 +34,7 @@ _WAYS: Final = ("lean", "with_tools", "whole")
 
 @routes.get(
     "/conversations/{conversation}/stats",
-    response_model=stats_schemas.Stats,
+    response_model=schemas.ConversationStats,
     responses={**FOUND, **MISSING},
 )
 async def get_stats(
@@ -47,7 +47,7 @@ async def get_stats(
     return tagged(request, responses.plain(await memory.stats(conversation, price=price)))
 
 
-@routes.get("/stats", response_model=stats_schemas.TenantStats, responses=FOUND)
+@routes.get("/stats", response_model=schemas.TenantStats, responses=FOUND)
 async def get_tenant_stats(
     request: Request, memory: Reading, price: Price = stats.PRICE
 ) -> Response:
@@ -83,7 +83,7 @@ async def _recent(memory: Memory, head: Head) -> int:
 
 @routes.get(
     "/conversations/{conversation}/lineage",
-    response_model=stats_schemas.Lineage,
+    response_model=schemas.Lineage,
     responses={**FOUND, **MISSING},
 )
 async def get_lineage(request: Request, memory: Reading, conversation: Conversation) -> Response:
@@ -105,7 +105,7 @@ async def get_lineage(request: Request, memory: Reading, conversation: Conversat
 
 def _version(digest: Digest) -> dict[str, Any]:
     return {
-        name: responses.plain(getattr(digest, name)) for name in stats_schemas.Version.model_fields
+        name: responses.plain(getattr(digest, name)) for name in schemas.DigestVersion.model_fields
     }
 
 
@@ -133,7 +133,7 @@ async def owed(memory: Memory, now: datetime = _EVER) -> list[str]:
     return [key.conversation for key in keys]
 
 
-@routes.get("/work", response_model=stats_schemas.Work, responses=FOUND)
+@routes.get("/work", response_model=schemas.Work, responses=FOUND)
 async def get_work(request: Request, memory: Reading) -> Response:
     """The digesting of all conversations: what is owed, what is stuck, how long it takes."""
     tally = _Tally()

@@ -67,15 +67,15 @@ async def list_topic_messages(
 
 @routes.post(
     "/conversations/{conversation}/topics/match",
-    response_model=schemas.Match,
+    response_model=schemas.TopicMatch,
     responses={**MISSING, **problems(415)},
 )
 async def match_topic(
-    memory: Reading, conversation: Conversation, ask: requests.MatchAsk
+    memory: Reading, conversation: Conversation, body: requests.MatchRequest
 ) -> Response:
     """The topic that a text is most like."""
     await head_of(memory, conversation)
-    match = await memory.match_topic(conversation, ask.text)
+    match = await memory.match_topic(conversation, body.text)
     nothing = {"topic": None, "raw": None, "similarity": None}
     return sent(responses.plain(match) if match else nothing)
 
@@ -89,14 +89,14 @@ async def build_topic_context(
     request: Request,
     memory: Reading,
     conversation: Conversation,
-    ask: requests.TopicContextAsk | None = None,
+    body: requests.TopicContextRequest | None = None,
 ) -> Response:
     """The active topic: its summary as a system message, then its active messages.
 
     A key that only reads looks at it; with another, what is due is summarised first.
     """
     await head_of(memory, conversation)
-    budget = budget_of(parts_of(request), ask.budget if ask else None)
+    budget = budget_of(parts_of(request), body.budget if body else None)
     context = await memory.topic_context(conversation, budget, fold=may_write(request))
     charge(request, context.tokens)
     return sent(responses.context(context))
@@ -108,12 +108,12 @@ async def build_topic_context(
     responses={**MISSING, **problems(409, 415)},
 )
 async def merge_topics(
-    memory: Writing, conversation: Conversation, topic: TopicId, ask: requests.MergeAsk
+    memory: Writing, conversation: Conversation, topic: TopicId, body: requests.MergeRequest
 ) -> Response:
     """Put the messages of another topic into this one."""
-    for one in (topic, ask.topic):
+    for one in (topic, body.topic):
         await _topic(memory, conversation, one)
-    return sent((await memory.merge_topics(conversation, topic, ask.topic)).to_json())
+    return sent((await memory.merge_topics(conversation, topic, body.topic)).to_json())
 
 
 @routes.patch(
@@ -122,11 +122,11 @@ async def merge_topics(
     responses={**MISSING, **problems(409, 415)},
 )
 async def tag_topic(
-    memory: Writing, conversation: Conversation, topic: TopicId, ask: requests.TagsAsk
+    memory: Writing, conversation: Conversation, topic: TopicId, body: requests.TagsRequest
 ) -> Response:
     """Add tags to a topic, and remove some; search can keep to topics with a tag."""
     await _topic(memory, conversation, topic)
-    tagged_ = await memory.tag_topic(conversation, topic, add=ask.add, remove=ask.remove)
+    tagged_ = await memory.tag_topic(conversation, topic, add=body.add, remove=body.remove)
     return sent(tagged_.to_json())
 
 
@@ -136,11 +136,11 @@ async def tag_topic(
     responses={**MISSING, **problems(409, 415)},
 )
 async def give_feedback(
-    memory: Writing, conversation: Conversation, ask: requests.FeedbackAsk
+    memory: Writing, conversation: Conversation, body: requests.FeedbackRequest
 ) -> Response:
     """Say that an entry was of use or not; its topic gains or loses importance."""
     await head_of(memory, conversation)
-    return sent((await memory.feedback(conversation, ask.seq, ask.vote)).to_json())
+    return sent((await memory.feedback(conversation, body.seq, body.vote)).to_json())
 
 
 async def _topic(memory: Memory, conversation: str, topic: int) -> TopicStats:

@@ -19,7 +19,7 @@ from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, parts_of
 from firnline.server.bodies import head_of, sent, tagged
 from firnline.server.jobs import Job, named_file, reports, unnamed_file
-from firnline.server.rest import events, paging, responses, stats_schemas
+from firnline.server.rest import events, paging, responses, schemas
 from firnline.server.rest.openapi import (
     FOUND,
     LOCATION,
@@ -29,7 +29,7 @@ from firnline.server.rest.openapi import (
     problems,
     router,
 )
-from firnline.server.rest.requests import ExportAsk, Name
+from firnline.server.rest.requests import ExportRequest, Name
 from firnline.transfer import jsonl
 
 routes = router("transfer")
@@ -86,10 +86,12 @@ async def export(
     return StreamingResponse(lines, media_type=JSON_LINES, headers=_as_file("firnline"))
 
 
-@routes.post("/exports", status_code=202, response_model=stats_schemas.Job, responses=_BEGUN)
-async def begin_export(request: Request, memory: Reading, ask: ExportAsk | None = None) -> Response:
+@routes.post("/exports", status_code=202, response_model=schemas.Job, responses=_BEGUN)
+async def begin_export(
+    request: Request, memory: Reading, body: ExportRequest | None = None
+) -> Response:
     """Prepare the same as a file, and tell how far it is."""
-    keys = await _keys(memory, ask.conversations if ask else None)
+    keys = await _keys(memory, body.conversations if body else None)
 
     async def work(job: Job) -> dict[str, Any]:
         job.progress(0, await _entries(memory, keys))
@@ -110,7 +112,7 @@ async def begin_export(request: Request, memory: Reading, ask: ExportAsk | None 
 @raw_routes.post(
     "/import",
     status_code=202,
-    response_model=stats_schemas.Job,
+    response_model=schemas.Job,
     responses=_BEGUN,
     openapi_extra={
         "requestBody": {
@@ -217,14 +219,14 @@ def _shown(job: Job) -> dict[str, Any]:
     }
 
 
-@routes.get("/jobs", response_model=stats_schemas.Jobs, responses=FOUND)
+@routes.get("/jobs", response_model=schemas.Jobs, responses=FOUND)
 async def list_jobs(request: Request, memory: Reading) -> Response:
     """Exports and imports of this server, the newest first; finished ones for an hour."""
     found = parts_of(request).jobs.all(memory.tenant)
     return tagged(request, {"data": [_shown(job) for job in found]})
 
 
-@routes.get("/jobs/{job}", response_model=stats_schemas.Job, responses={**FOUND, **MISSING})
+@routes.get("/jobs/{job}", response_model=schemas.Job, responses={**FOUND, **MISSING})
 async def get_job(request: Request, memory: Reading, job: JobId) -> Response:
     """How far a job is, and what came of it."""
     return tagged(request, _shown(parts_of(request).jobs.get(memory.tenant, job)))

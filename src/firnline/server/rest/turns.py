@@ -24,7 +24,7 @@ from firnline.server.rest.contexts import budget_of
 from firnline.server.rest.messages import message_of
 from firnline.server.rest.openapi import MISSING, REPLAYED, Responses, problems, router
 from firnline.server.rest.path_params import Conversation
-from firnline.server.rest.requests import IdempotencyKey, TurnAsk
+from firnline.server.rest.requests import IdempotencyKey, TurnRequest
 from firnline.server.state import Parts
 
 routes = router("turns")
@@ -50,7 +50,7 @@ async def take_turn(
     request: Request,
     memory: Writing,
     conversation: Conversation,
-    ask: TurnAsk,
+    body: TurnRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
     """Store what the user says, let the model answer, store the answer.
@@ -63,12 +63,12 @@ async def take_turn(
     spoken = _Spoken(
         memory=memory,
         conversation=conversation,
-        message=ask.message if isinstance(ask.message, str) else message_of(ask.message),
+        message=body.message if isinstance(body.message, str) else message_of(body.message),
         model=parts.tenants.model or OfflineModel(memory, conversation),
         key=idempotency_key,
-        options=_options(parts, ask),
+        options=_options(parts, body),
     )
-    if ask.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
+    if body.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
         return await _streamed(request, parts, spoken)
     turn = await parts.streams.whole(spoken.answered())
     charge(request, _cost(turn))
@@ -113,18 +113,18 @@ class _Spoken:
             yield piece
 
 
-def _options(parts: Parts, ask: TurnAsk) -> TurnOptions:
+def _options(parts: Parts, body: TurnRequest) -> TurnOptions:
     options: TurnOptions = {
-        "system": ask.system,
-        "recall": ask.recall,
-        "recall_tools": ask.recall_tools,
+        "system": body.system,
+        "recall": body.recall,
+        "recall_tools": body.recall_tools,
     }
-    if ask.budget is not None:
-        options["budget"] = budget_of(parts, ask.budget)
-    if ask.task is not None:
-        options["task"] = ask.task
-    if ask.max_tokens is not None:
-        options["max_tokens"] = ask.max_tokens
+    if body.budget is not None:
+        options["budget"] = budget_of(parts, body.budget)
+    if body.task is not None:
+        options["task"] = body.task
+    if body.max_tokens is not None:
+        options["max_tokens"] = body.max_tokens
     return options
 
 
@@ -135,7 +135,9 @@ def _cost(turn: Turn) -> int:
 
 
 @routes.post(
-    "/conversations/{conversation}/turns/stop", response_model=schemas.Stopped, responses=MISSING
+    "/conversations/{conversation}/turns/stop",
+    response_model=schemas.StoppedTurns,
+    responses=MISSING,
 )
 async def stop_turns(request: Request, memory: Writing, conversation: Conversation) -> Response:
     """End the answers that this process streams into the conversation, where they are.
