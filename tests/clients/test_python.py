@@ -205,7 +205,6 @@ async def _moved(client, tmp_path):
 SCHEMAS = {  # schemas that have another name here, or are values of the library
     "Board": "ProjectBoard",
     "StrategyInfo": "Strategy",
-    "WireEntry": "Entry",
 }
 LIBRARY = {
     "Entry": (Entry, {"created_at", "metadata", "normalised"}),  # the message's own

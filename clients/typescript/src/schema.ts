@@ -1122,20 +1122,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the server is. */
-        About: {
-            version: string;
-            store: string;
-            /** @description The model for turns; null: quotes from memory. */
-            answers: string | null;
-            /** @description Whether /v1 has a model behind it. */
-            proxy: boolean;
-            /** @description Who finds entries by meaning; none: words alone. */
-            embedder: string;
-            /** @description Whether this process makes the digests that are owed. */
-            worker: boolean;
-        };
-        /** @description Where the tokens went; but for the window, they add up to it. */
+        /** @description Where the tokens went; all fields but `window` add up to it. */
         Accounting: {
             window: number;
             reserve: number;
@@ -1151,10 +1138,10 @@ export interface components {
             framing: number;
             free: number;
         };
-        /** @description Messages to add to the end of a conversation, all or none. */
-        AppendAsk: {
-            /** @description In the OpenAI shape; or each as `message` with `created_at` and `metadata`. */
-            messages: (components["schemas"]["Said"] | ({
+        /** @description Messages to append to a conversation, all or none. */
+        AppendRequest: {
+            /** @description In the OpenAI format; or objects with `message`, `created_at` and `metadata`. */
+            messages: (components["schemas"]["TimedMessage"] | ({
                 /** @enum {string} */
                 role: "system" | "developer" | "user" | "assistant" | "tool";
                 content?: string | Record<string, unknown>[] | null;
@@ -1164,67 +1151,67 @@ export interface components {
             } & {
                 [key: string]: unknown;
             }))[];
-            /** @description The number that the first must get; else nothing is stored, and 409. */
+            /** @description Sequence number that the first message must get; otherwise 409. */
             expected_seq?: number | null;
         };
-        /** @description What an append stored. */
+        /** @description The entries that an append stored. */
         Appended: {
             data: components["schemas"]["Entry"][];
-            /** @description The last entry's number. */
+            /** @description Sequence number of the last entry. */
             seq: number;
-            /** @description Whether an earlier try had stored them. */
+            /** @description Whether an earlier request had stored them. */
             replayed: boolean;
         };
-        /** @description How much stays live. */
-        ArchiveAsk: {
+        /** @description Options of archiving. */
+        ArchiveRequest: {
             /**
-             * @description So many of the newest entries are not compressed.
+             * @description Number of newest entries that are not compressed.
              * @default 1000
              */
             keep?: number;
         };
-        /** @description What archiving moved. */
+        /** @description What was moved to compressed segments. */
         Archived: {
             entries: number;
             segments: number;
             plain_bytes: number;
             stored_bytes: number;
         };
-        /** @description Where the new conversation parts from the old one. */
-        BranchAsk: {
+        /** @description The name of a branch, and where it starts. */
+        BranchRequest: {
             /** @description The new conversation's name. */
             name: string;
-            /** @description The last entry that both have. */
+            /** @description Last entry that both conversations share. */
             seq: number;
         };
-        /** @description What a context had to fit into. */
+        /** @description The budget of a context. */
         Budget: {
             window_tokens: number;
             reserve_tokens: number;
             recall_tokens: number | null;
             model: string | null;
         };
-        /** @description A window, and how much of it is kept free. */
-        BudgetAsk: {
+        /** @description A context window and what is reserved in it. */
+        BudgetRequest: {
             window_tokens: number;
             /**
-             * @description Kept free for the answer.
+             * @description Tokens reserved for the answer.
              * @default 0
              */
             reserve_tokens?: number;
-            /** @description Kept for recalled entries; chosen unless given. */
+            /** @description Tokens for recalled entries; default: chosen automatically. */
             recall_tokens?: number | null;
-            /** @description Whose tokenizer counts. */
+            /** @description Model whose tokenizer counts. */
             model?: string | null;
         };
-        /** @description What a model should see of a conversation. */
+        /** @description What a model should see of a conversation; send `messages` as they are. */
         Context: {
             conversation: string;
             strategy: string;
             reason: string;
             budget: components["schemas"]["Budget"];
             tokens: number;
-            /** @description In Anthropic's shape, what goes beside the messages: text, or blocks. */
+            /** @description The system prompt in Anthropic's format: text or blocks. */
             system: string | {
                 [key: string]: unknown;
             }[] | null;
@@ -1235,52 +1222,49 @@ export interface components {
             sections: components["schemas"]["Section"][];
             seqs: number[];
             left_out: components["schemas"]["LeftOut"][];
-            /** @description Why this is less than was wanted; empty if it is not. */
+            /** @description Why the context has less than requested; empty if it has not. */
             degraded: string[];
             crowded: boolean;
-            /** @description The share of the last prompt that is repeated. */
+            /** @description Share of the previous prompt that this one repeats (cacheable). */
             stability: number | null;
             hits: components["schemas"]["Hit"][];
             explain: string;
         };
-        /** @description What a model is to be asked with. */
-        ContextAsk: {
-            /** @description Tokens, a model's name, or an object; else the window of the server's model. */
-            budget?: number | string | components["schemas"]["BudgetAsk"] | null;
-            /** @description Old entries that fit it are recalled. */
+        /** @description Options of a context. */
+        ContextRequest: {
+            /** @description Tokens, a model name, or an object; default: the window of the server's model. */
+            budget?: number | string | components["schemas"]["BudgetRequest"] | null;
+            /** @description Old entries that match it are recalled. */
             question?: string | null;
-            /** @description What the application tells the model. */
+            /** @description The application's system prompt. */
             system?: string | null;
             /**
-             * @description Schemas in the OpenAI shape that will be sent along; they take tokens.
+             * @description Tool schemas in the OpenAI format that will be sent too; they use tokens.
              * @default []
              */
             tools?: {
                 [key: string]: unknown;
             }[];
-            /** @description The task at hand; else the project's. */
+            /** @description The current task; default: the project's. */
             task?: string | null;
             /**
-             * @description The shape of the messages.
+             * @description Format of the messages.
              * @default openai
              * @enum {string}
              */
             format?: "openai" | "anthropic";
             /**
-             * @description False: only look; nothing is digested or owed for it.
+             * @description False: do not create or schedule digests.
              * @default true
              */
             fold?: boolean;
         };
-        /** @description All about a conversation. */
+        /** @description A conversation: its head, strategy, state, digests in force and pins. */
         Conversation: {
             conversation: string;
-            url: string;
-            /** @description The last entry's number; -1 if it is empty. */
+            /** @description Sequence number of the last entry; -1 if the conversation is empty. */
             seq: number;
             hash: string;
-            entries: number;
-            archived: number;
             tokens: number;
             /** Format: date-time */
             created_at: string;
@@ -1290,74 +1274,91 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            archived: number;
+            entries: number;
+            url: string;
             strategy: components["schemas"]["Strategy"];
             state: components["schemas"]["State"];
-            /** @description Digests ever made. */
+            /** @description Number of digests ever created. */
             digests: number;
-            /** @description Those that contexts are made of now. */
+            /** @description Versions that contexts are built from now. */
             in_force: number[];
-            /** @description Entries that every context shows. */
+            /** @description Entries that are in every context. */
             pinned: number[];
         };
-        /** @description What is to change about a conversation; what is not given stays. */
-        ConversationAsk: {
-            /** @description The project that it belongs to. */
+        /** @description Changes to a conversation; omitted fields stay as they are. */
+        ConversationRequest: {
+            /** @description The project it belongs to. */
             project?: string | null;
-            /** @description Replaces what was there. */
+            /** @description Replaces the metadata. */
             metadata?: {
                 [key: string]: unknown;
             } | null;
             /** @description How its contexts are planned. */
-            strategy?: components["schemas"]["StrategyAsk"] | null;
+            strategy?: components["schemas"]["StrategyRequest"] | null;
+        };
+        /** @description A conversation and the state of its memory. */
+        ConversationState: {
+            conversation: string;
+            state: components["schemas"]["State"];
         };
         /** @description The prompt of one answer. */
         Cost: {
             tokens: number;
-            /** @description In dollars. */
+            /** @description US dollars. */
             price: number;
         };
-        /** @description What answers cost, and what they would have cost with the whole history in every prompt. */
+        /** @description The prompts of consecutive turns, compared with sending the full history. */
+        CostPoint: {
+            since: string | null;
+            until: string | null;
+            turns: number;
+            /** @description Tokens of their prompts. */
+            sent: number;
+            /** @description Tokens of the same prompts with the full history. */
+            whole: number;
+        };
+        /** @description What answers cost, compared with sending the full history in every prompt. */
         Costs: {
             turns: number;
             sent: number;
             whole: number;
-            /** @description Dollars for a million prompt tokens. */
+            /** @description US dollars per million prompt tokens. */
             price: number;
-            /** @description In dollars. */
+            /** @description US dollars. */
             spent: number;
-            /** @description In dollars. */
+            /** @description US dollars. */
             saved: number;
-            /** @description False: there are older turns that are not counted. */
+            /** @description False if there are older turns that are not counted. */
             complete: boolean;
             /** @description Over time, oldest first. */
-            data: components["schemas"]["Spent"][];
+            data: components["schemas"]["CostPoint"][];
         };
-        /** @description What was said in a span of time. */
+        /** @description How much of the log the digests in force cover. */
+        Coverage: {
+            entries: number;
+            tokens: number;
+            /** @description First entry of the newest digest in force. */
+            first_seq: number | null;
+            /** @description Last entry that a digest covers. */
+            last_seq: number | null;
+            /** @description Entries after it, which are in contexts word for word. */
+            open_entries: number;
+            open_tokens: number;
+        };
+        /** @description Part of the messages in a time range. */
         DatedPage: {
+            /** @description Cursor of the next page; null on the last. */
+            next_cursor: string | null;
+            has_more: boolean;
+            data: components["schemas"]["Entry"][];
             /** Format: date-time */
             since: string;
             /** Format: date-time */
             until: string;
             when: string;
-            /** @description For the next page; null on the last. */
-            next_cursor: string | null;
-            has_more: boolean;
-            data: components["schemas"]["Entry"][];
         };
-        /** @description What one version says that another does not. */
-        Difference: {
-            before: number;
-            after: number;
-            /** @description A unified diff of the summaries. */
-            text: string;
-            added: {
-                [key: string]: unknown;
-            }[];
-            removed: {
-                [key: string]: unknown;
-            }[];
-        };
-        /** @description A summary and important data over a span of entries. */
+        /** @description A summary and important data for a span of entries. */
         Digest: {
             version: number;
             first_seq: number;
@@ -1386,12 +1387,44 @@ export interface components {
             created_at: string | null;
             in_force: boolean;
         };
+        /** @description How many digests were created or undone. */
+        DigestCount: {
+            digests: number;
+            /** @description Whether more may be pending. */
+            more: boolean;
+        };
+        /** @description The difference between two versions of a digest. */
+        DigestDifference: {
+            before: number;
+            after: number;
+            /** @description A unified diff of the summaries. */
+            text: string;
+            added: {
+                [key: string]: unknown;
+            }[];
+            removed: {
+                [key: string]: unknown;
+            }[];
+        };
         /** @description Part of the chain of versions. */
         DigestPage: {
-            /** @description For the next page; null on the last. */
+            /** @description Cursor of the next page; null on the last. */
             next_cursor: string | null;
             has_more: boolean;
             data: components["schemas"]["Digest"][];
+        };
+        /** @description A digest as a link of the version chain. */
+        DigestVersion: {
+            version: number;
+            base: number | null;
+            first_seq: number;
+            last_seq: number;
+            status: string;
+            strategy: string;
+            made_by: string;
+            milliseconds: number;
+            created_at: string | null;
+            error: string;
         };
         /** @description Some digests. */
         Digests: {
@@ -1400,23 +1433,23 @@ export interface components {
         /** @description A message at a sequence number. */
         Entry: {
             seq: number;
-            /** @description When it was said. */
+            /** @description When the message was sent. */
             created_at: string | null;
             tokens: number;
-            /** @description Tokens of this entry and all before it. */
+            /** @description Tokens of this entry and all entries before it. */
             total: number;
-            /** @description `~` at its end: an estimate. */
+            /** @description A trailing `~` marks an estimate. */
             tokenizer: string;
-            /** @description Covers this entry and all before it. */
+            /** @description Covers this entry and all entries before it. */
             hash: string;
-            /** @description Whether it lies in a compressed segment. */
+            /** @description Whether it is stored in a compressed segment. */
             archived: boolean;
-            /** @description Whether its text was altered to be storable. */
+            /** @description Whether its text was changed so that it can be stored. */
             normalised: boolean;
             metadata: {
                 [key: string]: unknown;
             };
-            /** @description A message in the OpenAI chat shape; unknown fields are kept. */
+            /** @description A message in the OpenAI chat format; unknown fields are kept. */
             message: {
                 /** @enum {string} */
                 role: "system" | "developer" | "user" | "assistant" | "tool";
@@ -1430,7 +1463,7 @@ export interface components {
         };
         /** @description Part of a conversation, word for word. */
         EntryPage: {
-            /** @description For the next page; null on the last. */
+            /** @description Cursor of the next page; null on the last. */
             next_cursor: string | null;
             has_more: boolean;
             data: components["schemas"]["Entry"][];
@@ -1446,23 +1479,23 @@ export interface components {
             /** Format: date-time */
             erased_at: string;
         };
-        /** @description What is exported. */
-        ExportAsk: {
-            /** @description These; all of them unless given. */
+        /** @description Options of an export. */
+        ExportRequest: {
+            /** @description Conversations to export; default: all. */
             conversations?: string[] | null;
         };
-        /** @description A digest that could not be made, and was not made since. */
-        Failed: {
+        /** @description A digest that failed, with no later success. */
+        FailedDigest: {
             conversation: string;
             version: number;
             created_at: string | null;
             error: string;
         };
-        /** @description Whether an entry was of use. */
-        FeedbackAsk: {
+        /** @description A vote on whether an entry was useful. */
+        FeedbackRequest: {
             seq: number;
             /**
-             * @description 1: it was of use; -1: it was not.
+             * @description 1: useful; -1: not useful.
              * @enum {integer}
              */
             vote: 1 | -1;
@@ -1470,15 +1503,12 @@ export interface components {
         HTTPValidationError: {
             detail?: components["schemas"]["ValidationError"][];
         };
-        /** @description Where a conversation stands. */
+        /** @description The current end of a conversation. */
         Head: {
             conversation: string;
-            url: string;
-            /** @description The last entry's number; -1 if it is empty. */
+            /** @description Sequence number of the last entry; -1 if the conversation is empty. */
             seq: number;
             hash: string;
-            entries: number;
-            archived: number;
             tokens: number;
             /** Format: date-time */
             created_at: string;
@@ -1488,10 +1518,13 @@ export interface components {
             metadata: {
                 [key: string]: unknown;
             };
+            archived: number;
+            entries: number;
+            url: string;
         };
         /** @description Part of the list of conversations. */
         HeadPage: {
-            /** @description For the next page; null on the last. */
+            /** @description Cursor of the next page; null on the last. */
             next_cursor: string | null;
             has_more: boolean;
             data: components["schemas"]["Head"][];
@@ -1499,64 +1532,84 @@ export interface components {
         /** @description An entry that was found, and why. */
         Hit: {
             conversation: string;
+            entry: components["schemas"]["Entry"];
             score: number;
-            /** @description What the score is made of. */
+            /** @description The parts of the score. */
             parts: {
                 [key: string]: number;
             };
             explanation: string;
-            entry: components["schemas"]["Entry"];
         };
-        /** @description What was found, best first. */
+        /** @description The entries that were found, best first. */
         Hits: {
             data: components["schemas"]["Hit"][];
         };
-        /** @description The important data of the digests in force, with evidence and what was replaced. */
+        /** @description How often something was found that could not be imported as it is. */
+        ImportNote: {
+            count: number;
+            /** @description Where it was found first. */
+            examples: string[];
+        };
+        /** @description The result of importing another program's file. */
+        ImportReport: {
+            formats: string[];
+            conversations: number;
+            branches: number;
+            messages: number;
+            added: number;
+            /** @description Messages that were already stored. */
+            known: number;
+            left_out: {
+                [key: string]: components["schemas"]["ImportNote"];
+            };
+            not_understood: {
+                [key: string]: components["schemas"]["ImportNote"];
+            };
+        };
+        /** @description The important data of the digests in force: evidence, replaced and rejected items. */
         Important: {
             data: components["schemas"]["ImportantItem"][];
-            set_aside: components["schemas"]["SetAside"][];
+            set_aside: components["schemas"]["RejectedItem"][];
         };
-        /** @description One piece of important data and its evidence. */
+        /** @description One item of important data and its evidence. */
         ImportantItem: {
             field: string;
-            /** @description The subject, in the fields that are objects; else empty. */
+            /** @description The key, in fields that are objects; otherwise empty. */
             name: string;
             value: unknown;
-            /** @description The entries that say it; none: the application said it. */
+            /** @description Entries that state it; empty if the application supplied it. */
             seqs: number[];
-            /** @description Their words. */
+            /** @description Quotes from these entries. */
             quote: string;
-            /** @description The entry whose newer value holds instead; -1: what the application said. */
+            /** @description The entry with the newer value; -1 if the application supplied it. */
             superseded_by: number | null;
-            /** @description The digest in force that it is in. */
+            /** @description Version of the digest in force that contains it. */
             version: number;
         };
-        /** @description Work that goes on. */
+        /** @description An export or import in the background. */
         Job: {
             id: string;
-            url: string;
             /** @enum {string} */
             kind: "export" | "import";
             /** @enum {string} */
             state: "running" | "done" | "failed";
-            /** @description Entries of an export, bytes of an import. */
+            /** @description Entries exported, or bytes imported. */
             done: number;
-            /** @description 0 while it is not known. */
+            /** @description 0 while unknown. */
             total: number;
             /** Format: date-time */
             created_at: string;
             finished_at: string | null;
-            /** @description Where an export can be had. */
+            /** @description Path of the exported file. */
             file: string | null;
             /** @description The manifest. */
-            result: {
-                [key: string]: unknown;
-            } | null;
-            /** @description Of an import by name. */
-            report: components["schemas"]["Report"] | null;
+            result: components["schemas"]["Manifest"] | null;
             error: components["schemas"]["Problem"] | null;
+            /** @description What was found in another program's file. */
+            report: components["schemas"]["ImportReport"] | null;
+            url: string;
         };
-        /** @description The tenant's jobs, the newest first. */
+        /** @description The tenant's jobs, newest first. */
         Jobs: {
             data: components["schemas"]["Job"][];
         };
@@ -1565,98 +1618,79 @@ export interface components {
             what: string;
             why: string;
         };
-        /** @description What one request or one minute may hold; 0 is no limit. */
-        Limits: {
-            body_bytes: number;
-            import_bytes: number;
-            message_bytes: number;
-            messages_per_append: number;
-            page: number;
-            requests_per_minute: number;
-            tokens_per_minute: number;
-        };
-        /** @description The version chain, what is stuck, how far it got and how long it took. */
+        /** @description The version chain, stuck digests, coverage and durations. */
         Lineage: {
             conversation: string;
             /** @description From the newest completed version back to the first. */
             chain: number[];
-            versions: components["schemas"]["Version"][];
-            /** @description Versions in the making for more than five minutes. */
+            versions: components["schemas"]["DigestVersion"][];
+            /** @description Versions in progress for more than five minutes. */
             stuck: number[];
-            window: components["schemas"]["Progress"];
+            window: components["schemas"]["Coverage"];
+            /** @description Whether a digest is pending. */
             owed: boolean;
             mean_milliseconds: number;
             max_milliseconds: number;
         };
-        /** @description How many digests were made or undone. */
-        Made: {
-            digests: number;
-            /** @description Whether more may be to do. */
-            more: boolean;
-        };
-        /** @description The topic that a text is most like; all null if there is nothing to compare. */
-        Match: {
-            topic: number | null;
-            raw: number | null;
-            similarity: number | null;
+        /** @description The contents of an export. */
+        Manifest: {
+            conversations: number;
+            entries: number;
+            tokens: number;
+            sha256: string;
+            added: number;
         };
         /** @description A text to compare with the topics. */
-        MatchAsk: {
+        MatchRequest: {
             text: string;
         };
-        /** @description Who is asking. */
+        /** @description The caller's key, tenant and scopes, and the server's limits. */
         Me: {
-            /** @description The API key's id; `local` without one. */
+            /** @description The API key's id; `local` without a key. */
             key: string;
             tenant: string;
             scopes: string[];
-            limits: components["schemas"]["Limits"];
-            server: components["schemas"]["About"];
+            limits: components["schemas"]["ServerLimits"];
+            server: components["schemas"]["ServerInfo"];
         };
-        /** @description The topic whose messages are taken over. */
-        MergeAsk: {
+        /** @description The topic to merge. */
+        MergeRequest: {
             topic: number;
         };
-        /** @description Something that was not taken as it was. */
-        Noted: {
-            count: number;
-            /** @description Where it was the first times. */
-            examples: string[];
-        };
-        /** @description An entry that was recalled for the question, and why. */
+        /** @description An entry that was recalled for a question, and its score. */
         PastHit: {
             conversation: string;
             seq: number;
             score: number;
-            /** @description What the score is made of. */
+            /** @description The parts of the score. */
             parts: {
                 [key: string]: number;
             };
         };
-        /** @description What is known of the prompt that an answer came from. */
+        /** @description A recorded turn and its prompt. */
         PastTurn: {
-            /** @description The entry that the model answered with. */
+            /** @description Sequence number of the model's answer. */
             answer: number;
-            /** @description The entry that it answers. */
+            /** @description Sequence number of the question. */
             question: number | null;
-            /** @description How that begins. */
+            /** @description The first words of the question. */
             asked: string;
             model: string;
-            /** @description How it was asked: rest, proxy or telegram. */
+            /** @description Where the question came from: rest, proxy or telegram. */
             via: string;
             strategy: string;
-            /** @description Of the whole prompt. */
+            /** @description Tokens of the whole prompt. */
             tokens: number;
-            /** @description In it. */
+            /** @description Messages in the prompt. */
             messages: number;
-            /** @description The share of the prompt before it repeats. */
+            /** @description Share of the previous prompt that it repeats. */
             stability: number | null;
             degraded: string[];
             recorded_at: string | null;
         };
-        /** @description Part of the list of turns, the newest first. */
+        /** @description Part of the list of turns, newest first. */
         PastTurnPage: {
-            /** @description For the next page; null on the last. */
+            /** @description Cursor of the next page; null on the last. */
             next_cursor: string | null;
             has_more: boolean;
             data: components["schemas"]["PastTurn"][];
@@ -1674,52 +1708,70 @@ export interface components {
             status: number;
             detail: string;
             instance: string;
-            /** @description For machines. */
+            /** @description Machine-readable code. */
             code: string;
-            /** @description Whether trying again can help. */
+            /** @description Whether retrying can help. */
             retryable: boolean;
-            /** @description Tokens that a context would take at least. */
+            /** @description Tokens that the context needs at least. */
             floor?: number | null;
-            /** @description Tokens that there are for it. */
+            /** @description Tokens available for it. */
             available?: number | null;
-            /** @description What takes them. */
+            /** @description What uses these tokens. */
             blockers?: {
                 [key: string]: unknown;
             } | null;
-            /** @description Seconds to wait. */
+            /** @description Seconds to wait before retrying. */
             retry_after?: number | null;
         };
-        /** @description How far digests reach into the log. */
-        Progress: {
-            entries: number;
-            tokens: number;
-            /** @description Where the newest digest in force begins. */
-            first_seq: number | null;
-            /** @description The last entry that is in a digest. */
-            last_seq: number | null;
-            /** @description Entries behind it, which contexts show word for word. */
-            open_entries: number;
-            open_tokens: number;
-        };
-        /** @description What conversations belong to. */
+        /** @description A project that conversations belong to. */
         Project: {
             name: string;
-            url: string;
             status: string;
             schedule: string;
             task: string;
             metadata: {
                 [key: string]: unknown;
             };
+            url: string;
         };
-        /** @description All that is to be known of a project. */
-        ProjectAsk: {
+        /** @description A project on the dashboard. */
+        ProjectBoard: {
+            name: string;
+            status: string;
+            schedule: string;
+            task: string;
+            metadata: {
+                [key: string]: unknown;
+            };
+            url: string;
+            conversations: number;
+            entries: number;
+            tokens: number;
+            /** @description Conversations with pending digests. */
+            owed: number;
+            last_activity: string | null;
+            /** @description Its newest conversations, newest first. */
+            newest: components["schemas"]["Head"][];
+            /** @description State of its newest conversation; in a list, for the active project only. */
+            context: components["schemas"]["ConversationState"] | null;
+        };
+        /** @description The dashboard: every project. */
+        ProjectPage: {
+            /** @description Cursor of the next page; null on the last. */
+            next_cursor: string | null;
+            has_more: boolean;
+            data: components["schemas"]["ProjectBoard"][];
+            /** @description The active project with the latest activity. */
+            active: string | null;
+        };
+        /** @description All fields of a project. */
+        ProjectRequest: {
             /** @default active */
             status?: string;
             /** @default  */
             schedule?: string;
             /**
-             * @description The task at hand; in every context.
+             * @description The current task; in every context.
              * @default
              */
             task?: string;
@@ -1728,57 +1780,27 @@ export interface components {
                 [key: string]: unknown;
             };
         };
-        /** @description A project on the dashboard. */
-        ProjectBoard: {
-            name: string;
-            url: string;
-            status: string;
-            schedule: string;
-            task: string;
-            metadata: {
-                [key: string]: unknown;
-            };
-            conversations: number;
-            entries: number;
-            tokens: number;
-            /** @description Conversations that are to be digested. */
-            owed: number;
-            last_activity: string | null;
-            /** @description Its conversations, the newest first; some of many. */
-            newest: components["schemas"]["Head"][];
-            /** @description What is known in its newest conversation; on the list, of the active project. */
-            context: components["schemas"]["Situation"] | null;
-        };
-        /** @description The dashboard: every project. */
-        ProjectPage: {
-            /** @description For the next page; null on the last. */
-            next_cursor: string | null;
-            has_more: boolean;
-            data: components["schemas"]["ProjectBoard"][];
-            /** @description The active project that something happened in last. */
-            active: string | null;
-        };
-        /** @description The exact prompt that an answer came from. */
+        /** @description The exact prompt behind an answer. */
         Prompt: {
-            /** @description The entry that the model answered with. */
+            /** @description Sequence number of the model's answer. */
             answer: number;
-            /** @description The entry that it answers. */
+            /** @description Sequence number of the question. */
             question: number | null;
-            /** @description How that begins. */
+            /** @description The first words of the question. */
             asked: string;
             model: string;
-            /** @description How it was asked: rest, proxy or telegram. */
+            /** @description Where the question came from: rest, proxy or telegram. */
             via: string;
             strategy: string;
-            /** @description Of the whole prompt. */
+            /** @description Tokens of the whole prompt. */
             tokens: number;
-            /** @description In it. */
+            /** @description Messages in the prompt. */
             messages: number;
-            /** @description The share of the prompt before it repeats. */
+            /** @description Share of the previous prompt that it repeats. */
             stability: number | null;
             degraded: string[];
             recorded_at: string | null;
-            /** @description The answer of the turn before it, for comparison. */
+            /** @description The previous turn's answer, for comparison. */
             before: number | null;
             reason: string;
             budget: components["schemas"]["Budget"];
@@ -1786,28 +1808,34 @@ export interface components {
             sections: components["schemas"]["SentSection"][];
             left_out: components["schemas"]["LeftOut"][];
             hits: components["schemas"]["PastHit"][];
-            /** @description Of the model in this turn; null if it is not known. */
+            /** @description Model calls in this turn; null if unknown. */
             calls: number | null;
-            /** @description By the model's own count. */
+            /** @description As counted by the model. */
             prompt_tokens: number | null;
             completion_tokens: number | null;
-            /** @description Of the messages as they were sent. */
+            /** @description SHA-256 of the messages as they were sent. */
             sha256: string;
-            /** @description Whether what is shown has that hash; else it is a 500. */
+            /** @description Whether the messages match that hash; if not, the status is 500. */
             proved: boolean;
-            /** @description All messages in the order they were sent in. */
+            /** @description All messages in the order they were sent. */
             prompt: components["schemas"]["SentMessage"][];
         };
-        /** @description Which digests are made anew. */
-        RebuildAsk: {
+        /** @description Which digests to rebuild. */
+        RebuildRequest: {
             /**
-             * @description Just those that no model had a hand in.
+             * @description Only digests that were created without a model.
              * @default false
              */
             only_offline?: boolean;
         };
-        /** @description What the application knows. */
-        RememberAsk: {
+        /** @description An item without evidence; it is never shown to a model. */
+        RejectedItem: {
+            item: unknown;
+            reason: string;
+            version: number;
+        };
+        /** @description Important data from the application. */
+        RememberRequest: {
             /** @description user_preferences, document_structure and custom_fields are objects; key_decisions, important_facts, source_urls and entities are lists. */
             important_data: {
                 [key: string]: unknown;
@@ -1815,77 +1843,38 @@ export interface components {
             /** @description Replaces the newest summary. */
             summary?: string | null;
         };
-        /** @description What an import of another program's file found. */
-        Report: {
-            formats: string[];
-            conversations: number;
-            branches: number;
-            messages: number;
-            added: number;
-            /** @description Messages that were here before. */
-            known: number;
-            left_out: {
-                [key: string]: components["schemas"]["Noted"];
-            };
-            not_understood: {
-                [key: string]: components["schemas"]["Noted"];
-            };
-        };
-        /** @description What was taken back. */
+        /** @description What was restored. */
         Restored: {
             entries: number;
         };
-        /** @description Whose replacement is taken back. */
-        RevertAsk: {
-            /** @description The entry that replaced something; -1 for what the application replaced. */
+        /** @description Which replacement to revert. */
+        RevertRequest: {
+            /** @description The entry that replaced a value; -1: the application. */
             seq: number;
         };
-        /** @description A message with what it has beside it: when it was said, and what to keep with it. */
-        Said: {
-            /** @description A message in the OpenAI chat shape; unknown fields are kept. */
-            message: {
-                /** @enum {string} */
-                role: "system" | "developer" | "user" | "assistant" | "tool";
-                content?: string | Record<string, unknown>[] | null;
-                name?: string | null;
-                tool_call_id?: string | null;
-                tool_calls?: Record<string, unknown>[] | null;
-            } & {
-                [key: string]: unknown;
-            };
-            /** @description When it was said; now unless given. */
-            created_at?: string | null;
-            /**
-             * @description Kept with it, never shown to a model.
-             * @default {}
-             */
-            metadata?: {
-                [key: string]: unknown;
-            };
-        };
-        /** @description What is looked for, and where. */
-        SearchAsk: {
+        /** @description A search. */
+        SearchRequest: {
             /** @description Words or a question, in any language. */
             query: string;
-            /** @description The most entries: 10, unless tokens are given. */
+            /** @description Maximum number of entries; default: 10, or no limit if `tokens` is set. */
             limit?: number | null;
-            /** @description As many entries as fit into so many tokens. */
+            /** @description Return as many entries as fit into this many tokens. */
             tokens?: number | null;
             /**
-             * @description Only what they said.
+             * @description Only messages with these roles.
              * @default []
              */
             roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
-            /** @description Only what was said then or later. */
+            /** @description Only messages sent at or after this time. */
             since?: string | null;
-            /** @description Only what was said before. */
+            /** @description Only messages sent before this time. */
             until?: string | null;
             /** @description Only conversations of this project. */
             project?: string | null;
             /** @description Only this topic of the conversation. */
             topic?: number | null;
             /**
-             * @description Only topics that have all of these tags.
+             * @description Only topics with all of these tags.
              * @default []
              */
             tags?: string[];
@@ -1895,20 +1884,20 @@ export interface components {
             name: string;
             tokens: number;
             messages: number;
-            /** @description Entries that are in it word for word. */
+            /** @description Entries that it contains word for word. */
             seqs: number[];
             why: string;
         };
-        /** @description A message as the model got it. */
+        /** @description A message as it was sent to the model. */
         SentMessage: {
-            /** @description Why it is there. */
+            /** @description The section that it belongs to. */
             section: string;
             tokens: number;
-            /** @description The entry that it shows word for word. */
+            /** @description The entry that it contains word for word. */
             seq: number | null;
-            /** @description The entry that it shows, whole or in part. */
+            /** @description The entry that it contains, in full or in part. */
             of: number | null;
-            /** @description A message in the OpenAI chat shape; unknown fields are kept. */
+            /** @description A message in the OpenAI chat format; unknown fields are kept. */
             message: {
                 /** @enum {string} */
                 role: "system" | "developer" | "user" | "assistant" | "tool";
@@ -1926,18 +1915,30 @@ export interface components {
             tokens: number;
             why: string;
         };
-        /** @description What was found without evidence: no model is shown it. */
-        SetAside: {
-            item: unknown;
-            reason: string;
-            version: number;
+        /** @description The server's version and configuration. */
+        ServerInfo: {
+            version: string;
+            store: string;
+            /** @description The model for turns; null: quotes from memory. */
+            answers: string | null;
+            /** @description Whether /v1 forwards to a model. */
+            proxy: boolean;
+            /** @description The embedder for search by meaning; none: words only. */
+            embedder: string;
+            /** @description Whether this process creates pending digests. */
+            worker: boolean;
         };
-        /** @description A conversation with what its memory holds. */
-        Situation: {
-            conversation: string;
-            state: components["schemas"]["State"];
+        /** @description Limits per request or per minute; 0 means no limit. */
+        ServerLimits: {
+            body_bytes: number;
+            import_bytes: number;
+            message_bytes: number;
+            messages_per_append: number;
+            page: number;
+            requests_per_minute: number;
+            tokens_per_minute: number;
         };
-        /** @description What words for a time mean. */
+        /** @description The time range that a date expression means. */
         Span: {
             /** Format: date-time */
             since: string;
@@ -1945,17 +1946,7 @@ export interface components {
             until: string;
             when: string;
         };
-        /** @description Some turns one after the other: what they sent, and what the whole history would have. */
-        Spent: {
-            since: string | null;
-            until: string | null;
-            turns: number;
-            /** @description Tokens of their prompts. */
-            sent: number;
-            /** @description Tokens of the same prompts with the whole history in each. */
-            whole: number;
-        };
-        /** @description What a conversation's memory holds: the digests in force as one record. */
+        /** @description The digests in force as one record. */
         State: {
             important_data: {
                 [key: string]: unknown;
@@ -1964,25 +1955,25 @@ export interface components {
             summary_version: number;
             last_summarized_at: string | null;
             messages_summarized_count: number;
-            /** @description The first entry behind the summary. */
+            /** @description The first entry after the summary. */
             last_keep_window_index: number;
         };
-        /** @description How large a conversation is, and what an answer costs in three ways. */
+        /** @description The size of a conversation, and what an answer costs in three ways. */
         Stats: {
             conversation: string;
             messages: number;
             oldest: string | null;
             newest: string | null;
             tokens: number;
-            /** @description The newest messages alone. */
+            /** @description Only the newest messages. */
             lean: components["schemas"]["Cost"];
-            /** @description The same, and what the recall tools return. */
+            /** @description The same plus the results of recall tools. */
             with_tools: components["schemas"]["Cost"];
-            /** @description The whole history in every request. */
+            /** @description The full history in every request. */
             whole: components["schemas"]["Cost"];
         };
-        /** @description How many answers were ended. */
-        Stopped: {
+        /** @description How many answers were stopped. */
+        StoppedTurns: {
             stopped: number;
         };
         /** @description How contexts are planned. */
@@ -1991,35 +1982,35 @@ export interface components {
             parameters: {
                 [key: string]: unknown;
             };
-            /** @description False: the server's default. */
+            /** @description Whether the conversation has its own; false: the default. */
             own: boolean;
         };
         /** @description How contexts are planned. */
-        StrategyAsk: {
+        StrategyRequest: {
             /** @description layered, progressive, project, topics, window or rolling. */
             name: string;
             /**
-             * @description Its own; the rest as by default.
+             * @description Its parameters; the others keep their defaults.
              * @default {}
              */
             parameters?: {
                 [key: string]: unknown;
             };
         };
-        /** @description A digest that has been in the making for too long. */
-        Stuck: {
+        /** @description A digest that has been in progress for too long. */
+        StuckDigest: {
             conversation: string;
             version: number;
             created_at: string | null;
         };
-        /** @description Tags that a topic gets and loses. */
-        TagsAsk: {
+        /** @description Tags to add to a topic and to remove from it. */
+        TagsRequest: {
             /** @default [] */
             add?: string[];
             /** @default [] */
             remove?: string[];
         };
-        /** @description The same over all conversations: one answer in each of them. */
+        /** @description The size of all conversations, and the cost of one answer in each. */
         TenantStats: {
             conversations: number;
             messages: number;
@@ -2033,7 +2024,30 @@ export interface components {
             with_tools: components["schemas"]["Cost"];
             whole: components["schemas"]["Cost"];
         };
-        /** @description A topic in numbers at this moment. */
+        /** @description A message with its time and metadata. */
+        TimedMessage: {
+            /** @description A message in the OpenAI chat format; unknown fields are kept. */
+            message: {
+                /** @enum {string} */
+                role: "system" | "developer" | "user" | "assistant" | "tool";
+                content?: string | Record<string, unknown>[] | null;
+                name?: string | null;
+                tool_call_id?: string | null;
+                tool_calls?: Record<string, unknown>[] | null;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description When it was sent; default: now. */
+            created_at?: string | null;
+            /**
+             * @description Stored with it, never shown to a model.
+             * @default {}
+             */
+            metadata?: {
+                [key: string]: unknown;
+            };
+        };
+        /** @description A topic and its statistics. */
         Topic: {
             topic_id: number;
             title: string;
@@ -2043,7 +2057,8 @@ export interface components {
             has_summary: boolean;
             importance: number;
             access_count: number;
-            memory_type: string;
+            /** @enum {string} */
+            memory_type: "short-term" | "transitioning" | "long-term";
             half_life_days: number;
             age_seconds: number;
             inactive_seconds: number;
@@ -2051,10 +2066,16 @@ export interface components {
             tags: string[];
             dormant: boolean;
         };
-        /** @description How large the active topic's context may be. */
-        TopicContextAsk: {
-            /** @description Tokens, a model's name, or an object; else the window of the server's model. */
-            budget?: number | string | components["schemas"]["BudgetAsk"] | null;
+        /** @description Options of a context of the active topic. */
+        TopicContextRequest: {
+            /** @description Tokens, a model name, or an object; default: the window of the server's model. */
+            budget?: number | string | components["schemas"]["BudgetRequest"] | null;
+        };
+        /** @description The topic that is most similar to a text; all null if there is nothing to compare. */
+        TopicMatch: {
+            topic: number | null;
+            raw: number | null;
+            similarity: number | null;
         };
         /** @description The topics, the active one first. */
         Topics: {
@@ -2066,7 +2087,7 @@ export interface components {
             question: components["schemas"]["Entry"];
             answer: components["schemas"]["Entry"];
             text: string;
-            /** @description Of the model; 0 if an earlier try had the answer. */
+            /** @description Model calls; 0 if an earlier request had stored the answer. */
             calls: number;
             model: string;
             prompt_tokens: number;
@@ -2076,10 +2097,10 @@ export interface components {
             context_tokens: number;
             accounting: components["schemas"]["Accounting"];
         };
-        /** @description What the user says, and how it is to be answered. */
-        TurnAsk: {
-            /** @description Text that is not blank, or a message, which is given as in an append. */
-            message: string | components["schemas"]["Said"] | ({
+        /** @description A user message, and how to answer it. */
+        TurnRequest: {
+            /** @description Text that is not blank, or a message as in an append. */
+            message: string | components["schemas"]["TimedMessage"] | ({
                 /** @enum {string} */
                 role: "system" | "developer" | "user" | "assistant" | "tool";
                 content?: string | Record<string, unknown>[] | null;
@@ -2089,33 +2110,33 @@ export interface components {
             } & {
                 [key: string]: unknown;
             });
-            /** @description Tokens, a model's name, or an object; else the window of the server's model. */
-            budget?: number | string | components["schemas"]["BudgetAsk"] | null;
-            /** @description What the application tells the model. */
+            /** @description Tokens, a model name, or an object; default: the window of the server's model. */
+            budget?: number | string | components["schemas"]["BudgetRequest"] | null;
+            /** @description The application's system prompt. */
             system?: string | null;
-            /** @description The task at hand; else the project's. */
+            /** @description The current task; default: the project's. */
             task?: string | null;
             /**
-             * @description Whether old entries that fit are recalled.
+             * @description Whether to recall old entries that match.
              * @default true
              */
             recall?: boolean;
             /**
-             * @description Whether the model gets tools to look into this conversation.
+             * @description Whether the model gets tools to search this conversation.
              * @default false
              */
             recall_tools?: boolean;
-            /** @description The longest answer. */
+            /** @description Maximum length of the answer. */
             max_tokens?: number | null;
             /**
-             * @description Events instead of one answer; `Accept: text/event-stream` is the same.
+             * @description Stream events; the same as `Accept: text/event-stream`.
              * @default false
              */
             stream?: boolean;
         };
-        /** @description Whose newest digest. */
-        UndoAsk: {
-            /** @description A topic's; else the conversation's. */
+        /** @description Which digest to undo. */
+        UndoRequest: {
+            /** @description Undo the newest digest of this topic; default: of the conversation. */
             topic?: number | null;
         };
         ValidationError: {
@@ -2125,34 +2146,21 @@ export interface components {
             input?: unknown;
             ctx?: Record<string, unknown>;
         };
-        /** @description Every hash was derived again. */
+        /** @description The result of recomputing every hash. */
         Verified: {
             conversation: string;
-            ok: boolean;
             entries: number;
             tokens: number;
             head: string;
             problems: string[];
+            ok: boolean;
         };
-        /** @description What to verify against. */
-        VerifyAsk: {
-            /** @description A hash noted earlier; it must be in the chain. */
+        /** @description Options of a verification. */
+        VerifyRequest: {
+            /** @description A hash recorded earlier; it must be in the chain. */
             anchor?: string | null;
         };
-        /** @description A digest as a link of the chain. */
-        Version: {
-            version: number;
-            base: number | null;
-            first_seq: number;
-            last_seq: number;
-            status: string;
-            strategy: string;
-            made_by: string;
-            milliseconds: number;
-            created_at: string | null;
-            error: string;
-        };
-        /** @description The digesting of all conversations. */
+        /** @description The digests of all conversations: pending, stuck, failed, and how long they take. */
         Work: {
             conversations: number;
             /** @description By status. */
@@ -2160,19 +2168,19 @@ export interface components {
                 [key: string]: number;
             };
             entries: number;
-            /** @description Of them, in a digest that is in force. */
+            /** @description Entries that a digest in force covers. */
             covered_entries: number;
             mean_milliseconds: number;
             max_milliseconds: number;
-            stuck: components["schemas"]["Stuck"][];
-            failed: components["schemas"]["Failed"][];
-            /** @description From when on the first of what is owed is due. */
+            stuck: components["schemas"]["StuckDigest"][];
+            failed: components["schemas"]["FailedDigest"][];
+            /** @description When the oldest pending digest was due. */
             owed_since: string | null;
-            /** @description Conversations that are to be digested now. */
+            /** @description Conversations whose digests are due now. */
             due: string[];
-            /** @description Those that are tried again later. */
+            /** @description Conversations that are retried later. */
             waiting: string[];
-            /** @description How often what happened in this process: contexts, folds, fallbacks, turns. */
+            /** @description Number of events in this process: contexts, folds, fallbacks, turns. */
             events: {
                 [key: string]: number;
             };
@@ -2195,9 +2203,9 @@ export interface operations {
                 last_seq?: number | null;
                 /** @description desc: newest first. */
                 order?: "asc" | "desc";
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -2235,7 +2243,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this request: sent again with it, nothing happens twice. */
+                /** @description Unique name of this request; a retry with it has no further effect. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -2246,7 +2254,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["AppendAsk"];
+                "application/json": components["schemas"]["AppendRequest"];
             };
         };
         responses: {
@@ -2324,9 +2332,9 @@ export interface operations {
     list_turns: {
         parameters: {
             query?: {
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -2364,7 +2372,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Your name for this request: sent again with it, nothing happens twice. */
+                /** @description Unique name of this request; a retry with it has no further effect. */
                 "idempotency-key"?: string | null;
             };
             path: {
@@ -2375,7 +2383,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TurnAsk"];
+                "application/json": components["schemas"]["TurnRequest"];
             };
         };
         responses: {
@@ -2420,7 +2428,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Stopped"];
+                    "application/json": components["schemas"]["StoppedTurns"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -2446,7 +2454,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ContextAsk"];
+                "application/json": components["schemas"]["ContextRequest"];
             };
         };
         responses: {
@@ -2475,9 +2483,9 @@ export interface operations {
             query?: {
                 /** @description Only those of this project. */
                 project?: string | null;
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -2586,7 +2594,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ConversationAsk"];
+                "application/json": components["schemas"]["ConversationRequest"];
             };
         };
         responses: {
@@ -2622,7 +2630,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["VerifyAsk"] | null;
+                "application/json": components["schemas"]["VerifyRequest"] | null;
             };
         };
         responses: {
@@ -2658,7 +2666,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["ArchiveAsk"] | null;
+                "application/json": components["schemas"]["ArchiveRequest"] | null;
             };
         };
         responses: {
@@ -2726,7 +2734,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["BranchAsk"];
+                "application/json": components["schemas"]["BranchRequest"];
             };
         };
         responses: {
@@ -2899,9 +2907,9 @@ export interface operations {
     list_projects: {
         parameters: {
             query?: {
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -2978,7 +2986,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["ProjectAsk"];
+                "application/json": components["schemas"]["ProjectRequest"];
             };
         };
         responses: {
@@ -3054,21 +3062,21 @@ export interface operations {
             query: {
                 /** @description Words or a question, in any language. */
                 query: string;
-                /** @description The most entries: 10, unless tokens are given. */
+                /** @description Maximum number of entries; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description As many entries as fit into so many tokens. */
+                /** @description Return as many entries as fit into this many tokens. */
                 tokens?: number | null;
-                /** @description Only what they said. */
+                /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
-                /** @description Only what was said then or later. */
+                /** @description Only messages sent at or after this time. */
                 since?: string | null;
-                /** @description Only what was said before. */
+                /** @description Only messages sent before this time. */
                 until?: string | null;
                 /** @description Only conversations of this project. */
                 project?: string | null;
                 /** @description Only this topic of the conversation. */
                 topic?: number | null;
-                /** @description Only topics that have all of these tags. */
+                /** @description Only topics with all of these tags. */
                 tags?: string[];
             };
             header?: never;
@@ -3108,7 +3116,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SearchAsk"];
+                "application/json": components["schemas"]["SearchRequest"];
             };
         };
         responses: {
@@ -3137,21 +3145,21 @@ export interface operations {
             query: {
                 /** @description Words or a question, in any language. */
                 query: string;
-                /** @description The most entries: 10, unless tokens are given. */
+                /** @description Maximum number of entries; default: 10, or no limit if `tokens` is set. */
                 limit?: number | null;
-                /** @description As many entries as fit into so many tokens. */
+                /** @description Return as many entries as fit into this many tokens. */
                 tokens?: number | null;
-                /** @description Only what they said. */
+                /** @description Only messages with these roles. */
                 roles?: ("system" | "developer" | "user" | "assistant" | "tool")[];
-                /** @description Only what was said then or later. */
+                /** @description Only messages sent at or after this time. */
                 since?: string | null;
-                /** @description Only what was said before. */
+                /** @description Only messages sent before this time. */
                 until?: string | null;
                 /** @description Only conversations of this project. */
                 project?: string | null;
                 /** @description Only this topic of the conversation. */
                 topic?: number | null;
-                /** @description Only topics that have all of these tags. */
+                /** @description Only topics with all of these tags. */
                 tags?: string[];
             };
             header?: never;
@@ -3197,7 +3205,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["SearchAsk"];
+                "application/json": components["schemas"]["SearchRequest"];
             };
         };
         responses: {
@@ -3224,9 +3232,9 @@ export interface operations {
     read_date: {
         parameters: {
             query: {
-                /** @description Words for a time: yesterday, last tuesday, 2026-03, 3 days ago, since Monday. */
+                /** @description A date: yesterday, last tuesday, 2026-03, 3 days ago, since Monday. */
                 when: string;
-                /** @description The time zone that the words are meant in. */
+                /** @description Time zone of the expression. */
                 zone?: string;
             };
             header?: never;
@@ -3260,13 +3268,13 @@ export interface operations {
     list_messages_by_date: {
         parameters: {
             query: {
-                /** @description Words for a time: yesterday, last tuesday, 2026-03, 3 days ago, since Monday. */
+                /** @description A date: yesterday, last tuesday, 2026-03, 3 days ago, since Monday. */
                 when: string;
-                /** @description The time zone that the words are meant in. */
+                /** @description Time zone of the expression. */
                 zone?: string;
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -3373,9 +3381,9 @@ export interface operations {
     list_topic_messages: {
         parameters: {
             query?: {
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -3423,7 +3431,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["MatchAsk"];
+                "application/json": components["schemas"]["MatchRequest"];
             };
         };
         responses: {
@@ -3433,7 +3441,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Match"];
+                    "application/json": components["schemas"]["TopicMatch"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -3459,7 +3467,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["TopicContextAsk"] | null;
+                "application/json": components["schemas"]["TopicContextRequest"] | null;
             };
         };
         responses: {
@@ -3497,7 +3505,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["MergeAsk"];
+                "application/json": components["schemas"]["MergeRequest"];
             };
         };
         responses: {
@@ -3535,7 +3543,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["TagsAsk"];
+                "application/json": components["schemas"]["TagsRequest"];
             };
         };
         responses: {
@@ -3571,7 +3579,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["FeedbackAsk"];
+                "application/json": components["schemas"]["FeedbackRequest"];
             };
         };
         responses: {
@@ -3598,9 +3606,9 @@ export interface operations {
     list_digests: {
         parameters: {
             query?: {
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -3652,7 +3660,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Made"];
+                    "application/json": components["schemas"]["DigestCount"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -3739,9 +3747,9 @@ export interface operations {
     expand_digest: {
         parameters: {
             query?: {
-                /** @description The most that one page holds. */
+                /** @description Maximum number of items per page. */
                 limit?: number;
-                /** @description `next_cursor` of the page before; none for the first. */
+                /** @description `next_cursor` of the previous page; omit it for the first. */
                 cursor?: string | null;
             };
             header?: never;
@@ -3802,7 +3810,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Difference"];
+                    "application/json": components["schemas"]["DigestDifference"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -3896,7 +3904,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RememberAsk"];
+                "application/json": components["schemas"]["RememberRequest"];
             };
         };
         responses: {
@@ -3932,7 +3940,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["UndoAsk"] | null;
+                "application/json": components["schemas"]["UndoRequest"] | null;
             };
         };
         responses: {
@@ -3974,7 +3982,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Made"];
+                    "application/json": components["schemas"]["DigestCount"];
                 };
             };
             /** @description A problem as of RFC 9457. */
@@ -4000,7 +4008,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["RebuildAsk"] | null;
+                "application/json": components["schemas"]["RebuildRequest"] | null;
             };
         };
         responses: {
@@ -4036,7 +4044,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RevertAsk"];
+                "application/json": components["schemas"]["RevertRequest"];
             };
         };
         responses: {
@@ -4271,7 +4279,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["ExportAsk"] | null;
+                "application/json": components["schemas"]["ExportRequest"] | null;
             };
         };
         responses: {

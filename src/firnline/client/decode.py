@@ -13,7 +13,8 @@ from functools import cache
 from typing import Any, Final, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from firnline.client.problems import error_of
-from firnline.client.values import Conversation, decode_entry
+from firnline.client.values import Conversation
+from firnline.client.wire import decode_entry
 from firnline.errors import FirnlineError
 from firnline.log.chain import Problem
 from firnline.log.entry import Entry, Head

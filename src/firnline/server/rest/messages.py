@@ -7,7 +7,7 @@ from typing import Annotated, Final, Literal
 from fastapi import Path, Query, Request, Response
 
 from firnline.client.paths import conversation_path
-from firnline.client.values import encode_entry
+from firnline.client.wire import encode_entry
 from firnline.errors import NotFound
 from firnline.log.message import Message
 from firnline.server.auth import Reading, Writing, charge

@@ -10,7 +10,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from firnline.client.paths import conversation_path, project_path
-from firnline.client.values import encode_entry
+from firnline.client.wire import encode_entry
 from firnline.context.context import Context
 from firnline.context.plan import Strategy
 from firnline.engine.turn import Turn

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
 from firnline.client import values
-from firnline.client.values import HASH, Doc
+from firnline.client.wire import HASH, Doc, WireEntry
 from firnline.context.budget import Budget
 from firnline.context.context import Accounting, LeftOut
 from firnline.engine import stats
@@ -27,7 +27,7 @@ from firnline.log.chain import Verification
 from firnline.log.message import Message
 from firnline.server.rest.requests import MESSAGE
 from firnline.topics import Match, TopicStats
-from firnline.transfer.formats.records import Noted
+from firnline.transfer.formats.records import NoteCount
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
 
@@ -133,7 +133,7 @@ def _list_of(name: str, doc: str, item: Model) -> Model:
 _OBJECT: Final = dict[str, Any]
 _URL: Final = Annotated[str, Doc("", "/api/v1/conversations/support-4711")]
 
-Entry: Final = model_of(values.WireEntry, "Entry", message=_MESSAGE)
+Entry: Final = model_of(WireEntry, "Entry", message=_MESSAGE)
 _WIRE[log.Entry] = Entry
 EntryPage: Final = _page_of("EntryPage", "Part of a conversation, word for word.", Entry)
 Span: Final = _model(
@@ -290,7 +290,7 @@ model_of(values.StuckDigest)
 model_of(values.FailedDigest)
 Work: Final = model_of(values.Work)
 model_of(
-    Noted,
+    NoteCount,
     "ImportNote",
     "How often something was found that could not be imported as it is.",
     examples=Doc("Where it was found first."),
