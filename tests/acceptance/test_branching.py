@@ -101,7 +101,7 @@ async def test_it_may_end_anywhere_even_behind_a_tool_call(memory, seq):
 # -- digests ----------------------------------------------------------------------------------
 
 
-@pytest.mark.promise("digests-beside")
+@pytest.mark.promise("digests-additive")
 @pytest.mark.promise("undoable")
 async def test_digests_of_what_it_took_go_along_and_can_be_undone(digested):
     newest = max(digest.version for digest in await digested.in_force("c"))
@@ -121,7 +121,7 @@ async def test_digests_of_what_it_took_go_along_and_can_be_undone(digested):
     assert newest == lineage.chain[0]
 
 
-@pytest.mark.promise("digests-beside")
+@pytest.mark.promise("digests-additive")
 async def test_a_branch_has_what_was_in_force_of_its_entries(digested):
     chain = (await digested.lineage("c")).chain
     digests = {digest.version: digest for digest in await digested.digests("c")}

@@ -77,7 +77,7 @@ class DigestingConformance:
             with pytest.raises(InputError):
                 await store.lease(KEY, "w", seconds)
 
-    @pytest.mark.promise("digests-beside")
+    @pytest.mark.promise("digests-additive")
     @pytest.mark.requirement("E3")
     async def test_digests_form_a_chain_beside_the_log(self, store: Store, clock: Ticking) -> None:
         await store.append(KEY, drafts("abcdef"))
@@ -158,7 +158,7 @@ class DigestingConformance:
         with pytest.raises(ConflictError):
             await store.put_digests(KEY, [done])
 
-    @pytest.mark.promise("digests-beside")
+    @pytest.mark.promise("digests-additive")
     async def test_every_field_of_a_digest_is_read_back(self, store: Store) -> None:
         await store.append(KEY, drafts("abcdef"))
         await self._digest(store, base=None, first_seq=0, last_seq=1, text="ab")
@@ -218,7 +218,7 @@ class DigestingConformance:
         assert await store.newest_digest(KEY) == first
         assert await store.newest_digest(FOREIGN) is None
 
-    @pytest.mark.promise("digests-beside")
+    @pytest.mark.promise("digests-additive")
     async def test_an_undone_digest_stays_and_the_one_before_is_in_force(
         self, store: Store
     ) -> None:

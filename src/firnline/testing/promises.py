@@ -21,30 +21,31 @@ PROMISES: Final = (
     ),
     Promise(
         "dense",
-        "Sequence numbers start at 0 and have no holes; batches stay whole, callers keep order.",
-        "Without holes, what is missing can be seen to be missing.",
+        "Sequence numbers start at 0 and have no gaps; a batch is stored completely or not at "
+        "all; each caller's order is kept.",
+        "Without gaps, a missing message is visible.",
     ),
     Promise(
         "byte-exact",
-        "What was appended is read back byte for byte, unknown fields included; lone surrogates "
-        "and NUL, which no database stores alike, are replaced visibly and flagged.",
-        "A transcript that has been tidied up is not evidence.",
+        "Messages are read back byte for byte, unknown fields included; lone surrogates and "
+        "NUL, which databases store differently, are replaced visibly and flagged.",
+        "An edited transcript is not evidence.",
     ),
     Promise(
         "idempotent",
         "Repeating an append with its idempotency key stores nothing twice.",
-        "Networks lose answers, so clients must be able to ask again.",
+        "Networks lose answers, so clients must be able to retry.",
     ),
     Promise(
         "tamper-evident",
-        "`verify` finds any change of an entry or segment, and damaged text is never served.",
-        "Proof that nothing was lost has to include proof that nothing was altered.",
+        "`verify` finds any change of an entry or segment, and damaged text is never returned.",
+        "Proof that nothing was lost must include proof that nothing was altered.",
     ),
     Promise(
         "exact-tokens",
-        "Token counts equal the reference encoder's; where they cannot, they are over-estimates "
-        "that say so. No input makes counting fail or stops the event loop.",
-        "A budget kept by guesses is not kept.",
+        "Token counts equal the reference encoder's; where that is impossible, they are over-"
+        "estimates and marked as such. No input makes counting fail or blocks the event loop.",
+        "A budget based on guesses is not a budget.",
     ),
     Promise(
         "tenants-apart",
@@ -53,15 +54,15 @@ PROMISES: Final = (
     ),
     Promise(
         "one-compactor",
-        "One worker digests a conversation at a time, across processes; one that comes back late "
-        "is refused.",
-        "Two summaries of the same span would contradict each other for good.",
+        "One worker digests a conversation at a time, across processes; a worker that comes "
+        "back late cannot commit.",
+        "Two summaries of the same span would contradict each other.",
     ),
     Promise(
         "within-budget",
-        "A context never takes more tokens than its budget, system, tools and framing included; "
-        "what must be in it and cannot fit raises `BudgetError` and says what is in the way.",
-        "A prompt that is one token too long is no prompt.",
+        "A context never takes more tokens than its budget, including system, tools and "
+        "framing; if required content does not fit, `BudgetError` says what takes the room.",
+        "Providers reject a prompt that is one token too long.",
     ),
     Promise(
         "pairs-whole",
@@ -70,19 +71,19 @@ PROMISES: Final = (
         "Half a tool call is an error at every provider.",
     ),
     Promise(
-        "digests-beside",
+        "digests-additive",
         "A digest never replaces or removes an entry; the log is the same before and after.",
-        "A summary is somebody's opinion of what mattered.",
+        "A summary is an opinion of what mattered.",
     ),
     Promise(
         "archive-transparent",
         "Archived entries are read, searched, counted and verified like any other.",
-        "Old is not the same as gone.",
+        "Old messages matter as much as new ones.",
     ),
     Promise(
         "search-total",
-        "Every acknowledged entry can be found by its words, in any language; no query is an "
-        "error, no character in it is an operator.",
+        "Every acknowledged entry can be found by its words, in any language; every query is "
+        "valid, and no character in it is an operator.",
         "Memory that cannot be found is not memory.",
     ),
     Promise(
@@ -92,47 +93,48 @@ PROMISES: Final = (
     ),
     Promise(
         "round-trip",
-        "Import of an export is the identity, and a damaged export is refused whole.",
+        "Importing an export gives the same data, and a damaged export is rejected completely.",
         "Your data is yours only if you can take it elsewhere.",
     ),
     Promise(
         "backup-whole",
-        "A backup made under load is consistent and holds all that was acknowledged before.",
-        "A backup that was never restored is a wish.",
+        "A backup made under load is consistent and has everything that was acknowledged before"
+        " it started.",
+        "A backup that cannot be restored is worth nothing.",
     ),
     Promise(
         "typed-failure",
-        "A full, read-only, locked, damaged or foreign file is a typed error that says what to do; "
-        "what was stored before stays readable.",
+        "A full, read-only, locked, damaged or foreign file is a typed error that says what to "
+        "do; what was stored before stays readable.",
         "Errors are part of the interface.",
     ),
     Promise(
         "undoable",
         "Every digest can be undone, and traced to the entries it covers, word for word.",
-        "A summary that replaces what it summarises is a way of losing it.",
+        "A summary that replaces its source loses it.",
     ),
     Promise(
         "evidence",
-        "Every fact that a digest keeps carries the sequence numbers and the words it came "
-        "from, checked by code; what has none is set aside where it can be seen.",
-        "A memory that makes things up is worse than one that forgets.",
+        "Every fact in a digest carries the sequence numbers and the words it came from, "
+        "checked by code; a fact without evidence is set aside where it can be seen.",
+        "A memory that invents facts is worse than one that forgets.",
     ),
     Promise(
         "prefix-stable",
-        "A prompt begins like the one before it, byte for byte, until a digest changes; what "
-        "was recalled for one question comes last.",
-        "A prompt cache that is missed on every turn costs ten times as much.",
+        "A prompt starts like the previous one, byte for byte, until a digest changes; messages"
+        " recalled for a question come last.",
+        "A prompt cache that misses on every turn costs ten times as much.",
     ),
     Promise(
         "dead-model",
-        "A model that fails, however it fails, stops no chat and costs no message: contexts say "
-        "what is missing, and what it should have digested is owed until it is digested.",
-        "The model is the part that fails most, so nothing may depend on it.",
+        "A failing model, however it fails, stops no chat and loses no message: contexts say "
+        "what is missing, and digests stay pending until they are created.",
+        "The model is the part that fails most often, so nothing may depend on it.",
     ),
     Promise(
         "offline",
-        "Nothing goes over the network unless a model is configured: counting, storing, searching, "
-        "proving, contexts and digests work without it.",
-        "Memory is the last thing that should depend on somebody else's server.",
+        "There are no network requests unless a model is configured: counting, storing, "
+        "searching, verifying, contexts and digests work offline.",
+        "Memory should not depend on another company's server.",
     ),
 )
