@@ -64,7 +64,7 @@ from firnline.engine.worker import Worker
 from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log import limits
 from firnline.log.chain import Verification
-from firnline.log.draft import counted, encoded
+from firnline.log.draft import count_drafts, encode_messages
 from firnline.log.entry import (
     Appended,
     Archived,
@@ -76,7 +76,7 @@ from firnline.log.entry import (
     Idempotency,
     Key,
     Project,
-    checked_project,
+    clean_project,
     fingerprint,
 )
 from firnline.log.message import Message, check_pin, encode, utc_now
@@ -272,12 +272,12 @@ class Memory:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
         with self._events.timed("append", conversation) as told:
-            timed, bodies, size = encoded(given, self._clock())
+            timed, bodies, size = encode_messages(given, self._clock())
             if size > limits.COUNT_INLINE_CHARS:
                 # The encoder works outside Python's lock, so the event loop goes on meanwhile.
-                drafts = await asyncio.to_thread(counted, self._count, timed, bodies)
+                drafts = await asyncio.to_thread(count_drafts, self._count, timed, bodies)
             else:
-                drafts = counted(self._count, timed, bodies)
+                drafts = count_drafts(self._count, timed, bodies)
             appended = await self._store.append(
                 key, drafts, expected_seq=expected_seq, idempotency=idempotency
             )
@@ -352,13 +352,15 @@ class Memory:
 
     async def save_project(self, project: Project) -> None:
         """Create a project, or replace what is known of it."""
-        await self._store.save_project(self._tenant, checked_project(project))
+        await self._store.save_project(self._tenant, clean_project(project))
 
     async def pin(self, conversation: str, seq: int) -> None:
         """Show this entry in every context from now on, word for word."""
         key = self._key(conversation)
         found = (
-            await self._store.read(key, seq, seq) if limits.checked("seq", seq, None) >= 0 else []
+            await self._store.read(key, seq, seq)
+            if limits.check_number("seq", seq, None) >= 0
+            else []
         )
         if not found:
             raise InputError(f"{conversation} has no entry {seq}")
@@ -371,7 +373,7 @@ class Memory:
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Treat the entry like any other again."""
-        limits.checked("seq", seq, None)
+        limits.check_number("seq", seq, None)
         await self._store.pin(self._key(conversation), seq, pinned=False)
 
     async def pinned(self, conversation: str) -> list[Entry]:
@@ -703,7 +705,7 @@ class Memory:
         """The entries from `first_seq` to `last_seq`, word for word, archived or not."""
         for name, given in (("first_seq", first_seq), ("last_seq", last_seq), ("limit", limit)):
             if given is not None:
-                limits.checked(name, given, None)
+                limits.check_number(name, given, None)
         return await self._store.read(self._key(conversation), first_seq, last_seq, limit)
 
     async def read_at(self, conversation: str, seqs: Sequence[int]) -> list[Entry]:
@@ -712,7 +714,9 @@ class Memory:
 
     async def newest(self, conversation: str, *, tokens: int) -> list[Entry]:
         """The newest entries that fit into `tokens`; costs the same however long the log is."""
-        return await self._store.newest(self._key(conversation), limits.checked("tokens", tokens))
+        return await self._store.newest(
+            self._key(conversation), limits.check_number("tokens", tokens)
+        )
 
     async def tokens_between(self, conversation: str, first_seq: int, last_seq: int) -> int:
         """The tokens of the entries `first_seq` to `last_seq`, both included."""
@@ -730,7 +734,7 @@ class Memory:
         """The entries said in [since, until), by number, from `first_seq` on."""
         for name, at in (("since", since), ("until", until)):
             check_time(name, at)
-        limits.checked("limit", limit, 1, limits.PAGE_MAX)
+        limits.check_number("limit", limit, 1, limits.PAGE_MAX)
         return await self._store.dated(self._key(conversation), since, until, limit, first_seq)
 
     async def head(self, conversation: str) -> Head | None:
@@ -741,7 +745,7 @@ class Memory:
         self, *, project: str | None = None, after: str = "", limit: int = 100
     ) -> list[Head]:
         """The conversations by name, those behind `after`."""
-        limits.checked("limit", limit, 1, limits.PAGE_MAX)
+        limits.check_number("limit", limit, 1, limits.PAGE_MAX)
         for name, given in (("project", project), ("after", after)):
             if given:
                 clean_name(given, name)
@@ -771,9 +775,9 @@ class Memory:
         if limit is None and tokens is None:
             limit = _RECALLED
         if limit is not None:
-            limits.checked("limit", limit, 1, limits.PAGE_MAX)
+            limits.check_number("limit", limit, 1, limits.PAGE_MAX)
         if tokens is not None:
-            limits.checked("tokens", tokens)
+            limits.check_number("tokens", tokens)
         if conversation is not None:
             clean_name(conversation, "conversation")
         with self._events.timed("recall", conversation) as told:
@@ -906,7 +910,7 @@ class Memory:
 
     async def archive(self, conversation: str, *, keep: int = 1_000) -> Archived:
         """Compress all but the newest `keep` entries; reading, searching, verifying go on."""
-        limits.checked("keep", keep)
+        limits.check_number("keep", keep)
         key = self._key(conversation)
         head = await self._known(key)
         return await self._store.archive(key, 0, head.seq - keep)

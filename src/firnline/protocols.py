@@ -16,14 +16,14 @@ from firnline.log.entry import (
     Archived,
     Card,
     Digest,
-    Draft,
     Entry,
+    EntryDraft,
     Erased,
     Head,
     Idempotency,
+    IndexMatch,
     Key,
     Lease,
-    Match,
     Project,
     Record,
     Scope,
@@ -260,7 +260,7 @@ class Store(Protocol):
     async def append(
         self,
         key: Key,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
@@ -366,7 +366,7 @@ class Store(Protocol):
 
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
-    ) -> list[Match]:
+    ) -> list[IndexMatch]:
         """Where any of the query's words were said, best first, among the tenant's entries.
 
         The words of the entry itself count most; those of the entry before it count, too, as do

@@ -19,7 +19,7 @@ from hypothesis import given
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
-from firnline.log.entry import Draft, Entry, Key, chain, genesis
+from firnline.log.entry import Entry, EntryDraft, Key, chain, genesis
 from firnline.log.message import encode
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
@@ -72,7 +72,7 @@ def log_of(*messages):
     """Messages as entries of a log."""
     hash_, found = genesis(Key("t", "c")), []
     for seq, message in enumerate(messages):
-        draft = Draft(message, encode(message), 1, "o200k")
+        draft = EntryDraft(message, encode(message), 1, "o200k")
         hash_ = chain(hash_, draft.body, 1, "o200k")
         found.append(Entry(seq, message, 1, seq + 1, "o200k", hash_))
     return found

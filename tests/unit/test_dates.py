@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from firnline.errors import InputError
-from firnline.language.dates import UNDERSTOOD, Interval, interval
+from firnline.language.dates import EXAMPLES, Interval, interval
 
 pytestmark = pytest.mark.requirement("B5")
 
@@ -203,7 +203,7 @@ def test_an_error_names_what_is_understood():
 
 
 def test_every_example_in_the_error_is_understood():
-    for text in UNDERSTOOD.split(", "):
+    for text in EXAMPLES.split(", "):
         assert interval(text, now=NOW)
 
 

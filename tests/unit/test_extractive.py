@@ -330,5 +330,5 @@ def test_a_colon_announces_only_what_stood_next_to_it():
 
 @given(st.text(st.sampled_from("aB .!?…。！\n\"')’»*1")))
 def test_ends_are_all_those_that_a_plain_search_finds(text):
-    found = [match.span() for match in prose._ends(text)]
+    found = [match.span() for match in prose._sentence_ends(text)]
     assert found == [match.span() for match in prose._END.finditer(text)]

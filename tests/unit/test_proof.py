@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from firnline.errors import StoreCorrupt
-from firnline.log.chain import Audit, Problem, entries
+from firnline.log.chain import Audit, LogProblem, checked_entries
 from firnline.log.entry import Head, Key, chain
 from firnline.log.message import encode
 from firnline.store.ram import RamStore
@@ -107,7 +107,7 @@ def test_entries_behind_the_head_were_never_acknowledged(log):
     audit.beyond(replace(head, seq=9), head)  # appended since: fine
     assert audit.problems == []
     audit.beyond(head, head)
-    assert audit.problems == [Problem("there are entries behind the recorded head")]
+    assert audit.problems == [LogProblem("there are entries behind the recorded head")]
 
 
 def test_an_anchor_must_be_met(log):
@@ -120,6 +120,6 @@ def test_reading_stops_at_the_first_flaw(log):
     records, _ = log
     damaged = [records[1], replace(records[2], body=b"{}"), records[3]]
     with pytest.raises(StoreCorrupt, match="entry 2") as caught:
-        entries(damaged, records[0].hash)
+        checked_entries(damaged, records[0].hash)
     assert caught.value.context == {"seq": 2}
-    assert [e.seq for e in entries(records[3:], records[2].hash)] == [3, 4]
+    assert [e.seq for e in checked_entries(records[3:], records[2].hash)] == [3, 4]

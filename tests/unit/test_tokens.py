@@ -17,7 +17,7 @@ from firnline import Memory, Message, Part, ToolCall, count_tokens
 from firnline.errors import FirnlineError, InputError
 from firnline.log import tokens
 from firnline.log.entry import TOKENIZERS
-from firnline.log.tokens import MODELS, Model, counter, model_named
+from firnline.log.tokens import MODELS, ModelInfo, counter, find_model
 
 pytestmark = [pytest.mark.promise("exact-tokens"), pytest.mark.requirement("A1")]
 
@@ -267,12 +267,12 @@ def test_tool_schemas_are_counted():
     ],
 )
 def test_models_are_known_by_name(name, encoding, window):
-    assert model_named(name)[:2] == (encoding, window)
+    assert find_model(name)[:2] == (encoding, window)
 
 
 def test_the_model_table_can_be_overridden():
-    mine = {"my-model": Model("cl100k_base", 4_096)}
-    assert model_named("my-model-7b", mine) == mine["my-model"]
+    mine = {"my-model": ModelInfo("cl100k_base", 4_096)}
+    assert find_model("my-model-7b", mine) == mine["my-model"]
     assert counter("my-model-7b", models=mine).encoding == "cl100k_base"
     assert count_tokens("hello", encoding="cl100k_base").encoding == "cl100k_base"
 

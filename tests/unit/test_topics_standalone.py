@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.language.stop_words import words
+from firnline.language.stop_words import split_words
 from firnline.log.message import Message
 from firnline.topics import checked, standalone, standalone_messages
 from firnline.topics.standalone import SUBJECT_CHARS_MAX
@@ -56,8 +56,8 @@ def test_what_stands_alone_is_not_changed(text):
 def test_no_word_is_invented_and_little_is_added(question, said, title):
     entries = chat(*said)
     made = standalone(question, entries, title)
-    known = {word for text in (question, title, *said) for word in words(text)}
-    assert set(words(made)) <= known
+    known = {word for text in (question, title, *said) for word in split_words(text)}
+    assert set(split_words(made)) <= known
     assert made == question or made.startswith(question.rstrip())
     assert len(made) <= len(question) + SUBJECT_CHARS_MAX + 30
 

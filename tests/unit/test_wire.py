@@ -15,9 +15,9 @@ from firnline.log.wire import (
     OPENING,
     dump_anthropic,
     dump_openai,
+    dump_openai_request,
     load_anthropic,
     load_openai,
-    sent_openai,
 )
 from firnline.testing.provider_rules import anthropic_problems
 from support.message_strategies import clean, json_objects, json_values
@@ -326,7 +326,7 @@ def test_what_endpoints_refuse_is_written_otherwise():
     ]
     call = ToolCall.of("c1", "dalle.text2im", {"prompt": "a cat"})
     said = [Message.user(parts, name="Anna Müller / Büro"), Message.assistant(tool_calls=[call])]
-    user, assistant = sent_openai(said)
+    user, assistant = dump_openai_request(said)
     assert user["name"] == "Anna_Müller_Büro"
     assert user["content"] == [
         {"type": "text", "text": "look"},
@@ -343,7 +343,7 @@ def test_what_endpoints_refuse_is_written_otherwise():
         {"role": "user", "content": "hi", "name": "ann"},
         {"role": "assistant", "content": "x"},
     ]
-    assert sent_openai(load_openai(plain)) == plain
+    assert dump_openai_request(load_openai(plain)) == plain
 
 
 def test_every_message_that_is_sent_has_a_content_or_calls():
@@ -355,6 +355,6 @@ def test_every_message_that_is_sent_has_a_content_or_calls():
         Message.assistant(tool_calls=[call]),
         Message.tool("", tool_call_id="c1"),
     ]
-    sent = sent_openai(said)
+    sent = dump_openai_request(said)
     assert [message.get("content") for message in sent] == ["", "", "", "", None, ""]
     assert "content" not in dump_openai(said)[0]

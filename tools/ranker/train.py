@@ -32,7 +32,7 @@ from typing import Any, Final
 import apsw
 import numpy as np
 
-from firnline.language.terms import facts, index_terms, query_terms, searchable
+from firnline.language.terms import fact_terms, index_terms, query_terms, searchable_text
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.tokens import counter
@@ -108,8 +108,8 @@ def index_of(entries: Sequence[Entry]) -> apsw.Connection:
     )
     before = ""
     for entry in entries:
-        terms = " ".join(index_terms(searchable(entry.message)))
-        row = (entry.seq, terms, before, " ".join(facts(entry.message)))
+        terms = " ".join(index_terms(searchable_text(entry.message)))
+        row = (entry.seq, terms, before, " ".join(fact_terms(entry.message)))
         index.execute("INSERT INTO f (rowid, terms, before, facts) VALUES (?, ?, ?, ?)", row)
         before = terms
     return index

@@ -14,7 +14,7 @@ from firnline.cli.terminal import cut, plain
 from firnline.embedding import default_embedder, open_embedder
 from firnline.engine.recall import Filters
 from firnline.errors import InputError
-from firnline.language.calendar import frame_of
+from firnline.language.calendar import make_frame
 from firnline.language.dates import Interval, interval
 from firnline.log.entry import Entry, Hit
 from firnline.log.message import utc_now
@@ -96,7 +96,7 @@ def _meant(text: str, zone: str) -> Interval:
 
 
 def _zone(name: str) -> tzinfo:
-    return frame_of(utc_now(), name).zone
+    return make_frame(utc_now(), name).zone
 
 
 def _local(at: datetime, zone: tzinfo) -> datetime:

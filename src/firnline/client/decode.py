@@ -16,7 +16,7 @@ from firnline.client.problems import error_of
 from firnline.client.values import Conversation
 from firnline.client.wire import decode_entry
 from firnline.errors import FirnlineError
-from firnline.log.chain import Problem
+from firnline.log.chain import LogProblem
 from firnline.log.entry import Entry, Head
 from firnline.log.message import Message, parse_time
 
@@ -92,5 +92,5 @@ _OWN: Final[Mapping[Any, Callable[[Any], Any]]] = {
     Message: Message.from_openai,
     Conversation: _conversation,
     FirnlineError: error_of,
-    Problem: Problem,
+    LogProblem: LogProblem,
 }

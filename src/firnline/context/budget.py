@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, Self, TypeAlias
 
 from firnline.errors import BudgetError, InputError
-from firnline.log.tokens import REPLY_TOKENS, is_known, model_named
+from firnline.log.tokens import REPLY_TOKENS, find_model, is_known_model
 
 RECALL_TOKENS: Final = 2_000
 """What nearly every question can be answered from."""
@@ -41,7 +41,7 @@ class Budget:
     @classmethod
     def of(cls, model: str, *, reserve_tokens: int | None = None) -> Self:
         """The window of the model called `model`, counted with its tokenizer."""
-        window = model_named(model).window_tokens
+        window = find_model(model).window_tokens
         if reserve_tokens is None:
             reserve_tokens = min(_RESERVE_MAX, window // _RESERVE_SHARE)
         return cls(window, reserve_tokens, model=model)
@@ -79,7 +79,7 @@ def as_budget(budget: BudgetLike) -> Budget:
         return Budget(budget)
     if budget.replace(",", "").replace("_", "").isdecimal():  # no model is called so
         raise InputError(f"budget: {budget!r} is a text: give the tokens as a number")
-    if not is_known(budget):  # a misspelt name must not mean the small window of a stranger
+    if not is_known_model(budget):  # a misspelt name must not mean the small window of a stranger
         raise InputError(
             f"budget: {budget!r} is no model whose window is known here; give the tokens as a"
             f" number, or both: Budget(window_tokens=..., model={budget!r})"

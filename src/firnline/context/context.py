@@ -17,7 +17,7 @@ from firnline.context.plan import is_question
 from firnline.errors import ConflictError
 from firnline.log.entry import Entry, Hit
 from firnline.log.message import Message, encode
-from firnline.log.wire import dump_anthropic, sent_openai
+from firnline.log.wire import dump_anthropic, dump_openai_request
 
 NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
 NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
@@ -167,7 +167,7 @@ class Context:
         `merge` joins neighbours of one role, for local models whose templates want them to take
         turns.
         """
-        messages = sent_openai(self.messages)
+        messages = dump_openai_request(self.messages)
         return _merged(messages) if merge else messages
 
     def to_anthropic(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from firnline.context import marks
 from firnline.digest.claims import unsupported
 from firnline.digest.extractive import source_words
-from firnline.language.prose import Count, count_words, cut_to, folded, sentences
+from firnline.language.prose import Count, count_words, cut_to, fold_text, sentences
 from firnline.log.regex import regex
 from firnline.protocols import Brief
 
@@ -94,7 +94,7 @@ def _length(brief: Brief, words: int, tokens: int) -> list[Problem]:
 
 
 def _echoes(text: str) -> bool:
-    said = Counter(folded(sentence).strip(" .!?") for sentence in sentences(text))
+    said = Counter(fold_text(sentence).strip(" .!?") for sentence in sentences(text))
     if said and said.most_common(1)[0][1] >= _ECHO_TIMES:
         sentence, times = said.most_common(1)[0]
         if times * max(len(sentence), 1) * 2 > len(text):

@@ -16,7 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from firnline.language import numbers, prose
 from firnline.language.lexicon import COMMON
-from firnline.language.names import PIECE, everyday, names, plain
+from firnline.language.names import PIECE, fold_name, is_everyday_word, names
 from firnline.log.regex import regex
 
 ClaimKind: TypeAlias = Literal["name", "number", "date", "url"]
@@ -79,7 +79,7 @@ def claims(text: str) -> tuple[Claim, ...]:
     return tuple(sorted(found, key=lambda claim: (claim.start, claim.kind)))
 
 
-def _claim(kind: ClaimKind, text: str, span: numbers.Found) -> Claim:
+def _claim(kind: ClaimKind, text: str, span: numbers.Mention) -> Claim:
     value = text[span.start : span.end]
     first, *more = span.readings
     return Claim(kind, value, first, span.start, span.sure, tuple(more))
@@ -165,7 +165,7 @@ def known(texts: Iterable[str]) -> Known:
 @lru_cache(maxsize=32)  # one fold asks about the same texts several times
 def _known(text: str) -> Known:
     clear = _without_far(text)
-    words = frozenset(plain(clear).split())
+    words = frozenset(fold_name(clear).split())
     starts: dict[str, list[str]] = {}
     for word in sorted(words):
         starts.setdefault(word[:3], []).append(word)
@@ -215,7 +215,7 @@ def _noun_after(text: str, claim: Claim) -> str:
     match = PIECE.search(text, end, end + 30)
     if not match or text[end : match.start()].strip():
         return ""
-    return plain(match[0]).rstrip("s")
+    return fold_name(match[0]).rstrip("s")
 
 
 def _initials(text: str) -> frozenset[str]:
@@ -238,7 +238,7 @@ def supports(sources: Known, claim: Claim, text: str = "") -> bool:
     if claim.kind == "number":
         return _knows_number(sources, claim, text)
     if "@" in claim.key:
-        return all(piece in sources.words for piece in plain(claim.key).split())
+        return all(piece in sources.words for piece in fold_name(claim.key).split())
     return _knows_name(sources, claim)
 
 
@@ -305,7 +305,7 @@ def _knows_name(sources: Known, claim: Claim) -> bool:
     parts = [part.casefold() for part in _CAMEL.findall(claim.value)]
     if len(parts) > 1 and len(pieces) == 1 and all(part in sources.words for part in parts):
         return True
-    return not claim.sure and everyday(re.split(r"['’-]", claim.value)[0])
+    return not claim.sure and is_everyday_word(re.split(r"['’-]", claim.value)[0])
 
 
 def _knows_word(sources: Known, word: str) -> bool:

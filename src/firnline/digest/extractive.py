@@ -29,7 +29,7 @@ from firnline.language.prose import (
     Count,
     cut_to,
     cut_words,
-    folded,
+    fold_text,
     half_words,
     sentences,
 )
@@ -159,7 +159,7 @@ def _sentences(
     found: list[_Sentence] = []
     for speaker, text, earlier in texts:
         for piece in _pieces(speaker, text, short=short):
-            key = folded(piece).rstrip(" .!?…")
+            key = fold_text(piece).rstrip(" .!?…")
             if not once or (key and key not in seen):
                 seen.add(key)
                 weight = _standing(speaker, piece) * (1.5 if earlier else 1.0)

@@ -15,7 +15,7 @@ from firnline.context import marks
 from firnline.digest.claims import unsupported, url_key
 from firnline.errors import InputError, StoreCorrupt
 from firnline.language import prose
-from firnline.language.names import plain
+from firnline.language.names import fold_name
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import encode_json
@@ -85,7 +85,7 @@ def checked(
     a decision or a fact is that of the user whose message proves it.
     """
     texts = {entry.seq: marks.said(entry.message) for entry in entries}
-    folded = {seq: prose.folded(text) for seq, text in texts.items()}
+    folded = {seq: prose.fold_text(text) for seq, text in texts.items()}
     speakers = {entry.seq: _speaker(entry) for entry in entries}
     items: list[Item] = []
     aside: list[SetAside] = []
@@ -104,8 +104,8 @@ def _proved(
     item, reason = _shaped(raw)
     if item is None:
         return None, reason
-    wanted = prose.folded(item.quote).strip("\"'“”‘’«».… ")
-    if len(wanted) < min(_QUOTE_CHARS_MIN, len(prose.folded(_words(item.value)))) or not wanted:
+    wanted = prose.fold_text(item.quote).strip("\"'“”‘’«».… ")
+    if len(wanted) < min(_QUOTE_CHARS_MIN, len(prose.fold_text(_words(item.value)))) or not wanted:
         return None, "it has no quote"
     named = [seq for seq in item.seqs if wanted in folded.get(seq, "")]
     seqs = named or [seq for seq, text in folded.items() if wanted in text][:1]
@@ -113,7 +113,7 @@ def _proved(
         return None, "its quote is in none of the messages"
     value = _words(item.value)
     # Most values are words of the message itself; only the others have to be looked into.
-    if not any(prose.folded(value) in folded[seq] for seq in seqs):
+    if not any(prose.fold_text(value) in folded[seq] for seq in seqs):
         foreign = unsupported(value, [texts[seq] for seq in seqs])
         if sure := [claim for claim in foreign if claim.sure]:
             return None, f"its messages do not mention {sure[0].value}"
@@ -286,7 +286,7 @@ def _same_value(one: Item, other: Item) -> bool:
 
 def name_key(name: str) -> str:
     """A name for comparing: "Favourite_Colour" is "favourite colour"."""
-    return plain(name.replace("_", " ")) or prose.folded(name)
+    return fold_name(name.replace("_", " ")) or prose.fold_text(name)
 
 
 def value_key(field: str, value: Json) -> str:
@@ -296,8 +296,8 @@ def value_key(field: str, value: Json) -> str:
     if field == "source_urls":
         return url_key(value)
     if field == "entities":
-        return plain(value).removeprefix("the ") or prose.folded(value)
-    return prose.folded(value).rstrip(".!;, ")
+        return fold_name(value).removeprefix("the ") or prose.fold_text(value)
+    return prose.fold_text(value).rstrip(".!;, ")
 
 
 def _bounded(items: list[Item]) -> tuple[Item, ...]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from firnline.digest import speaker
 from firnline.language import prose
-from firnline.language.lexicon import AROUND, BINDING, NO_THING, POINTING
+from firnline.language.lexicon import BINDING_WORDS, NOT_A_THING, POINTING_AWAY, TIME_AND_DEGREE
 from firnline.log.regex import regex
 from firnline.log.text import Json
 
@@ -244,11 +244,11 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
 def _thing(words: str) -> str:
     """The thing itself, without what only says when or how much; nothing if it is out of sight."""
     said = words.strip(" \"'“”").split()
-    while said and said[-1].casefold() in AROUND:
+    while said and said[-1].casefold() in TIME_AND_DEGREE:
         said.pop()
-    while said and said[0].casefold() in AROUND:
+    while said and said[0].casefold() in TIME_AND_DEGREE:
         said.pop(0)
-    if not said or said[0].casefold() in NO_THING or said[-1].casefold() in POINTING:
+    if not said or said[0].casefold() in NOT_A_THING or said[-1].casefold() in POINTING_AWAY:
         return ""
     return "" if _NO_THING_FAR.match(said[0]) else " ".join(said)
 
@@ -259,7 +259,7 @@ def _attribute(thing: str, over: str | None) -> tuple[str, Json]:
     if over:
         return _phrase(thing), f"preferred over {_phrase(over)}"
     # In "a window seat on trains" the last word is not what is preferred.
-    if BINDING.intersection(words):
+    if BINDING_WORDS.intersection(words):
         return _phrase(thing), "preferred"
     # "Python 3.11" is one thing.
     whole = words[:1] and (words[0].endswith("ing") or any(map(str.isdigit, words[-1])))

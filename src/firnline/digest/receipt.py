@@ -14,7 +14,7 @@ from firnline.digest import claims, extractive, rules
 from firnline.digest.items import Item
 from firnline.language import prose
 from firnline.language.lexicon import COMMON
-from firnline.language.names import plain
+from firnline.language.names import fold_name
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import Message, encode_json
@@ -140,7 +140,7 @@ def _things(entries: Sequence[Entry]) -> list[_Thing]:
     answered = max((e.seq for e in entries if _answers(e)), default=-1)
     for entry in entries:
         for thing in _said(entry, open_question=entry.seq > answered):
-            key = thing.claim.key if thing.claim else prose.folded(thing.value)
+            key = thing.claim.key if thing.claim else prose.fold_text(thing.value)
             found.setdefault((thing.kind, key), thing)
     return list(found.values())
 
@@ -209,7 +209,7 @@ def _kept(thing: _Thing, known: _Memory) -> bool:
 
 def _repeats(quote: str, known: _Memory) -> bool:
     """Whether the memory has nearly all the words of a quote, and all that can be checked."""
-    near, pairs = plain(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
+    near, pairs = fold_name(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
     words = [word for word in near if word not in COMMON]
     if not words and not pairs:
         words = near

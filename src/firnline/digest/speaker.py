@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from firnline.language.lexicon import ASKING, MONTHS, NO_NAMES, WEEKDAYS
+from firnline.language.lexicon import BEFORE_REQUESTS, MONTHS, NOT_A_NAME, WEEKDAYS
 from firnline.language.prose import CJK
 from firnline.log.regex import regex
 
@@ -114,7 +114,7 @@ def is_asked(sentence: str, start: int) -> bool:
     clause = _PAUSES.split(sentence[:start])[-1]
     bidding = _BIDDING.match(clause)
     words = set(clause[bidding.end() if bidding else 0 :].casefold().split())
-    if not words <= ASKING:
+    if not words <= BEFORE_REQUESTS:
         return False
     if words & {"i", "i'd", "i’d"}:
         return {"you", "to"} <= words
@@ -165,6 +165,6 @@ def _is_name(name: str, match: re.Match[str]) -> bool:
     dated = bool(match["call"]) and (first in WEEKDAYS or first in MONTHS)
     # In capitals throughout, they tell nothing.
     shouted = match[0].isupper()
-    if dated or shouted or not name[0].isupper() or first in NO_NAMES:
+    if dated or shouted or not name[0].isupper() or first in NOT_A_NAME:
         return False
     return not _NO_NAME_BEFORE.match(match.string, match.end())

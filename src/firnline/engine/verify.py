@@ -7,7 +7,7 @@ from typing import Final
 
 from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log import limits
-from firnline.log.chain import Audit, Problem, Verification
+from firnline.log.chain import Audit, LogProblem, Verification
 from firnline.log.entry import Head, Key
 from firnline.log.regex import regex
 from firnline.protocols import Progress, Store
@@ -25,14 +25,14 @@ async def verify(
     try:
         head = await store.head(key)
     except StoreCorrupt as error:
-        return Verification(key.conversation, 0, 0, "", (Problem(str(error)),))
+        return Verification(key.conversation, 0, 0, "", (LogProblem(str(error)),))
     if head is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
     audit = Audit(key, anchor)
     try:
         await _walk(store, audit, head, progress)
     except StoreCorrupt as error:
-        audit.problems.append(Problem(str(error)))
+        audit.problems.append(LogProblem(str(error)))
     found = audit.close(head)
     if not found and await _is_gone(store, key, head):
         raise UnknownConversation(f"{key.conversation!r} was erased while it was verified")

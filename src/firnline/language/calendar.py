@@ -32,7 +32,7 @@ class Frame(NamedTuple):
         return self.now.date()
 
 
-def frame_of(now: datetime, zone: str | tzinfo) -> Frame:
+def make_frame(now: datetime, zone: str | tzinfo) -> Frame:
     """The frame of somebody in `zone` at `now`; `InputError` if either cannot be."""
     if now.utcoffset() is None:
         raise InputError("now needs a time zone, for example datetime.UTC")
@@ -63,15 +63,15 @@ def _zone(zone: str | tzinfo) -> tzinfo:
 def moment_at(zone: tzinfo, wall: datetime, fold: int = 0) -> datetime:
     """When clocks in `zone` show `wall`; if they skip it, when they jump."""
     early, late = sorted(wall.replace(tzinfo=zone, fold=side).astimezone(UTC) for side in (0, 1))
-    if shows(zone, early) == wall or shows(zone, late) == wall:
+    if wall_time(zone, early) == wall or wall_time(zone, late) == wall:
         return late if fold else early
     while late - early > timedelta(seconds=1):
         middle = early + timedelta(seconds=(late - early) // timedelta(seconds=2))
-        early, late = (middle, late) if shows(zone, middle) < wall else (early, middle)
+        early, late = (middle, late) if wall_time(zone, middle) < wall else (early, middle)
     return late
 
 
-def shows(zone: tzinfo, moment: datetime) -> datetime:
+def wall_time(zone: tzinfo, moment: datetime) -> datetime:
     """What clocks in `zone` show at `moment`."""
     return moment.astimezone(zone).replace(tzinfo=None)
 
@@ -81,7 +81,7 @@ def midnight(frame: Frame, day: date) -> datetime:
     return moment_at(frame.zone, datetime.combine(day, time()))
 
 
-def whole(frame: Frame, first: date, last: date) -> Span:
+def whole_days(frame: Frame, first: date, last: date) -> Span:
     """All of the days from `first` to `last`."""
     until = LATEST if last == date.max else midnight(frame, last + DAY)
     return midnight(frame, first), until
@@ -91,47 +91,47 @@ def whole(frame: Frame, first: date, last: date) -> Span:
 
 
 @dataclass(frozen=True, slots=True)
-class When:
+class DateRule:
     """Days to be found: the newest that begin no later than `limit`, and what is meant of them."""
 
     place: Callable[[date], Days]
     limit: date = date.max
     every: int = 0
     """Days after which it comes again at the latest: a weekday 7, a day without a year 366."""
-    cut: Callable[[Frame, date, date], Span] = whole
+    cut: Callable[[Frame, date, date], Span] = whole_days
 
     def span(self, frame: Frame, limit: date | None = None) -> Span:
         """The time itself, of the days that begin by `limit`."""
         return self.cut(frame, *self.place(self.limit if limit is None else limit))
 
 
-def fixed(first: date, last: date | None = None) -> When:
+def fixed_days(first: date, last: date | None = None) -> DateRule:
     """The days from `first` to `last`."""
-    return When(lambda _: (first, last or first))
+    return DateRule(lambda _: (first, last or first))
 
 
-def exact(since: datetime, until: datetime) -> When:
+def exact_span(since: datetime, until: datetime) -> DateRule:
     """A stretch of time whatever the day."""
-    return When(lambda _: (date.max, date.max), cut=lambda *_: (since, until))
+    return DateRule(lambda _: (date.max, date.max), cut=lambda *_: (since, until))
 
 
-def weekly(weekday: int, limit: date) -> When:
+def newest_weekday(weekday: int, limit: date) -> DateRule:
     """The newest such weekday up to `limit`; 0 is Monday."""
 
     def place(limit: date) -> Days:
         day = limit - timedelta(days=(limit.weekday() - weekday) % 7)
         return day, day
 
-    return When(place, limit, every=7)
+    return DateRule(place, limit, every=7)
 
 
-def yearly(make: Callable[[int], Days | None], year: str | None, limit: date) -> When:
+def newest_in_year(make: Callable[[int], Days | None], year: str | None, limit: date) -> DateRule:
     """What `make` finds in `year`; without one, in the newest year in which it has begun."""
     if year:
         made = make(int(year))
         if made is None:
             raise InputError(f"date: there is no such day in {year}")
-        return fixed(*made)
+        return fixed_days(*made)
 
     def place(limit: date) -> Days:
         for tried in range(limit.year, max(limit.year - 9, 0), -1):  # from leap year to leap year
@@ -140,7 +140,7 @@ def yearly(make: Callable[[int], Days | None], year: str | None, limit: date) ->
                 return made
         raise InputError("date: there is no such day in any year")
 
-    return When(place, limit, every=366)
+    return DateRule(place, limit, every=366)
 
 
 def month_days(year: int, month: int, months: int = 1) -> Days:
@@ -150,7 +150,7 @@ def month_days(year: int, month: int, months: int = 1) -> Days:
     return date(y1, m1 + 1, 1), last
 
 
-def around(unit: str, day: date, steps: int) -> Days:
+def unit_days(unit: str, day: date, steps: int) -> Days:
     """The whole unit that has `day` in it, or the one so many `steps` after it."""
     if unit == "day":
         return (day + timedelta(days=steps),) * 2

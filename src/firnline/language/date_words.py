@@ -146,9 +146,9 @@ _ENGLISH: Final = {  # English: the same in other languages, phrases between bar
     },
 }
 _WORDS: Final = {
-    fold(word): english for english, line in _ENGLISH.items() for word in line.split("|")
+    fold(word): to_english for to_english, line in _ENGLISH.items() for word in line.split("|")
 }
-_GERMAN: Final = lexicon.GERMAN - {"des"} | {"war", "was", "wie", "wo"}
+_GERMAN: Final = lexicon.GERMAN_MARKERS - {"des"} | {"war", "was", "wie", "wo"}
 """Words beside which "hier" is no French yesterday; "des" is French, too."""
 
 
@@ -210,16 +210,16 @@ _LATER: Final = tuple(
 )
 
 
-def _in_figures(number: str) -> str:
+def _to_digits(number: str) -> str:
     """三 as 3, 十二 as 12, 二十 as 20."""
     tens, ten, ones = number.rpartition("十")
     count = 10 * FOREIGN_NUMBERS.get(tens, 1) if ten else 0
     return str(count + FOREIGN_NUMBERS.get(ones, 0))
 
 
-def english(text: str) -> str:
+def to_english(text: str) -> str:
     """Folded `text` with the words of other languages in English; all else is left as it is."""
-    text = _FIGURE.sub(lambda found: _in_figures(found[0]), text)
+    text = _FIGURE.sub(lambda found: _to_digits(found[0]), text)
     for pattern, to in _SHAPES:
         text = pattern.sub(to, text)
     words = _WORDS if _GERMAN.isdisjoint(text.split()) else _WORDS | {"hier": "hier"}

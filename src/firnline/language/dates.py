@@ -27,28 +27,28 @@ from firnline.language.calendar import (
     DAY,
     LATEST,
     YEARS,
+    DateRule,
     Days,
     Frame,
     Span,
-    When,
-    around,
-    exact,
-    fixed,
-    frame_of,
+    exact_span,
+    fixed_days,
+    make_frame,
     midnight,
     moment_at,
     month_days,
-    shows,
-    weekly,
-    whole,
-    yearly,
+    newest_in_year,
+    newest_weekday,
+    unit_days,
+    wall_time,
+    whole_days,
 )
-from firnline.language.date_words import MONTHS, NUMBERS, UNITS, WEEKDAYS, english, fold
+from firnline.language.date_words import MONTHS, NUMBERS, UNITS, WEEKDAYS, fold, to_english
 from firnline.log.regex import regex
 
-TEXT_CHARS_MAX: Final = 200
+DATE_CHARS_MAX: Final = 200
 """Characters of a text that can be a date."""
-UNDERSTOOD: Final = (
+EXAMPLES: Final = (
     "today, yesterday, tuesday, last tuesday, yesterday morning, 2026-03-04, 2026-03-04T10:15, "
     "March 3, 3 March 2025, in March, in 2025, Q2 2025, 3 days ago, last week, this month, "
     "the last 3 days, since Monday, before 5 March, between 3 March and 5 March"
@@ -71,16 +71,16 @@ def interval(text: str, *, now: datetime, zone: str | tzinfo = "UTC") -> Interva
     It is never empty. `InputError` if it is not understood, ambiguous, not between the years 1970
     and 9999 or does not exist; no other error comes from any text.
     """
-    frame = frame_of(now, zone)
-    if not isinstance(text, str) or len(text) > TEXT_CHARS_MAX:
-        raise InputError(f"date: expected up to {TEXT_CHARS_MAX} characters such as {UNDERSTOOD}")
+    frame = make_frame(now, zone)
+    if not isinstance(text, str) or len(text) > DATE_CHARS_MAX:
+        raise InputError(f"date: expected up to {DATE_CHARS_MAX} characters such as {EXAMPLES}")
     try:
-        since, until = (end.astimezone(UTC) for end in _meaning(_tidied(text, frame), frame))
+        since, until = (end.astimezone(UTC) for end in _parse(_normalize(text, frame), frame))
         early = since.astimezone(frame.zone).year < YEARS[0]
     except (OverflowError, ValueError):
         early = True
     except _NotUnderstood:
-        raise InputError(f"date: {text!r} is not understood; say {UNDERSTOOD}") from None
+        raise InputError(f"date: {text!r} is not understood; say {EXAMPLES}") from None
     if early:
         raise InputError(f"date: {text!r} is not within the years {YEARS[0]} to {YEARS[1]}")
     if until <= since:
@@ -91,117 +91,117 @@ def interval(text: str, *, now: datetime, zone: str | tzinfo = "UTC") -> Interva
 # -- one rule per way to say it ----------------------------------------------------------------
 
 
-_Found: TypeAlias = re.Match[str]
+_Match: TypeAlias = re.Match[str]
 
 
-def _number(word: str | None) -> int:
+def _parse_number(word: str | None) -> int:
     return NUMBERS[word] if word in NUMBERS else int(word or 1)
 
 
-def _day_of(year: int, month: int, day: int) -> date | None:
+def _valid_date(year: int, month: int, day: int) -> date | None:
     try:
         return date(year, month, day)
     except ValueError:
         return None
 
 
-def _named_day(found: _Found, frame: Frame) -> When:
-    return fixed(frame.today + timedelta(days=_NAMEDDAYS[found["day"]]))
+def _named_day(found: _Match, frame: Frame) -> DateRule:
+    return fixed_days(frame.today + timedelta(days=_NAMED_DAYS[found["day"]]))
 
 
-def _now(_: _Found, frame: Frame) -> When:
+def _now(_: _Match, frame: Frame) -> DateRule:
     since = frame.now.astimezone(UTC).replace(second=0, microsecond=0)
-    return exact(since, since + timedelta(minutes=1))
+    return exact_span(since, since + timedelta(minutes=1))
 
 
-def _weekday(found: _Found, frame: Frame) -> When:
+def _weekday(found: _Match, frame: Frame) -> DateRule:
     weekday = WEEKDAYS[found["weekday"]]
     if found["which"] == "this":
-        return fixed(around("week", frame.today, 0)[0] + timedelta(days=weekday))
-    return weekly(weekday, frame.today - DAY)
+        return fixed_days(unit_days("week", frame.today, 0)[0] + timedelta(days=weekday))
+    return newest_weekday(weekday, frame.today - DAY)
 
 
-def _weekday_of(found: _Found, frame: Frame) -> When:
+def _weekday_of(found: _Match, frame: Frame) -> DateRule:
     """Tuesday of last week."""
-    monday, _ = around("week", frame.today, _STEPS[found["which"]])
-    return fixed(monday + timedelta(days=WEEKDAYS[found["weekday"]]))
+    monday, _ = unit_days("week", frame.today, _STEPS[found["which"]])
+    return fixed_days(monday + timedelta(days=WEEKDAYS[found["weekday"]]))
 
 
-def _iso(found: _Found, _: Frame) -> When:
+def _iso(found: _Match, _: Frame) -> DateRule:
     year, month, day = (int(part) for part in found.group("y", "m", "d"))
-    made = _day_of(year, month, day)
+    made = _valid_date(year, month, day)
     if made is None:
         raise InputError(f"date: there is no {year:04}-{month:02}-{day:02}")
-    return fixed(made)
+    return fixed_days(made)
 
 
-def figured(text: str) -> list[date]:
+def numeric_dates(text: str) -> list[date]:
     """The days that 3/4/2025 can be, in either order; in 3.4.2025 the day comes first."""
-    found = _FIGURED.fullmatch(text)
+    found = _NUMERIC.fullmatch(text)
     if found is None:
         return []
     a, b, year = (int(part) for part in found.group("a", "b", "y"))
-    readings = [_day_of(year, b, a), None if found["sign"] == "." else _day_of(year, a, b)]
+    readings = [_valid_date(year, b, a), None if found["sign"] == "." else _valid_date(year, a, b)]
     return sorted({day for day in readings if day})
 
 
-def _figures(found: _Found, _: Frame) -> When:
-    days = figured(found[0])
+def _numeric_date(found: _Match, _: Frame) -> DateRule:
+    days = numeric_dates(found[0])
     if not days:
         raise InputError(f"date: there is no {found[0]}")
     if len(days) > 1:
         raise InputError(f"date: {found[0]} can be {days[0]} or {days[1]}; say which")
-    return fixed(days[0])
+    return fixed_days(days[0])
 
 
-def _month_day(found: _Found, frame: Frame) -> When:
+def _month_day(found: _Match, frame: Frame) -> DateRule:
     """March 3, 3rd of March 2025, March 3-5, Tuesday, March 3."""
     parts = found.groupdict()
     month, first = MONTHS[found["month"]], int(found["d"])
     last, weekday = int(parts.get("to") or first), parts.get("weekday")
 
     def make(year: int) -> Days | None:
-        days = _day_of(year, month, first), _day_of(year, month, last)
+        days = _valid_date(year, month, first), _valid_date(year, month, last)
         if weekday and days[0] and days[0].weekday() != WEEKDAYS[weekday]:
             return None
         return (days[0], days[1]) if days[0] and days[1] and first <= last else None
 
-    return yearly(make, found["y"], frame.today)
+    return newest_in_year(make, found["y"], frame.today)
 
 
-def _month(found: _Found, frame: Frame) -> When:
+def _month(found: _Match, frame: Frame) -> DateRule:
     parts = found.groupdict()
     number = found["month"]
     month = MONTHS[number] if number in MONTHS else int(number)
     if not 1 <= month <= 12:  # noqa: PLR2004
         raise InputError(f"date: there is no month {month}")
-    before = around("month", frame.today, 0)[0] - DAY
+    before = unit_days("month", frame.today, 0)[0] - DAY
     limit = before if parts.get("which") == "last" else frame.today
-    return yearly(lambda year: month_days(year, month), found["y"], limit)
+    return newest_in_year(lambda year: month_days(year, month), found["y"], limit)
 
 
-def _quarter(found: _Found, frame: Frame) -> When:
+def _quarter(found: _Match, frame: Frame) -> DateRule:
     first = 3 * int(found["q"]) - 2
     year = found["y"] or found["y2"]
-    return yearly(lambda year: month_days(year, first, 3), year, frame.today)
+    return newest_in_year(lambda year: month_days(year, first, 3), year, frame.today)
 
 
-def _year(found: _Found, _: Frame) -> When:
-    return fixed(*month_days(int(found["y"]), 1, 12))
+def _year(found: _Match, _: Frame) -> DateRule:
+    return fixed_days(*month_days(int(found["y"]), 1, 12))
 
 
-def _iso_week(found: _Found, _: Frame) -> When:
+def _iso_week(found: _Match, _: Frame) -> DateRule:
     year, week = int(found["y"]), int(found["w"])
     try:
-        return fixed(*around("week", date.fromisocalendar(year, week, 4), 0))
+        return fixed_days(*unit_days("week", date.fromisocalendar(year, week, 4), 0))
     except ValueError as error:
         raise InputError(f"date: {year} has no week {week}") from error
 
 
-def _ago(found: _Found, frame: Frame) -> When:
-    steps, unit = _number(found["n"]), found["unit"]
+def _ago(found: _Match, frame: Frame) -> DateRule:
+    steps, unit = _parse_number(found["n"]), found["unit"]
     if unit not in ("hour", "minute"):
-        return fixed(*around(unit, frame.today, -steps))
+        return fixed_days(*unit_days(unit, frame.today, -steps))
     moment = (frame.now.astimezone(UTC) - steps * timedelta(**{f"{unit}s": 1})).astimezone(
         frame.zone
     )
@@ -210,31 +210,33 @@ def _ago(found: _Found, frame: Frame) -> When:
         seconds=moment.second,
         microseconds=moment.microsecond,
     )
-    return exact(since, since + timedelta(**{f"{unit}s": 1}))
+    return exact_span(since, since + timedelta(**{f"{unit}s": 1}))
 
 
-def _rolling(found: _Found, frame: Frame) -> When:
+def _rolling(found: _Match, frame: Frame) -> DateRule:
     """The last 3 days: back from today, with today in it."""
-    steps, unit = _number(found["n"]), found["unit"]
+    steps, unit = _parse_number(found["n"]), found["unit"]
     if unit in ("hour", "minute"):
         _, until = _now(found, frame).span(frame)
-        return exact(frame.now.astimezone(UTC) - steps * timedelta(**{f"{unit}s": 1}), until)
+        return exact_span(frame.now.astimezone(UTC) - steps * timedelta(**{f"{unit}s": 1}), until)
     if unit in ("day", "week"):
-        return fixed(frame.today - steps * timedelta(days=7 if unit == "week" else 1), frame.today)
+        return fixed_days(
+            frame.today - steps * timedelta(days=7 if unit == "week" else 1), frame.today
+        )
     months = {"month": 1, "quarter": 3, "year": 12}[unit] * steps
     first, last = month_days(frame.today.year, frame.today.month - months)
-    return fixed(min(first + DAY * (frame.today.day - 1), last), frame.today)
+    return fixed_days(min(first + DAY * (frame.today.day - 1), last), frame.today)
 
 
-def _relative(found: _Found, frame: Frame) -> When:
-    return fixed(*around(found["unit"], frame.today, _STEPS[found["which"]]))
+def _relative(found: _Match, frame: Frame) -> DateRule:
+    return fixed_days(*unit_days(found["unit"], frame.today, _STEPS[found["which"]]))
 
 
 def _words(table: dict[str, int]) -> str:
     return "|".join(re.escape(word) for word in sorted(table, key=len, reverse=True))
 
 
-_NAMEDDAYS: Final = {
+_NAMED_DAYS: Final = {
     "today": 0,
     "yesterday": -1,
     "tomorrow": 1,
@@ -250,18 +252,18 @@ _TO: Final = r"(?: ?(?:-|to|and|until) ?(?P<to>[0-9]{1,2})(?:st|nd|rd|th|\.)?)?"
 _N: Final = rf"(?P<n>[0-9]{{1,6}}|{_words(NUMBERS)})"
 _UNIT: Final = rf"(?P<unit>{UNITS})s?"
 _OPT_Y: Final = rf"(?:,? (?:of )?{_Y})?"
-_FIGURES: Final = rf"(?P<a>[0-9]{{1,2}})(?P<sign>[-/.])(?P<b>[0-9]{{1,2}})(?P=sign){_Y}"
-_FIGURED: Final = regex(_FIGURES)
+_NUMERIC_PATTERN: Final = rf"(?P<a>[0-9]{{1,2}})(?P<sign>[-/.])(?P<b>[0-9]{{1,2}})(?P=sign){_Y}"
+_NUMERIC: Final = regex(_NUMERIC_PATTERN)
 _RULES: Final = tuple(
     (regex(pattern), rule)
     for pattern, rule in (
-        (rf"(?P<day>{'|'.join(_NAMEDDAYS)})", _named_day),
+        (rf"(?P<day>{'|'.join(_NAMED_DAYS)})", _named_day),
         (r"(?:right )?now", _now),
         (rf"(?:(?P<which>last|past|previous|this) )?{_WEEKDAY}\.?", _weekday),
         (rf"{_WEEKDAY} (?:of )?(?P<which>{'|'.join(_STEPS)}) week", _weekday_of),
         (rf"{_Y}(?P<sign>[-/.])(?P<m>[0-9]{{1,2}})(?P=sign)(?P<d>[0-9]{{1,2}})", _iso),
         (rf"{_Y}(?P<m>[0-9]{{2}})(?P<d>[0-9]{{2}})", _iso),
-        (_FIGURES, _figures),
+        (_NUMERIC_PATTERN, _numeric_date),
         (
             rf"(?:{_WEEKDAY}\.?,? (?:the )?)?(?:between )?{_D}{_TO} (?:of )?{_MONTH}{_OPT_Y}",
             _month_day,
@@ -320,9 +322,9 @@ _TIDY: Final = tuple(
 )
 
 
-def _tidied(text: str, frame: Frame) -> str:
+def _normalize(text: str, frame: Frame) -> str:
     """`text` in the one form that the rules know."""
-    words = english(fold(text))
+    words = to_english(fold(text))
     for pattern, to in _TIDY:
         words = pattern.sub(to, words)
     for which, steps in _STEPS.items():  # so that "in March last year" has a year
@@ -331,15 +333,15 @@ def _tidied(text: str, frame: Frame) -> str:
     return " ".join(words.split())
 
 
-def _meaning(words: str, frame: Frame) -> Span:
-    if when := _one(words, frame):
+def _parse(words: str, frame: Frame) -> Span:
+    if when := _find_rule(words, frame):
         return when.span(frame)
     if found := _RANGE.fullmatch(words):
         ends = found.group("a", "b") if found["a"] else found.group("c", "d")
-        a, b = (_surely(end, frame) for end in ends)
+        a, b = (_parse_rule(end, frame) for end in ends)
         return _between(a, b, frame)
     if found := _OPEN.fullmatch(words):
-        since, until = _surely(found["a"], frame).span(frame)
+        since, until = _parse_rule(found["a"], frame).span(frame)
         if found["sign"] in ("since", "after"):
             return since if found["sign"] == "since" else until, LATEST
         earliest = midnight(frame, date(YEARS[0], 1, 1))
@@ -347,14 +349,14 @@ def _meaning(words: str, frame: Frame) -> Span:
     raise _NotUnderstood
 
 
-def _surely(words: str, frame: Frame) -> When:
-    when = _one(words, frame)
+def _parse_rule(words: str, frame: Frame) -> DateRule:
+    when = _find_rule(words, frame)
     if when is None:
         raise _NotUnderstood
     return when
 
 
-def _between(a: When, b: When, frame: Frame) -> Span:
+def _between(a: DateRule, b: DateRule, frame: Frame) -> Span:
     """From the beginning of `a` to the end of `b`; one that comes again is the one that fits."""
     (since, _), (other, until) = a.span(frame), b.span(frame)
     if a.every and not b.every:
@@ -368,17 +370,17 @@ def _between(a: When, b: When, frame: Frame) -> Span:
     return since, until
 
 
-def _one(words: str, frame: Frame) -> When | None:
+def _find_rule(words: str, frame: Frame) -> DateRule | None:
     """What an expression without "since", "to" and the like means, or None."""
     if found := _PART.fullmatch(words):
-        return _at_part(found, frame)
+        return _part_of_day(found, frame)
     found = _CLOCK.fullmatch(words)
     if found and (found["m"] or found["half"] or found["full"]):
-        return _at_clock(found, frame)
-    return _days(words, frame)
+        return _clock_time(found, frame)
+    return _find_days_rule(words, frame)
 
 
-def _days(words: str, frame: Frame) -> When | None:
+def _find_days_rule(words: str, frame: Frame) -> DateRule | None:
     start = _IN_THE.match(words)
     if start:
         words = words[start.end() :]
@@ -390,16 +392,16 @@ def _days(words: str, frame: Frame) -> When | None:
     return None
 
 
-def _one_day(words: str, frame: Frame) -> When | None:
+def _find_day_rule(words: str, frame: Frame) -> DateRule | None:
     """The same if it is a single whole day."""
-    when = _days(words, frame)
-    if when is None or when.cut is not whole:
+    when = _find_days_rule(words, frame)
+    if when is None or when.cut is not whole_days:
         return None
     first, last = when.place(when.limit)
     return when if first == last else None
 
 
-def _at_part(found: _Found, frame: Frame) -> When | None:
+def _part_of_day(found: _Match, frame: Frame) -> DateRule | None:
     begin, end = _PARTS[found["part"]]
 
     def cut(frame: Frame, day: date, _: date) -> Span:
@@ -408,28 +410,28 @@ def _at_part(found: _Found, frame: Frame) -> When | None:
         since, until = (moment_at(frame.zone, wall) for wall in walls)
         return since, until
 
-    day = _one_day(found["base"], frame)
+    day = _find_day_rule(found["base"], frame)
     return day and replace(day, cut=cut)
 
 
-def _at_clock(found: _Found, frame: Frame) -> When | None:
+def _clock_time(found: _Match, frame: Frame) -> DateRule | None:
     """A day and a time: the hour, the minute or the second that is named."""
-    clock, offset = _clock(found), _offset(found["offset"])
+    clock, offset = _parse_clock(found), _parse_offset(found["offset"])
     unit = "seconds" if found["s"] else "minutes" if found["m"] else "hours"
     step = timedelta(**{unit: 1})
 
     def cut(frame: Frame, day: date, _: date) -> Span:
         wall = datetime.combine(day, clock)
         since = moment_at(offset or frame.zone, wall)
-        if shows(offset or frame.zone, since) != wall:
+        if wall_time(offset or frame.zone, since) != wall:
             return since, since
         return since, moment_at(offset or frame.zone, wall, fold=1) + step
 
-    day = _one_day(found["base"], frame)
+    day = _find_day_rule(found["base"], frame)
     return day and replace(day, cut=cut)
 
 
-def _clock(found: _Found) -> time:
+def _parse_clock(found: _Match) -> time:
     hour, minute, second = (int(part or 0) for part in found.group("h", "m", "s"))
     half = found["half"]
     if hour > (12 if half else 23) or minute > 59 or second > 59 or (half and not hour):  # noqa: PLR2004
@@ -437,7 +439,7 @@ def _clock(found: _Found) -> time:
     return time(hour % 12 + 12 * (half == "p") if half else hour, minute, second)
 
 
-def _offset(text: str | None) -> tzinfo | None:
+def _parse_offset(text: str | None) -> tzinfo | None:
     if not text or text in ("z", "utc", "gmt"):
         return UTC if text else None
     hours, minutes = int(text[1:3]), int(text[3:].strip(":") or 0)

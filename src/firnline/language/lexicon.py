@@ -184,7 +184,7 @@ yaml
 )
 """Words that are no names by being written with a capital."""
 
-GERMAN: Final = _words("""
+GERMAN_MARKERS: Final = _words("""
 auch auf bitte das dem den der des die ein eine einen für haben hat ich im ist mit nicht sie soll
 und von werden wir wird zu
 """)
@@ -238,7 +238,7 @@ rev hon pres gov sen rep vol ch art jan feb mar apr jun jul aug sep sept oct nov
 """)
 """Words whose point does not end a sentence."""
 
-STARTS: Final = GERMAN | _words("""
+SENTENCE_STARTS: Final = GERMAN_MARKERS | _words("""
 aber alle allerdings alles als also am an außerdem bei bis da dabei dadurch dafür dagegen daher
 damit danach dann daran darauf darum dazu denn deshalb dies diese dieser dieses doch dort du er es
 euer falls gestern gibt hier heute ihr ihre in ja jede jeder jedes jedoch jetzt kann kein keine man
@@ -250,13 +250,13 @@ which who why will with yes you your
 """)
 """Words that start a sentence, in German and English, and stand behind no ordinal."""
 
-AROUND: Final = _words("""
+TIME_AND_DEGREE: Final = _words("""
 now nowadays today lately currently again too also instead though anymore actually please then
 most best jetzt nun lieber ahora maintenant теперь
 """)
 """Words around a thing that say when or how much, and not what."""
 
-NO_THING: Final = _words("""
+NOT_A_THING: Final = _words("""
 it its this that these those them they him her his their he she you your yours me us we i what
 how when where who why which if whether is are was were has have had will would can not and or
 but so about one ones both neither none nothing anything everything either que pas nicht si
@@ -264,24 +264,24 @@ wenn dass
 """)
 """A thing does not start with these: it would be another sentence, or something out of sight."""
 
-POINTING: Final = _words("""
+POINTING_AWAY: Final = _words("""
 above below here there attached latter former one ones so
 """)
 """A thing that ends with these is something out of sight."""
 
-BINDING: Final = _words("""
+BINDING_WORDS: Final = _words("""
 on at by of from after before during without under near while until
 """)
 """Words that bind what follows them to a thing."""
 
-ASKING: Final = _words("""
+BEFORE_REQUESTS: Final = _words("""
 i i'd i’d would want like prefer need we you should must can could may to just always also now
 then ok okay so and but hi hello hey from on only simply kindly feel free rather make sure
 remember try
 """)
 """The words that may stand before what is asked for, if it is asked for."""
 
-NO_NAMES: Final = _words("""
+NOT_A_NAME: Final = _words("""
 i you he she it we they sie dich euch ihn ihnen a an the not no never nobody none unknown wrong
 spelled spelt misspelled pronounced written mentioned listed important irrelevant missing on in
 at as of for from and or but is was back anytime later soon tomorrow today tonight now again

@@ -15,11 +15,11 @@ from firnline.language.lexicon import (
     AFTER_NAMES,
     COMMON,
     COMMON_ENDINGS,
-    GERMAN,
+    GERMAN_MARKERS,
     GIVEN_NAMES,
     PLACE_NAMES,
 )
-from firnline.language.numbers import Found
+from firnline.language.numbers import Mention
 from firnline.log import tokens
 from firnline.log.regex import regex
 
@@ -33,58 +33,58 @@ _SHOUT: Final = 0.6
 _GERMAN_SHARE: Final = 0.12
 
 
-def names(text: str) -> Iterator[Found]:
+def names(text: str) -> Iterator[Mention]:
     """The names of a text, in the order they come; not sure is what only begins a sentence."""
     german = _is_german(text)
     for start, end in prose.spans(text):
         words = list(_TOKEN.finditer(text, start, end))
-        shouting = len(words) > 2 and _shouts(text[start:end])  # noqa: PLR2004
+        shouting = len(words) > 2 and _is_shouted(text[start:end])  # noqa: PLR2004
         run: list[re.Match[str]] = []
         for token in words:
             initial = _is_initial(text, start, token.start())
-            kind = None if shouting else _kind(_bare(token[0]), initial=initial)
+            kind = None if shouting else _kind(_without_possessive(token[0]), initial=initial)
             glued = bool(run) and text[run[-1].end() : token.start()] == " "
-            if run and (kind != "sure" or not glued or _possessive(run[-1][0])):
-                yield from _name(text, run, german=german)
+            if run and (kind != "sure" or not glued or _is_possessive(run[-1][0])):
+                yield from _run_name(text, run, german=german)
                 run = []
-            if kind != "sure" and initial and not german and _is_first(text, token, kind):
+            if kind != "sure" and initial and not german and _starts_full_name(text, token, kind):
                 kind = "sure"
-            if kind == "sure" or _leads(token[0], initial=initial or shouting):
+            if kind == "sure" or _may_lead(token[0], initial=initial or shouting):
                 run.append(token)
-            elif kind == "maybe" and not german and _acts(text, token):
-                yield _found(token.start(), _bare(token[0]), sure=False)
+            elif kind == "maybe" and not german and _is_followed_like_name(text, token):
+                yield _mention(token.start(), _without_possessive(token[0]), sure=False)
         if run:
-            yield from _name(text, run, german=german)
+            yield from _run_name(text, run, german=german)
 
 
-def _shouts(text: str) -> bool:
+def _is_shouted(text: str) -> bool:
     """Whether most of its letters are capitals."""
     letters = list(filter(str.isalpha, text))
     return sum(map(str.isupper, letters)) > _SHOUT * len(letters)
 
 
-def _is_first(text: str, token: re.Match[str], kind: str | None) -> bool:
+def _starts_full_name(text: str, token: re.Match[str], kind: str | None) -> bool:
     """Whether a sentence's first word is the first of a name's: the "Maria" of "Maria Lopez"."""
     after = _TOKEN.match(text, token.end() + 1)
     if after is None or text[token.end()] != " ":
         return False
-    first, second = token[0], _bare(after[0])
+    first, second = token[0], _without_possessive(after[0])
     if not (first.istitle() and second.istitle()):
         return False
     if first.casefold() in GIVEN_NAMES:
         return _kind(second, initial=False) is not None
     known = f"{first} {second}".casefold() in PLACE_NAMES
-    return known or (kind == "maybe" and not everyday(first))
+    return known or (kind == "maybe" and not is_everyday_word(first))
 
 
-def _leads(word: str, *, initial: bool) -> bool:
+def _may_lead(word: str, *, initial: bool) -> bool:
     """Whether an everyday word may be the start of a name: the "New" of "New York"."""
     return not initial and len(word) > 1 and word[0].isupper() and word[1:].islower()
 
 
-def _acts(text: str, token: re.Match[str]) -> bool:
+def _is_followed_like_name(text: str, token: re.Match[str]) -> bool:
     """Whether what follows a sentence's first word shows it to be somebody's name."""
-    if _possessive(token[0]):
+    if _is_possessive(token[0]):
         return True
     after = _TOKEN.search(text, token.end(), token.end() + 30)
     alone = text[token.end() : token.end() + 1] in _ALONE and not token[0].endswith("ed")
@@ -96,28 +96,30 @@ def _acts(text: str, token: re.Match[str]) -> bool:
     word = after[0]
     if word in {"and", "or", "und", "y", "et"} or gap == ", ":
         other = _TOKEN.search(text, after.end(), after.end() + 30) if gap == " " else after
-        return other is not None and _kind(_bare(other[0]), initial=False) is not None
+        return other is not None and _kind(_without_possessive(other[0]), initial=False) is not None
     acting = word in AFTER_NAMES or (word.islower() and word.endswith("ed"))
     verb = acting and text[after.end() : after.end() + 1] != ":"
-    return verb or _kind(_bare(word), initial=False) is not None
+    return verb or _kind(_without_possessive(word), initial=False) is not None
 
 
-def _name(text: str, run: list[re.Match[str]], *, german: bool) -> Iterator[Found]:
-    value = _bare(text[run[0].start() : run[-1].end()])
-    if all(_kind(_bare(token[0]), initial=False) is None for token in run):
+def _run_name(text: str, run: list[re.Match[str]], *, german: bool) -> Iterator[Mention]:
+    value = _without_possessive(text[run[0].start() : run[-1].end()])
+    if all(_kind(_without_possessive(token[0]), initial=False) is None for token in run):
         return
     strong = len(run) > 1 or not value[1:].islower()
     if strong or not german:
-        yield _found(run[0].start(), value)
+        yield _mention(run[0].start(), value)
 
 
-def _found(start: int, value: str, *, sure: bool = True) -> Found:
-    return Found(start, start + len(value), (plain(value),), sure)
+def _mention(start: int, value: str, *, sure: bool = True) -> Mention:
+    return Mention(start, start + len(value), (fold_name(value),), sure)
 
 
 def _is_german(text: str) -> bool:
     words = PIECE.findall(text)
-    return sum(word.casefold() in GERMAN for word in words) > _GERMAN_SHARE * max(len(words), 1)
+    return sum(word.casefold() in GERMAN_MARKERS for word in words) > _GERMAN_SHARE * max(
+        len(words), 1
+    )
 
 
 def _is_initial(text: str, start: int, at: int) -> bool:
@@ -127,12 +129,12 @@ def _is_initial(text: str, start: int, at: int) -> bool:
     return not PIECE.search(before) or bool(_INITIAL_BEFORE.search(before[-12:]))
 
 
-def _possessive(word: str) -> bool:
+def _is_possessive(word: str) -> bool:
     return word.endswith(("'s", "’s"))
 
 
-def _bare(word: str) -> str:
-    return word[:-2] if _possessive(word) else word
+def _without_possessive(word: str) -> str:
+    return word[:-2] if _is_possessive(word) else word
 
 
 @lru_cache(4_096)
@@ -153,7 +155,7 @@ def _kind(word: str, *, initial: bool) -> Literal["sure", "maybe"] | None:
     return None if word.endswith(COMMON_ENDINGS) else "maybe"
 
 
-def plain(text: str) -> str:
+def fold_name(text: str) -> str:
     """A name for comparing: no accents, no case, pieces parted by one blank."""
     if not text.isascii():
         marked = unicodedata.normalize("NFKD", text)
@@ -162,7 +164,7 @@ def plain(text: str) -> str:
 
 
 @lru_cache(4_096)
-def everyday(word: str) -> bool:
+def is_everyday_word(word: str) -> bool:
     """Whether a word is more often written without a capital than with one.
 
     The vocabulary that counts tokens knows: it was made by how often words occur, and a smaller

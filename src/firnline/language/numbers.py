@@ -79,7 +79,7 @@ _SPACED: Final = regex(r"[ \u00a0\u202f]")
 _LIST_NUMBER: Final = regex(r"(?:^|\n)[ \t]*\Z")
 
 
-class Found(NamedTuple):
+class Mention(NamedTuple):
     """A piece of text and the readings by which it is compared, the likeliest first."""
 
     start: int
@@ -88,29 +88,29 @@ class Found(NamedTuple):
     sure: bool = True
 
 
-def dates(text: str) -> Iterator[Found]:
+def dates(text: str) -> Iterator[Mention]:
     """Days, months and weekdays, as ``year-month-day`` with ``*`` for what is not said."""
-    days: list[Found] = []
+    days: list[Mention] = []
 
     def take(match: re.Match[str]) -> str:
         readings = _day_readings(match.groupdict())
         if not readings:
             return match[0]
-        days.append(Found(*match.span(), readings))
+        days.append(Mention(*match.span(), readings))
         return "\N{REPLACEMENT CHARACTER}" * len(match[0])
 
-    for pattern in _patterns(text):
+    for pattern in _date_patterns(text):
         text = pattern.sub(take, text)
     yield from days
     for match in _WORD.finditer(text):
         word = match[0].casefold()
         if word in WEEKDAYS:
-            yield Found(*match.span(), (f"weekday-{WEEKDAYS[word]}",))
+            yield Mention(*match.span(), (f"weekday-{WEEKDAYS[word]}",))
         elif word in MONTHS and _month_alone(text, match):
-            yield Found(*match.span(), (f"*-{MONTHS[word]:02}-*",))
+            yield Mention(*match.span(), (f"*-{MONTHS[word]:02}-*",))
 
 
-def _patterns(text: str) -> tuple[re.Pattern[str], ...]:
+def _date_patterns(text: str) -> tuple[re.Pattern[str], ...]:
     """Those by which there may be a date in the text."""
     if not _DIGIT.search(text):
         return ()
@@ -159,14 +159,14 @@ def weekday(reading: str) -> str | None:
         return None
 
 
-def times(text: str) -> Iterator[Found]:
+def times(text: str) -> Iterator[Mention]:
     """Times of day, on the twelve-hour dial, because half of them leave out which half it is."""
     for match in _TIME.finditer(text):
         hour = int(match["hour"] or match["hour12"])
-        yield Found(*match.span(), (f"t{hour % 12}:{match['minute'] or '00'}",))
+        yield Mention(*match.span(), (f"t{hour % 12}:{match['minute'] or '00'}",))
 
 
-def numbers(text: str) -> Iterator[Found]:
+def numbers(text: str) -> Iterator[Mention]:
     """Numbers in digits and in English words. What is only a list's number is none."""
     for match in _NUMBER.finditer(text):
         scaled = _SCALE.match(text, match.end())
@@ -174,8 +174,8 @@ def numbers(text: str) -> Iterator[Found]:
         if not mark and _is_list_number(text, match):
             continue
         readings = number_readings(match[0].lstrip("$€£¥₹"), mark)
-        yield Found(match.start(), scaled.end() if scaled else match.end(), readings)
-    yield from _spelled(text)
+        yield Mention(match.start(), scaled.end() if scaled else match.end(), readings)
+    yield from _spelled_numbers(text)
 
 
 def _is_list_number(text: str, match: re.Match[str]) -> bool:
@@ -189,16 +189,16 @@ def number_readings(digits: str, mark: str = "") -> tuple[str, ...]:
     if len(digits) > _DIGITS_MAX:
         return (digits,)
     scale = SCALES.get(mark) or _FAR_SCALES.get(mark) or 1
-    values = [_value(form) for form in _forms(digits)]
-    scaled = [_written(value * scale) for value in values if value is not None]
+    values = [_parse_decimal(form) for form in _decimal_forms(digits)]
+    scaled = [_format_decimal(value * scale) for value in values if value is not None]
     if mark == "m":  # metres, or millions
-        scaled += [_written(value * 1_000_000) for value in values if value is not None]
+        scaled += [_format_decimal(value * 1_000_000) for value in values if value is not None]
     if mark == "k":
-        scaled += [_written(value) for value in values if value is not None]
+        scaled += [_format_decimal(value) for value in values if value is not None]
     return tuple(dict.fromkeys(scaled)) or (digits,)
 
 
-def _forms(digits: str) -> list[str]:
+def _decimal_forms(digits: str) -> list[str]:
     """The ways to write the digits with a point for the fraction and nothing else."""
     if _SPACED.search(digits):
         return [_SPACED.sub("", digits).replace(",", "."), *_SPACED.split(digits)]
@@ -217,19 +217,19 @@ def _forms(digits: str) -> list[str]:
     return re.split(r"[.,'’]", digits) if points[0] == "," else []
 
 
-def _value(form: str) -> Decimal | None:
+def _parse_decimal(form: str) -> Decimal | None:
     try:
         return Decimal(form)
     except InvalidOperation:
         return None
 
 
-def _written(value: Decimal) -> str:
+def _format_decimal(value: Decimal) -> str:
     text = f"{value:f}"
     return (text.rstrip("0").rstrip(".") or "0") if "." in text else text.lstrip("0") or "0"
 
 
-def _spelled(text: str) -> Iterator[Found]:
+def _spelled_numbers(text: str) -> Iterator[Mention]:
     """Runs of English number words, read as one number each."""
     run: list[re.Match[str]] = []
     for match in _WORD.finditer(text):
@@ -237,16 +237,16 @@ def _spelled(text: str) -> Iterator[Found]:
         if run and word == "and":
             continue
         gap = text[run[-1].end() : match.start()] if run else ""
-        if run and (len(run) >= _RUN_MAX or not _goes_on(run[-1][0].casefold(), gap, word)):
-            yield _run(run)
+        if run and (len(run) >= _RUN_MAX or not _continues(run[-1][0].casefold(), gap, word)):
+            yield _spelled_number(run)
             run = []
         if word in SMALL_NUMBERS or word in TENS or (run and word in SCALES):
             run.append(match)
     if run:
-        yield _run(run)
+        yield _spelled_number(run)
 
 
-def _goes_on(last: str, gap: str, word: str) -> bool:
+def _continues(last: str, gap: str, word: str) -> bool:
     """Whether a number word after `last` belongs to the same number: "two hundred and six"."""
     if gap not in {" ", "-", " and "} or len(word) <= 2:  # noqa: PLR2004
         return False
@@ -257,7 +257,7 @@ def _goes_on(last: str, gap: str, word: str) -> bool:
     return last in SCALES or (last in TENS and gap != " and " and SMALL_NUMBERS.get(word, 10) < 10)  # noqa: PLR2004
 
 
-def _run(run: list[re.Match[str]]) -> Found:
+def _spelled_number(run: list[re.Match[str]]) -> Mention:
     total = part = 0
     for match in run:
         word = match[0].casefold()
@@ -270,7 +270,7 @@ def _run(run: list[re.Match[str]]) -> Found:
             part += SMALL_NUMBERS.get(word) or TENS.get(word, 0)
     number = total + part
     sure = number > _SMALL_MAX or len(run) > 1
-    return Found(run[0].start(), run[-1].end(), (str(number),), sure)
+    return Mention(run[0].start(), run[-1].end(), (str(number),), sure)
 
 
 def loose_numbers(text: str) -> set[str]:

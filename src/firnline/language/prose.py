@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
-from firnline.language.lexicon import ABBREVIATIONS, COMMON, MONTHS, STARTS
+from firnline.language.lexicon import ABBREVIATIONS, COMMON, MONTHS, SENTENCE_STARTS
 from firnline.log import limits
 from firnline.log.regex import regex
 
@@ -91,15 +91,15 @@ def spans(text: str) -> list[tuple[int, int]]:
     """Where the sentences of a text start and end."""
     found: list[tuple[int, int]] = []
     start = 0
-    for match in _ends(text):
+    for match in _sentence_ends(text):
         if _is_end(text, start, match):
-            _add(found, text, start, match.start() if match["line"] else match.end())
+            _add_span(found, text, start, match.start() if match["line"] else match.end())
             start = match.end()
-    _add(found, text, start, len(text))
+    _add_span(found, text, start, len(text))
     return found
 
 
-def _ends(text: str) -> Iterator[re.Match[str]]:
+def _sentence_ends(text: str) -> Iterator[re.Match[str]]:
     at = 0
     while begin := _END_START.search(text, at):
         match = _END.match(text, begin.start())
@@ -118,32 +118,32 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
         return False
     if match["near"] != ".":
         return True
-    return not _abbreviated(text[max(start, match.start() - 20) : match.start()], after)
+    return not _is_abbreviation(text[max(start, match.start() - 20) : match.start()], after)
 
 
-def _abbreviated(before: str, after: str) -> bool:
+def _is_abbreviation(before: str, after: str) -> bool:
     """Whether the point behind `before` belongs to its last word."""
     found = _LAST_WORD.search(before)
     word = found[0] if found else ""
     follows = after.split(maxsplit=1)[0].casefold().strip(".,") if after else ""
     if word.isdigit():
         # "1. The first point": a list's number, alone before its point
-        return len(before.strip()) == len(word) or _ordinal(before, follows, after)
+        return len(before.strip()) == len(word) or _is_ordinal(before, follows, after)
     if word.lower() == "no":
         return after[:1].isdigit()
     if word.lower() in ABBREVIATIONS or _SPACED.search(before):
         return True
     if word.lower().endswith("str"):  # "Hauptstr. 5", "Hauptstr. Nord"
-        return follows not in STARTS
+        return follows not in SENTENCE_STARTS
     if len(word) != 1:
         return False
     # "J. Smith" is a name, "d. M." an abbreviation; "X causes Y. This" is neither.
     return bool(_LETTER.match(after)) or (
-        word.isupper() and follows not in COMMON and follows not in STARTS
+        word.isupper() and follows not in COMMON and follows not in SENTENCE_STARTS
     )
 
 
-def _ordinal(before: str, follows: str, after: str) -> bool:
+def _is_ordinal(before: str, follows: str, after: str) -> bool:
     """Whether the number that `before` ends with is a German ordinal, or part of "3. 4. 2026"."""
     if not _SHORT_NUMBER.search(before):
         return False
@@ -151,10 +151,10 @@ def _ordinal(before: str, follows: str, after: str) -> bool:
         return True
     if after[:1].isdigit():
         return bool(_DAY_AND_MONTH.search(before))
-    return bool(_ARTICLE.search(before)) and follows not in STARTS
+    return bool(_ARTICLE.search(before)) and follows not in SENTENCE_STARTS
 
 
-def _add(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
+def _add_span(found: list[tuple[int, int]], text: str, start: int, end: int) -> None:
     piece = text[start:end]
     start += len(piece) - len(piece.lstrip())
     end = start + len(piece.strip())
@@ -174,7 +174,7 @@ def is_code(sentence: str) -> bool:
     return bool(_CODE_START.match(sentence) or _INDENTED.search(sentence))
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """The text for comparing: case folded, runs of blanks as one."""
     return " ".join(text.casefold().split())
 
@@ -222,7 +222,7 @@ def cut_words(text: str, words_max: int) -> str:
             low = middle
         else:
             high = middle - 1
-    return _shortened(text, low)
+    return _shorten(text, low)
 
 
 def cut_to(text: str, words_max: int, tokens_max: int | None, count: Count | None) -> str:
@@ -239,15 +239,15 @@ def cut_to(text: str, words_max: int, tokens_max: int | None, count: Count | Non
     if fits(text):
         return text
     ends = [end for _, end in spans(text)]
-    kept = _most(len(ends), lambda number: fits(text[: ends[number - 1]]))
+    kept = _largest_fitting(len(ends), lambda number: fits(text[: ends[number - 1]]))
     if kept:
         return text[: ends[kept - 1]].strip()
     first = text[: ends[0]] if ends else ""
-    chars = _most(len(first), lambda number: fits(_shortened(first, number)))
-    return _shortened(first, chars) if chars else ""
+    chars = _largest_fitting(len(first), lambda number: fits(_shorten(first, number)))
+    return _shorten(first, chars) if chars else ""
 
 
-def _shortened(text: str, chars: int) -> str:
+def _shorten(text: str, chars: int) -> str:
     """The first characters, back to a word's end where there is one near, with an ellipsis."""
     piece = text[:chars]
     inside = chars < len(text) and not text[chars].isspace() and not _CJK.match(text[chars])
@@ -258,7 +258,7 @@ def _shortened(text: str, chars: int) -> str:
     return piece + ELLIPSIS if piece else ""
 
 
-def _most(number: int, fits: Callable[[int], bool]) -> int:
+def _largest_fitting(number: int, fits: Callable[[int], bool]) -> int:
     """A number up to `number` that fits, the largest if fitting is monotone; 0 if none is found."""
     low, high = 0, number
     while low < high:

@@ -118,7 +118,7 @@ OPENERS: Final = _words(
     "and but or so then also und aber oder dann et mais ou puis alors y e pero o"
 )
 """A question that begins with one of them goes on with the one before."""
-ABOUT: Final = (("what", "about"), ("how", "about"), ("what", "if"), ("que", "tal"))
+OPENING_PAIRS: Final = (("what", "about"), ("how", "about"), ("what", "if"), ("que", "tal"))
 """Pairs of words that do the same."""
 
 _NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | FILLERS | REFERRING
@@ -132,12 +132,12 @@ def fold(word: str) -> str:
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text as they are written."""
     return _WORD.findall(text)
 
 
-def root(word: str) -> str:
+def word_root(word: str) -> str:
     """A folded word without an elided article in front of it and an English genitive behind it."""
     folded = fold(word)
     return _ELISION.sub("", folded.removesuffix("'s"))
@@ -148,4 +148,4 @@ def is_content(word: str) -> bool:
     folded = fold(word)
     if len(folded) == 1 and folded.isascii() and not folded.isdigit():
         return False
-    return folded not in _NO_SUBJECT and root(word) not in _NO_SUBJECT
+    return folded not in _NO_SUBJECT and word_root(word) not in _NO_SUBJECT

@@ -38,7 +38,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", kept)
 
 
-def searchable(message: Message) -> str:
+def searchable_text(message: Message) -> str:
     """The words of a message: what it says, and what it asks tools for."""
     calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
     return " ".join((message.text, *calls))
@@ -58,7 +58,7 @@ def index_terms(text: str) -> list[str]:
     return terms
 
 
-def unspaced(term: str) -> bool:
+def is_unspaced(term: str) -> bool:
     """Whether it is a character of a script that is written without blanks between words."""
     return _RUN_START.match(term) is not None
 
@@ -70,19 +70,19 @@ def spellings(terms: Sequence[str]) -> Iterator[str]:
         if "_" in term:
             yield from filter(None, term.split("_"))
     for first, second in pairwise(terms):
-        if unspaced(first) and unspaced(second):
+        if is_unspaced(first) and is_unspaced(second):
             yield first + second
 
 
-def facts(message: Message) -> list[str]:
+def fact_terms(message: Message) -> list[str]:
     """Terms that say who spoke and when: role, name, weekday, day, month and year."""
     at = message.created_at
     name = index_terms(message.name) if message.name else []
-    return [role_term(message.role), *name, *(_day(at.date()) if at else ())]
+    return [role_term(message.role), *name, *(_day_terms(at.date()) if at else ())]
 
 
 @lru_cache(maxsize=1_024)
-def _day(day: date) -> tuple[str, ...]:
+def _day_terms(day: date) -> tuple[str, ...]:
     """A day's terms; most messages were said on the same day as those around them."""
     return tuple(index_terms(f"{day:%A} {day.day} {day:%B %Y}"))
 
@@ -98,19 +98,19 @@ Terms: TypeAlias = set[tuple[str, ...]]
 
 def all_terms(message: Message) -> Terms:
     """Whatever could be asked for that is in the message."""
-    return _pairs(index_terms(searchable(message)))
+    return _words_and_pairs(index_terms(searchable_text(message)))
 
 
-def all_facts(message: Message) -> Terms:
+def all_fact_terms(message: Message) -> Terms:
     """Whatever could be asked for of who said it and when."""
-    return _pairs(facts(message))
+    return _words_and_pairs(fact_terms(message))
 
 
-def _pairs(terms: list[str]) -> Terms:
+def _words_and_pairs(terms: list[str]) -> Terms:
     return {(term,) for term in terms} | set(pairwise(terms))
 
 
-class Understood(dict[bytes, tuple[Message, Terms, Terms]]):
+class AnalyzedMessages(dict[bytes, tuple[Message, Terms, Terms]]):
     """Messages by their bodies, with their terms and facts; each is understood once, when needed.
 
     That takes longer than to search them, and what a body says never changes.
@@ -118,11 +118,11 @@ class Understood(dict[bytes, tuple[Message, Terms, Terms]]):
 
     def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
         message = decode(body)
-        self[body] = message, all_terms(message), all_facts(message)
+        self[body] = message, all_terms(message), all_fact_terms(message)
         return self[body]
 
 
-def score(asked: Terms, own: Terms, told: Terms, before: Terms) -> float:
+def match_score(asked: Terms, own: Terms, told: Terms, before: Terms) -> float:
     """How many of the terms that are asked for a message has.
 
     `own` are its terms, `told` its facts, and `before` the terms of the message before it. Those

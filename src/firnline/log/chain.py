@@ -15,7 +15,7 @@ from firnline.log.message import decode
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class LogProblem:
     """One thing that is not as it was acknowledged. `seq` is None if it is not about an entry."""
 
     what: str
@@ -33,7 +33,7 @@ class Verification:
     entries: int
     tokens: int
     head: str
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[LogProblem, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -62,7 +62,7 @@ def flaw(record: Record, previous_hash: str) -> str:
     return ""
 
 
-def entries(records: Sequence[Record], previous_hash: str) -> list[Entry]:
+def checked_entries(records: Sequence[Record], previous_hash: str) -> list[Entry]:
     """The checked entries of consecutive records; the first flaw raises `StoreCorrupt`."""
     checked = []
     for record in records:
@@ -89,7 +89,7 @@ class Audit:
 
     key: Key
     anchor: str | None = None
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[LogProblem] = field(default_factory=list)
     seq: int = 0
     total: int = 0
     hash: str = ""
@@ -110,35 +110,39 @@ class Audit:
     def _check(self, record: Record) -> None:
         if record.seq != self.seq:
             missing = f"entries {self.seq} to {record.seq - 1} are missing"
-            self.problems.append(Problem(missing if record.seq > self.seq else "out of order"))
-        elif problem := flaw(record, self.hash) or _unreadable(record):
-            self.problems.append(Problem(problem, record.seq))
+            self.problems.append(LogProblem(missing if record.seq > self.seq else "out of order"))
+        elif problem := flaw(record, self.hash) or _decode_problem(record):
+            self.problems.append(LogProblem(problem, record.seq))
         if not record.problem and record.total != self.total + record.tokens:
-            self.problems.append(Problem("the running token total is wrong", record.seq))
+            self.problems.append(LogProblem("the running token total is wrong", record.seq))
 
     def beyond(self, now: Head | None, head: Head) -> None:
         """Entries were found behind the head: appended since, or never acknowledged."""
         if now is None or now.entries == head.entries:
-            self.problems.append(Problem("there are entries behind the recorded head"))
+            self.problems.append(LogProblem("there are entries behind the recorded head"))
 
     def close(self, head: Head) -> Verification:
         """Compare the end of the log with the conversation's recorded head."""
         if self.seq != head.entries:
             self.problems.append(
-                Problem(f"the log ends after {self.seq} entries, {head.entries} were acknowledged")
+                LogProblem(
+                    f"the log ends after {self.seq} entries, {head.entries} were acknowledged"
+                )
             )
         elif self.hash != head.hash:
-            self.problems.append(Problem("the last hash is not the recorded head"))
+            self.problems.append(LogProblem("the last hash is not the recorded head"))
         elif self.total != head.tokens:
-            self.problems.append(Problem("the token total is not the recorded one"))
+            self.problems.append(LogProblem("the token total is not the recorded one"))
         if self.anchor is not None:
-            self.problems.append(Problem(f"{self.anchor} is not in the chain: this is another log"))
+            self.problems.append(
+                LogProblem(f"{self.anchor} is not in the chain: this is another log")
+            )
         return Verification(
             self.key.conversation, self.seq, self.total, self.hash, tuple(self.problems)
         )
 
 
-def _unreadable(record: Record) -> str:
+def _decode_problem(record: Record) -> str:
     try:
         decode(record.body)
     except StoreCorrupt as error:

@@ -7,12 +7,14 @@ from datetime import datetime
 
 from firnline.errors import InputError, MessageTooLarge
 from firnline.log import limits
-from firnline.log.entry import Draft
+from firnline.log.entry import EntryDraft
 from firnline.log.message import Message, check_pin, encode
 from firnline.log.tokens import TokenCounter
 
 
-def encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], list[bytes], int]:
+def encode_messages(
+    messages: Sequence[Message], now: datetime
+) -> tuple[list[Message], list[bytes], int]:
     """The messages, each with its time, their canonical bytes, and how many those are."""
     if not 1 <= len(messages) <= limits.BATCH_MESSAGES_MAX:
         raise InputError(
@@ -26,9 +28,9 @@ def encoded(messages: Sequence[Message], now: datetime) -> tuple[list[Message], 
     return timed, bodies, size
 
 
-def counted(
+def count_drafts(
     count: TokenCounter, messages: Sequence[Message], bodies: Sequence[bytes]
-) -> list[Draft]:
+) -> list[EntryDraft]:
     """The same with their tokens. What cannot be pinned and is to be raises `InputError`."""
     drafts = []
     for message, body in zip(messages, bodies, strict=True):
@@ -36,5 +38,5 @@ def counted(
         pinned = message.metadata.get("pinned") is True
         if pinned:
             check_pin(message)
-        drafts.append(Draft(message, body, int(tokens), tokens.tokenizer, pinned))
+        drafts.append(EntryDraft(message, body, int(tokens), tokens.tokenizer, pinned))
     return drafts

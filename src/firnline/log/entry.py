@@ -31,7 +31,7 @@ class Key(NamedTuple):
     conversation: str
 
 
-class Draft(NamedTuple):
+class EntryDraft(NamedTuple):
     """A message on its way into the log: its canonical bytes and its token count."""
 
     message: Message
@@ -160,7 +160,7 @@ class Project:
     metadata: dict[str, Json] = field(default_factory=dict)
 
 
-def checked_project(project: Project) -> Project:
+def clean_project(project: Project) -> Project:
     """The project with clean text; what cannot be stored raises `InputError`."""
     if not isinstance(project, Project):
         raise InputError(f"project: expected a Project, got {type(project).__name__}")
@@ -193,7 +193,7 @@ class Scope:
         return not early and not late and (not self.roles or message.role in self.roles)
 
 
-class Match(NamedTuple):
+class IndexMatch(NamedTuple):
     """Where a store's index found words of a query, and how well they matched."""
 
     conversation: str

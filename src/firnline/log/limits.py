@@ -241,7 +241,7 @@ RESOURCE_TOKENS: Final = 8_000
 """Tokens of messages in one resource."""
 
 
-def checked(name: str, value: int, least: int | None = 0, most: int | None = None) -> int:
+def check_number(name: str, value: int, least: int | None = 0, most: int | None = None) -> int:
     """A number that a caller hands in; `InputError` if it is none, or not within its bounds."""
     if not isinstance(value, int) or isinstance(value, bool):
         raise InputError(f"{name}: expected a whole number, got {value!r}")

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Self, TypeAlias, get_args
 
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
 from firnline.log import limits
-from firnline.log.text import Json, altered, clean_fields, clean_text
+from firnline.log.text import Json, clean_fields, clean_text, was_altered
 
 Role: TypeAlias = Literal["system", "developer", "user", "assistant", "tool"]
 ROLES: Final[tuple[Role, ...]] = get_args(Role)
@@ -189,7 +189,7 @@ class Message:
             given = getattr(self, which)
             if given != {}:
                 cleaned = clean_fields(given, which)
-                changed |= altered(given, cleaned)
+                changed |= was_altered(given, cleaned)
                 object.__setattr__(self, which, cleaned)
         if self.created_at is not None:
             object.__setattr__(self, "created_at", _utc(self.created_at))
@@ -210,7 +210,7 @@ class Message:
     @classmethod
     def user(cls, content: str | Iterable[Part], **fields: Any) -> Self:
         """What the user said."""
-        return cls("user", _content(content), **fields)
+        return cls("user", _as_content(content), **fields)
 
     @classmethod
     def assistant(
@@ -221,12 +221,12 @@ class Message:
         **fields: Any,
     ) -> Self:
         """What the model answered, or which tools it called, or both."""
-        return cls("assistant", _content(content), tool_calls=tuple(tool_calls), **fields)
+        return cls("assistant", _as_content(content), tool_calls=tuple(tool_calls), **fields)
 
     @classmethod
     def tool(cls, content: str | Iterable[Part], *, tool_call_id: str, **fields: Any) -> Self:
         """What a tool returned for the call `tool_call_id`."""
-        return cls("tool", _content(content), tool_call_id=tool_call_id, **fields)
+        return cls("tool", _as_content(content), tool_call_id=tool_call_id, **fields)
 
     @classmethod
     def from_openai(
@@ -251,9 +251,11 @@ class Message:
         content = known.get("content")
         return cls(
             role=known.get("role", ""),
-            content=_objects(content, "content", Part) if isinstance(content, list) else content,
+            content=_load_objects(content, "content", Part)
+            if isinstance(content, list)
+            else content,
             name=known.get("name"),
-            tool_calls=_objects(known.get("tool_calls", ()), "tool_calls", ToolCall),
+            tool_calls=_load_objects(known.get("tool_calls", ()), "tool_calls", ToolCall),
             tool_call_id=known.get("tool_call_id"),
             metadata=dict(metadata or {}),
             created_at=created_at,
@@ -262,7 +264,7 @@ class Message:
 
     def to_openai(self) -> dict[str, Any]:
         """The message in the OpenAI chat shape, with every field it came with."""
-        return {**_shape(self), **self.extra}
+        return {**_openai_shape(self), **self.extra}
 
     # -- reading one --------------------------------------------------------------------------
 
@@ -295,7 +297,7 @@ def encode_json(value: Json) -> str:
     return _ENCODER.encode(value)
 
 
-def _shape(message: Message) -> dict[str, Any]:
+def _openai_shape(message: Message) -> dict[str, Any]:
     """The fields of the OpenAI shape that Firnline interprets, in a fixed order."""
     shape: dict[str, Any] = {"role": message.role}
     if isinstance(message.content, str):
@@ -316,7 +318,7 @@ def encode(message: Message) -> bytes:
 
     These are the bytes that are stored, hashed and given back. Equal bytes, equal message.
     """
-    fields = _shape(message)
+    fields = _openai_shape(message)
     if message.extra:
         fields["extra"] = message.extra
     if message.metadata:
@@ -338,16 +340,16 @@ def encode(message: Message) -> bytes:
 def decode(body: bytes) -> Message:
     """The message whose canonical form `body` is; anything else raises `StoreCorrupt`."""
     try:
-        return _decoded(body)
+        return _decode(body)
     except (ValueError, KeyError, AttributeError, TypeError, InputError) as error:
         raise StoreCorrupt("what is stored is not a message") from error
 
 
-def _decoded(body: bytes) -> Message:
+def _decode(body: bytes) -> Message:
     fields = _DECODER.decode(body.decode())
-    nested = {} if fields.keys() <= _FLAT else _nested(fields)
+    nested = {} if fields.keys() <= _FLAT else _nested_fields(fields)
     if isinstance(content := fields.get("content"), list):
-        nested["content"], content = _objects(content, "content", Part), None
+        nested["content"], content = _load_objects(content, "content", Part), None
     created_at = fields.get("created_at")
     message = Message(
         role=fields["role"],
@@ -364,11 +366,11 @@ def _decoded(body: bytes) -> Message:
     return message
 
 
-def _nested(fields: dict[str, Any]) -> dict[str, Any]:
+def _nested_fields(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields beside the content that hold objects."""
     nested: dict[str, Any] = {}
     if "tool_calls" in fields:
-        nested["tool_calls"] = _objects(fields["tool_calls"], "tool_calls", ToolCall)
+        nested["tool_calls"] = _load_objects(fields["tool_calls"], "tool_calls", ToolCall)
     for which in ("metadata", "extra"):
         if which in fields:
             if not isinstance(fields[which], dict):
@@ -377,7 +379,7 @@ def _nested(fields: dict[str, Any]) -> dict[str, Any]:
     return nested
 
 
-def _finite(digits: str) -> float:
+def _finite_float(digits: str) -> float:
     number = float(digits)
     if not math.isfinite(number):
         raise ValueError(f"{digits} is not JSON")
@@ -385,7 +387,7 @@ def _finite(digits: str) -> float:
 
 
 _FLAT: Final = {"role", "content", "name", "tool_call_id", "created_at", "normalised"}
-_DECODER: Final = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+_DECODER: Final = json.JSONDecoder(parse_float=_finite_float, parse_constant=_finite_float)
 
 
 def utc_now() -> datetime:
@@ -427,7 +429,7 @@ def _store_clean_text(message: Message, which: str, value: object) -> bool:
     if cleaned is value:
         return False
     object.__setattr__(message, which, cleaned)
-    return altered(value, cleaned)
+    return was_altered(value, cleaned)
 
 
 def _store_clean_items(
@@ -437,7 +439,7 @@ def _store_clean_items(
         raise InputError(f"{which}: expected text or {kind.__name__} objects")
     cleaned = [clean_fields(item.fields, f"{which}[{i}]") for i, item in enumerate(items)]
     object.__setattr__(message, which, tuple(map(kind, cleaned)))
-    return any(altered(item.fields, clean) for item, clean in zip(items, cleaned, strict=True))
+    return any(was_altered(item.fields, clean) for item, clean in zip(items, cleaned, strict=True))
 
 
 def _utc(time: datetime) -> datetime:
@@ -453,7 +455,7 @@ def _utc(time: datetime) -> datetime:
         raise InputError("created_at: out of range in UTC") from None
 
 
-def _content(content: str | Iterable[Part] | None) -> Content:
+def _as_content(content: str | Iterable[Part] | None) -> Content:
     if content is None or isinstance(content, str):
         return content
     if not isinstance(content, Iterable):
@@ -461,7 +463,7 @@ def _content(content: str | Iterable[Part] | None) -> Content:
     return tuple(content)
 
 
-def _objects(items: object, which: str, kind: Any) -> tuple[Any, ...]:
+def _load_objects(items: object, which: str, kind: Any) -> tuple[Any, ...]:
     if not isinstance(items, list | tuple):
         raise InputError(f"{which}: expected a list, got {type(items).__name__}")
     for i, item in enumerate(items):

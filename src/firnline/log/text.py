@@ -84,7 +84,7 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
     return cleaned
 
 
-def altered(given: object, cleaned: Json) -> bool:
+def was_altered(given: object, cleaned: Json) -> bool:
     """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
     if given is cleaned:
         return False
@@ -92,26 +92,26 @@ def altered(given: object, cleaned: Json) -> bool:
         return isinstance(given, Altered) or given != cleaned
     if isinstance(given, _OBJECT) and isinstance(cleaned, dict):
         pairs = zip(given.items(), cleaned.items(), strict=True)
-        return any(altered(a, b) or altered(x, y) for (a, x), (b, y) in pairs)
+        return any(was_altered(a, b) or was_altered(x, y) for (a, x), (b, y) in pairs)
     if isinstance(given, list | tuple) and isinstance(cleaned, list):
-        return any(altered(x, y) for x, y in zip(given, cleaned, strict=True))
+        return any(was_altered(x, y) for x, y in zip(given, cleaned, strict=True))
     return False
 
 
-def marked_json(value: object) -> Json:
+def mark_altered(value: object) -> Json:
     """A clean copy of what JSON was read as, in which text that had to be changed is `Altered`."""
     cleaned = clean_json(value)
-    return cleaned if cleaned == value else _marked(value, cleaned)
+    return cleaned if cleaned == value else _mark_altered(value, cleaned)
 
 
-def _marked(given: object, cleaned: Json) -> Json:
+def _mark_altered(given: object, cleaned: Json) -> Json:
     if isinstance(given, str) and isinstance(cleaned, str):
         return Altered(cleaned) if given != cleaned else cleaned
     if isinstance(given, dict) and isinstance(cleaned, dict):
         pairs = zip(given.items(), cleaned.items(), strict=True)
-        return {b if a == b else Altered(b): _marked(x, y) for (a, x), (b, y) in pairs}
+        return {b if a == b else Altered(b): _mark_altered(x, y) for (a, x), (b, y) in pairs}
     if isinstance(given, list) and isinstance(cleaned, list):
-        return [_marked(x, y) for x, y in zip(given, cleaned, strict=True)]
+        return [_mark_altered(x, y) for x, y in zip(given, cleaned, strict=True)]
     return cleaned
 
 
@@ -144,14 +144,14 @@ def clean_name(name: str, what: str) -> str:
 
 _NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
 _NOT_IN_CALLS: Final = regex(r"[^a-zA-Z0-9_-]")
-_SENT_CHARS: Final = 64
+_PROVIDER_NAME_CHARS: Final = 64
 
 
-def sent_name(name: str) -> str:
+def provider_name(name: str) -> str:
     """The name of somebody who speaks, as OpenAI's endpoints take it: without blanks."""
-    return _NOT_IN_NAMES.sub("_", name)[:_SENT_CHARS]
+    return _NOT_IN_NAMES.sub("_", name)[:_PROVIDER_NAME_CHARS]
 
 
-def sent_function(name: str) -> str:
+def provider_tool_name(name: str) -> str:
     """The name of a tool, as OpenAI's endpoints take it: letters, digits, ``_`` and ``-``."""
-    return _NOT_IN_CALLS.sub("_", name)[:_SENT_CHARS]
+    return _NOT_IN_CALLS.sub("_", name)[:_PROVIDER_NAME_CHARS]

@@ -24,7 +24,7 @@ from firnline.errors import FirnlineError, InputError
 from firnline.log import limits
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.regex import regex
-from firnline.log.text import clean_json, sent_function, sent_name
+from firnline.log.text import clean_json, provider_name, provider_tool_name
 from firnline.log.wire import MessageLike, load_openai
 
 
@@ -53,10 +53,12 @@ class TokenCount(int):
         return self.tokenizer.removesuffix("~")
 
 
-_exact = lru_cache(maxsize=4_096)(TokenCount)  # most counts are small, and come again and again
+_exact_count = lru_cache(maxsize=4_096)(
+    TokenCount
+)  # most counts are small, and come again and again
 
 
-class Model(NamedTuple):
+class ModelInfo(NamedTuple):
     """What counting needs to know of a model. `factor` > 1 where its tokenizer is not public."""
 
     encoding: str
@@ -64,37 +66,37 @@ class Model(NamedTuple):
     factor: float = 1.0
 
 
-MODELS: Final[Mapping[str, Model]] = {
-    "gpt-5": Model("o200k_base", 400_000),
-    "gpt-4.1": Model("o200k_base", 1_047_576),
-    "gpt-4.5": Model("o200k_base", 128_000),
-    "gpt-4o": Model("o200k_base", 128_000),
-    "chatgpt-4o": Model("o200k_base", 128_000),
-    "gpt-oss": Model("o200k_base", 131_072),
-    "o1": Model("o200k_base", 200_000),
-    "o3": Model("o200k_base", 200_000),
-    "o4-mini": Model("o200k_base", 200_000),
-    "gpt-4-turbo": Model("cl100k_base", 128_000),
-    "gpt-4-32k": Model("cl100k_base", 32_768),
-    "gpt-4": Model("cl100k_base", 8_192),
-    "gpt-3.5-turbo": Model("cl100k_base", 16_385),
-    "text-embedding-3": Model("cl100k_base", 8_192),
-    "text-embedding-ada-002": Model("cl100k_base", 8_192),
+MODELS: Final[Mapping[str, ModelInfo]] = {
+    "gpt-5": ModelInfo("o200k_base", 400_000),
+    "gpt-4.1": ModelInfo("o200k_base", 1_047_576),
+    "gpt-4.5": ModelInfo("o200k_base", 128_000),
+    "gpt-4o": ModelInfo("o200k_base", 128_000),
+    "chatgpt-4o": ModelInfo("o200k_base", 128_000),
+    "gpt-oss": ModelInfo("o200k_base", 131_072),
+    "o1": ModelInfo("o200k_base", 200_000),
+    "o3": ModelInfo("o200k_base", 200_000),
+    "o4-mini": ModelInfo("o200k_base", 200_000),
+    "gpt-4-turbo": ModelInfo("cl100k_base", 128_000),
+    "gpt-4-32k": ModelInfo("cl100k_base", 32_768),
+    "gpt-4": ModelInfo("cl100k_base", 8_192),
+    "gpt-3.5-turbo": ModelInfo("cl100k_base", 16_385),
+    "text-embedding-3": ModelInfo("cl100k_base", 8_192),
+    "text-embedding-ada-002": ModelInfo("cl100k_base", 8_192),
     # Their tokenizers are not public or not carried here: o200k_base with a margin, an estimate.
-    "claude": Model("o200k_base", 200_000, 1.35),
-    "gemini": Model("o200k_base", 1_048_576, 1.15),
-    "grok": Model("o200k_base", 131_072, 1.15),
-    "deepseek": Model("o200k_base", 128_000, 1.15),
-    "kimi": Model("o200k_base", 262_144, 1.15),
-    "glm": Model("o200k_base", 128_000, 1.15),
-    "llama": Model("o200k_base", 128_000, 1.15),
-    "mistral": Model("o200k_base", 128_000, 1.25),
-    "qwen": Model("o200k_base", 32_768, 1.15),
+    "claude": ModelInfo("o200k_base", 200_000, 1.35),
+    "gemini": ModelInfo("o200k_base", 1_048_576, 1.15),
+    "grok": ModelInfo("o200k_base", 131_072, 1.15),
+    "deepseek": ModelInfo("o200k_base", 128_000, 1.15),
+    "kimi": ModelInfo("o200k_base", 262_144, 1.15),
+    "glm": ModelInfo("o200k_base", 128_000, 1.15),
+    "llama": ModelInfo("o200k_base", 128_000, 1.15),
+    "mistral": ModelInfo("o200k_base", 128_000, 1.25),
+    "qwen": ModelInfo("o200k_base", 32_768, 1.15),
 }
 """Models by the start of their name; the longest one that fits is taken."""
 
 DEFAULT_MODEL: Final = "gpt-4o-mini"
-_UNKNOWN: Final = Model("o200k_base", 8_192, 1.25)
+_UNKNOWN: Final = ModelInfo("o200k_base", 8_192, 1.25)
 
 MESSAGE_TOKENS: Final = 3
 """Framing around each message: its start, the end of its role, its end."""
@@ -112,7 +114,7 @@ IMAGE_LOW_TOKENS: Final = 85
 """A picture in low detail."""
 
 
-def model_named(name: str, models: Mapping[str, Model] = MODELS) -> Model:
+def find_model(name: str, models: Mapping[str, ModelInfo] = MODELS) -> ModelInfo:
     """What is known of the model called `name`, such as ``gpt-4o-mini`` or ``openai/gpt-4o``.
 
     An unknown one gets a small window and counts marked as estimates, both on the safe side.
@@ -122,9 +124,9 @@ def model_named(name: str, models: Mapping[str, Model] = MODELS) -> Model:
     return models[max(fitting, key=len)] if fitting else _UNKNOWN
 
 
-def is_known(name: str) -> bool:
+def is_known_model(name: str) -> bool:
     """Whether the window of the model called `name` is known, and not merely guessed."""
-    return model_named(name) is not _UNKNOWN
+    return find_model(name) is not _UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +149,11 @@ class TokenCounter:
         if isinstance(message.content, str) and not _has_more(message):  # most of them
             more, sure = self.count_text(message.content)
             return self._make(tokens + more, exact and sure)
-        for text in _texts(message):
+        for text in _counted_texts(message):
             more, sure = self.count_text(text)
             tokens += more
             exact &= sure
-        fixed, sure = _fixed(message)
+        fixed, sure = _framing_tokens(message)
         return self._make(tokens + fixed, exact and sure)
 
     def messages(self, messages: Iterable[Message]) -> TokenCount:
@@ -173,7 +175,7 @@ class TokenCounter:
 
     def _make(self, tokens: int, exact: bool) -> TokenCount:
         if exact and self.factor == 1.0:
-            return _exact(tokens, self.encoding)
+            return _exact_count(tokens, self.encoding)
         return TokenCount(int(tokens * self.factor) + (self.factor > 1.0), f"{self.encoding}~")
 
 
@@ -181,14 +183,14 @@ def counter(
     model: str = DEFAULT_MODEL,
     *,
     encoding: str | None = None,
-    models: Mapping[str, Model] = MODELS,
+    models: Mapping[str, ModelInfo] = MODELS,
 ) -> TokenCounter:
     """The counter for `model`, or for an encoding by name; `models` overrides the table."""
     if encoding is not None:
         return _counter(encoding, 1.0)
     if models is MODELS:
-        return _known_counter(model)
-    known = model_named(model, models)
+        return _model_counter(model)
+    known = find_model(model, models)
     return _counter(known.encoding, known.factor)
 
 
@@ -222,16 +224,16 @@ def _has_more(message: Message) -> object:
     return message.name or message.tool_calls or message.tool_call_id is not None or message.extra
 
 
-def _texts(message: Message) -> Iterable[str]:
+def _counted_texts(message: Message) -> Iterable[str]:
     if isinstance(message.content, str):
         yield message.content
     elif message.content:
         for part in message.content:
             yield _part_text(part)
     if message.name:
-        yield sent_name(message.name)
+        yield provider_name(message.name)
     for call in message.tool_calls:
-        yield sent_function(call.name)
+        yield provider_tool_name(call.name)
         yield call.arguments
     if message.extra:
         yield from (encode_json(value) for value in message.extra.values() if value)
@@ -245,7 +247,7 @@ def _part_text(part: Part) -> str:
     return encode_json(part.fields)
 
 
-def _fixed(message: Message) -> tuple[int, bool]:
+def _framing_tokens(message: Message) -> tuple[int, bool]:
     """Tokens that are not text, and whether they are sure."""
     tokens = NAME_TOKENS if message.name else 0
     calls = len(message.tool_calls) + (message.tool_call_id is not None)
@@ -341,8 +343,8 @@ def _counter(encoding: str, factor: float) -> TokenCounter:
 
 
 @lru_cache(maxsize=256)
-def _known_counter(model: str) -> TokenCounter:
-    known = model_named(model)
+def _model_counter(model: str) -> TokenCounter:
+    known = find_model(model)
     return _counter(known.encoding, known.factor)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, Protocol, TypeAlias
 from firnline.errors import InputError
 from firnline.log import limits
 from firnline.log.message import Message, Part, ToolCall
-from firnline.log.text import Json, marked_json, sent_function, sent_name
+from firnline.log.text import Json, mark_altered, provider_name, provider_tool_name
 
 
 class SdkObject(Protocol):
@@ -53,34 +53,34 @@ def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
     return [message.to_openai() for message in messages]
 
 
-def sent_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def dump_openai_request(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The same as OpenAI's endpoints take it; what they would refuse is written otherwise.
 
     Names without blanks; and parts that only another program knows, such as the picture in a chat
     that was imported, as words. Each has a content, if only an empty one.
     """
-    return [_sent(message.to_openai()) for message in messages]
+    return [_request_message(message.to_openai()) for message in messages]
 
 
-def _sent(message: dict[str, Any]) -> dict[str, Any]:
+def _request_message(message: dict[str, Any]) -> dict[str, Any]:
     sent = dict(message)
     if message.get("name"):
-        sent["name"] = sent_name(message["name"])
+        sent["name"] = provider_name(message["name"])
     if isinstance(message.get("content"), list):
-        sent["content"] = [_sent_part(part) for part in message["content"]]
+        sent["content"] = [_request_part(part) for part in message["content"]]
     if message.get("tool_calls"):
-        sent["tool_calls"] = [_sent_call(call) for call in message["tool_calls"]]
+        sent["tool_calls"] = [_request_call(call) for call in message["tool_calls"]]
     elif not message.get("content"):
         sent["content"] = ""
     return sent
 
 
-def _sent_part(part: dict[str, Any]) -> dict[str, Any]:
-    note = part_note(part)
+def _request_part(part: dict[str, Any]) -> dict[str, Any]:
+    note = placeholder_text(part)
     return {"type": "text", "text": note} if note else part
 
 
-def part_note(part: Mapping[str, Any]) -> str:
+def placeholder_text(part: Mapping[str, Any]) -> str:
     """Words for a part that no provider knows; none for one that they do."""
     kind, file = str(part.get("type")), part.get("file")
     if ":" in kind:  # of a program whose chats were imported
@@ -92,11 +92,11 @@ def part_note(part: Mapping[str, Any]) -> str:
     return "" if known else f"[file: {name}]"
 
 
-def _sent_call(call: dict[str, Any]) -> dict[str, Any]:
+def _request_call(call: dict[str, Any]) -> dict[str, Any]:
     function = call.get("function")
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         return call
-    return {**call, "function": {**function, "name": sent_function(function["name"])}}
+    return {**call, "function": {**function, "name": provider_tool_name(function["name"])}}
 
 
 # -- Anthropic --------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _load_turn(turn: object, where: str) -> list[Message]:
     else:
         found = [_message(role, content, where)]
     if rest or role == "system":
-        found[0] = _noted(found[0], turn=rest)  # a system's turn among the others stays one
+        found[0] = _with_notes(found[0], turn=rest)  # a system's turn among the others stays one
     return found
 
 
@@ -166,7 +166,7 @@ def _load_result(block: Mapping[str, Any], where: str) -> Message:
     known = ("type", "tool_use_id", "content")
     rest = {key: value for key, value in block.items() if key not in known}
     message = _message("tool", block.get("content"), where, tool_call_id=answered)
-    return _noted(message, result=rest) if rest else message
+    return _with_notes(message, result=rest) if rest else message
 
 
 def _load_answer(content: list[Any], where: str) -> Message:
@@ -185,7 +185,7 @@ def _load_answer(content: list[Any], where: str) -> Message:
         notes: list[Json] = [
             {"at": at, "more": rest} for at, rest in zip(places, more, strict=True)
         ]
-        return _noted(message, calls=notes)
+        return _with_notes(message, calls=notes)
     return message
 
 
@@ -201,7 +201,7 @@ def _load_call(block: Mapping[str, Any], where: str) -> ToolCall:
 
 
 def _message(role: Any, content: object, where: str, **more: Any) -> Message:
-    if isinstance(content, list) and (plain := _plain(content)) is not None:
+    if isinstance(content, list) and (plain := _single_text(content)) is not None:
         content = plain
     if isinstance(content, list):
         if not all(isinstance(block, Mapping) for block in content):
@@ -212,7 +212,7 @@ def _message(role: Any, content: object, where: str, **more: Any) -> Message:
     return Message(role, content, **more)
 
 
-def _plain(content: list[Any]) -> str | None:
+def _single_text(content: list[Any]) -> str | None:
     """The text of a single block that has nothing else; text is short for that."""
     block = content[0] if len(content) == 1 else None
     if not isinstance(block, dict) or block.get("type") != "text" or len(block) != len(_PLAIN):
@@ -221,12 +221,12 @@ def _plain(content: list[Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _noted(message: Message, **notes: Json) -> Message:
-    note = {**_note(message), **notes}
+def _with_notes(message: Message, **notes: Json) -> Message:
+    note = {**_notes(message), **notes}
     return replace(message, metadata={**message.metadata, NOTE: note})
 
 
-def _note(message: Message) -> dict[str, Any]:
+def _notes(message: Message) -> dict[str, Any]:
     note = message.metadata.get(NOTE)
     return note if isinstance(note, dict) else {}
 
@@ -239,7 +239,7 @@ def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     Neighbours of one role are joined, tool results come first in what answers a call, and the first
     message is the user's. If users have several names, each stands in a block before their words.
     """
-    given = _attributed(list(messages))
+    given = _name_speakers(list(messages))
     leading = next((at for at, message in enumerate(given) if _is_turn(message)), len(given))
     turns = anthropic_turns(given[leading:])
     if turns and turns[0]["role"] != "user":
@@ -247,7 +247,7 @@ def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     return {"system": _system(given[:leading]), "messages": turns}
 
 
-def _attributed(messages: list[Message]) -> list[Message]:
+def _name_speakers(messages: list[Message]) -> list[Message]:
     """The messages with the users' names in their words, if there is more than one name.
 
     Anthropic has no place for a name, and joins what users say one after another.
@@ -255,17 +255,17 @@ def _attributed(messages: list[Message]) -> list[Message]:
     names = {message.name for message in messages if message.role == "user" and message.name}
     if len(names) <= 1:
         return messages
-    return [_introduced(message) if message.role == "user" else message for message in messages]
+    return [_name_speaker(message) if message.role == "user" else message for message in messages]
 
 
-def _introduced(message: Message) -> Message:
+def _name_speaker(message: Message) -> Message:
     """The message with its speaker's name and a colon as a block before its own.
 
     The name is spelt as for other endpoints and the words stay as they are, and so a context's
     count holds: it has a token for what frames a name, which is the colon's. In one text with the
     name, the first word might take one more, and so might a colon behind another such sign.
     """
-    name = sent_name(message.name or "")
+    name = provider_name(message.name or "")
     parts = _content_parts(message)
     if not name.strip("_") or not any(map(_block, parts)):
         return message
@@ -277,9 +277,9 @@ def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The messages as Anthropic's turns, neighbours of one role joined, results first."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        native = message.role == "system" and "turn" in _note(message)
+        native = message.role == "system" and "turn" in _notes(message)
         role = "system" if native else "assistant" if message.role == "assistant" else "user"
-        blocks, rest = anthropic_blocks(message), _note(message).get("turn") or {}
+        blocks, rest = anthropic_blocks(message), _notes(message).get("turn") or {}
         if not blocks and not rest:
             continue
         if turns and turns[-1]["role"] == role != "system":
@@ -297,13 +297,13 @@ def anthropic_blocks(message: Message) -> list[dict[str, Any]]:
     if message.role == "tool":
         content = [_block(part) for part in _content_parts(message)]
         result = {"type": "tool_result", "tool_use_id": message.tool_call_id or ""}
-        more = _note(message).get("result") or {}
+        more = _notes(message).get("result") or {}
         return [{**result, "content": [block for block in content if block], **more}]
-    if message.role in ("system", "developer") and "turn" not in _note(message):
+    if message.role in ("system", "developer") and "turn" not in _notes(message):
         return [_text_block(f"[{message.role}] {message.text}")] if message.text.strip() else []
     blocks = [block for part in _content_parts(message) if (block := _block(part))]
     calls = [_call_block(call) for call in message.tool_calls]
-    notes = _note(message).get("calls") or []
+    notes = _notes(message).get("calls") or []
     if len(notes) != len(calls):
         return [*blocks, *calls]
     for call, note in zip(calls, notes, strict=True):
@@ -321,7 +321,7 @@ def tool_input(call: ToolCall) -> dict[str, Any]:
 
 
 def _is_turn(message: Message) -> bool:
-    return message.role not in ("system", "developer") or "turn" in _note(message)
+    return message.role not in ("system", "developer") or "turn" in _notes(message)
 
 
 def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
@@ -352,7 +352,7 @@ def _block(part: Part) -> dict[str, Any] | None:
     url = image.get("url") if isinstance(image, dict) else image
     if part.kind == "image" and isinstance(url, str):
         return {"type": "image", "source": _image_source(url)}
-    if note := part_note(part.fields):
+    if note := placeholder_text(part.fields):
         return {"type": "text", "text": note}
     return None if part.type in _FOREIGN else dict(part.fields)
 
@@ -377,12 +377,12 @@ def load_json(text: str | bytes) -> Json:
     A message made of text that had to be altered to be storable says so.
     """
     try:
-        return marked_json(json.loads(text, parse_constant=_no_constant))
+        return mark_altered(json.loads(text, parse_constant=_reject_constant))
     except RecursionError as error:
         raise InputError(f"more than {limits.JSON_DEPTH_MAX} levels of JSON") from error
     except ValueError as error:
         raise InputError(f"not JSON: {error}") from error
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")

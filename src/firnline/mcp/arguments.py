@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from firnline.errors import InputError
-from firnline.language.dates import TEXT_CHARS_MAX
+from firnline.language.dates import DATE_CHARS_MAX
 from firnline.log import limits
 
 T = TypeVar("T", bound=BaseModel)
@@ -120,7 +120,7 @@ class Search(BaseModel):
     conversation: str = _maybe("Only this conversation; without it, all of them.")
     date: str = Field(
         default="",
-        max_length=TEXT_CHARS_MAX,
+        max_length=DATE_CHARS_MAX,
         description="Only what was said then, such as 'last week'; see by_date.",
     )
     zone: Zone = ""
@@ -137,7 +137,7 @@ class ByDate(BaseModel):
 
     date: str = Field(
         min_length=1,
-        max_length=TEXT_CHARS_MAX,
+        max_length=DATE_CHARS_MAX,
         description="Such as today, last tuesday, 3 days ago, last week, in March, 2026-03-04, "
         "since Monday, between 3 March and 5 March.",
     )

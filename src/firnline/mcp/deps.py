@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 
 from firnline.errors import UnknownConversation
-from firnline.language.calendar import frame_of
+from firnline.language.calendar import make_frame
 from firnline.language.dates import Interval, interval
 from firnline.log.entry import Head, Key
 from firnline.log.tokens import TokenCounter
@@ -28,7 +28,7 @@ class Desk:
 
     def quoter(self, tokens: int, zone: str = "") -> Quoter:
         """Who quotes messages within so many tokens, in the zone that is asked for."""
-        chosen = frame_of(self.clock(), zone).zone if zone else self.zone
+        chosen = make_frame(self.clock(), zone).zone if zone else self.zone
         return Quoter(chosen, tokens, self.count)
 
     def key(self, conversation: str) -> Key:

@@ -40,7 +40,7 @@ from mcp.types import (
 
 from firnline import __version__
 from firnline.errors import FirnlineError, InputError, outline
-from firnline.language.calendar import frame_of
+from firnline.language.calendar import make_frame
 from firnline.log import limits
 from firnline.log.message import utc_now
 from firnline.log.text import clean_text
@@ -80,7 +80,7 @@ def build(
     a context sent. Dates are understood and times written in `zone`, unless a
     call names another one.
     """
-    known_zone, count = frame_of(clock(), zone).zone, counter()
+    known_zone, count = make_frame(clock(), zone).zone, counter()
 
     async def desk() -> Desk:
         return Desk(await memory_of(), known_zone, clock, count, charge)

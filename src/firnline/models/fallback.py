@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from firnline.errors import InputError, ModelRefused
 from firnline.log import limits
-from firnline.log.tokens import count_tokens, model_named
+from firnline.log.tokens import count_tokens, find_model
 from firnline.protocols import ChatModel, Completion
 
 NEAR: Final = 0.95
@@ -119,8 +119,8 @@ def with_fallback(
     """
     if not 0.0 < near <= 1.0:
         raise InputError(f"near: {near} is not a part of the window, such as 0.95")
-    small, large = model_named(model.name), model_named(larger.name)
-    unknown = model_named("")
+    small, large = find_model(model.name), find_model(larger.name)
+    unknown = find_model("")
     if unknown not in (small, large) and large.window_tokens <= (
         window_tokens or small.window_tokens
     ):

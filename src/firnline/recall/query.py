@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from firnline.errors import InputError
 from firnline.language.calendar import month_days
 from firnline.language.concepts import concepts
-from firnline.language.date_words import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES, english, fold
-from firnline.language.dates import figured, interval
+from firnline.language.date_words import FOREIGN_NUMBERS, MONTHS, WEEKDAY_NAMES, fold, to_english
+from firnline.language.dates import interval, numeric_dates
 from firnline.language.stems import stem
 from firnline.language.stop_words import ENGLISH_FREQUENT, ENGLISH_SPLIT
 from firnline.language.terms import index_terms, query_terms
@@ -97,7 +97,7 @@ def ask(question: str, now: datetime | None = None) -> Asked:
     asked = query_terms(question)
     content = [term for term in asked if len(term) > 1 or term[0] not in _STOP]
     words = index_terms(question)
-    plain = english(fold(question))
+    plain = to_english(fold(question))
     dates = tuple(_dates(plain, now))
     return Asked(
         query=" ".join("".join(term) for term in content) or question,
@@ -179,7 +179,7 @@ def _dates(plain: str, now: datetime | None) -> Iterator[Days]:
     """The days named in a question that is folded and in English."""
     for found in _DATE.finditer(plain):
         if found["figures"]:
-            yield from (Days(day, day) for day in figured(found["figures"]))
+            yield from (Days(day, day) for day in numeric_dates(found["figures"]))
         elif named := _named(found):
             yield named
     if now is None or now.utcoffset() is None:

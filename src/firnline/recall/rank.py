@@ -28,7 +28,7 @@ from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from firnline.language.stems import stem
-from firnline.language.terms import index_terms, searchable
+from firnline.language.terms import index_terms, searchable_text
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.regex import regex
@@ -147,7 +147,7 @@ def _weighed(
 def _turns(pool: Mapping[int, Entry]) -> list[_Turn]:
     """The entries in the order in which they were said, each with its speaker and session."""
     entries = [pool[seq] for seq in sorted(pool)]
-    texts = [searchable(entry.message) for entry in entries]
+    texts = [searchable_text(entry.message) for entry in entries]
     prefixed = _prefixed(texts)
     turns: list[_Turn] = []
     session, begun, said = 0, 0.0, 0.0

@@ -12,21 +12,21 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
-from firnline.language.terms import Terms, Understood, query_terms, score
+from firnline.language.terms import AnalyzedMessages, Terms, match_score, query_terms
 from firnline.log import chain as proof
 from firnline.log.entry import (
     Appended,
     Archived,
     Card,
     Digest,
-    Draft,
     Entry,
+    EntryDraft,
     Erased,
     Head,
     Idempotency,
+    IndexMatch,
     Key,
     Lease,
-    Match,
     Project,
     Record,
     Scope,
@@ -71,7 +71,7 @@ class _Conversation:
     members: dict[int, int] = field(default_factory=dict)  # entry to topic
     assigned: int = 0
     revision: int = 0
-    understood: Understood = field(default_factory=Understood)
+    understood: AnalyzedMessages = field(default_factory=AnalyzedMessages)
 
 
 class RamStore:
@@ -115,7 +115,7 @@ class RamStore:
     async def append(
         self,
         key: Key,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
@@ -152,7 +152,7 @@ class RamStore:
 
     def _span(self, key: Key, found: _Conversation, first: int, last: int) -> list[Entry]:
         before = found.records[first - 1].hash if first > 0 else genesis(key)
-        return proof.entries(found.records[first : last + 1], before)
+        return proof.checked_entries(found.records[first : last + 1], before)
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
@@ -274,7 +274,7 @@ class RamStore:
 
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
-    ) -> list[Match]:
+    ) -> list[IndexMatch]:
         """See `Store.search`; ranks by how many of the query's terms an entry has."""
         if scope.topics == ():
             return []
@@ -291,8 +291,8 @@ class RamStore:
                 topic = key.conversation, found.members.get(seq, -1)
                 if not scope.has(message) or topic not in (scope.topics or [topic]):
                     continue
-                if points := score(asked, own, facts, before):
-                    matches.append(Match(key.conversation, seq, points))
+                if points := match_score(asked, own, facts, before):
+                    matches.append(IndexMatch(key.conversation, seq, points))
         return sorted(matches, key=lambda item: (-item.score, item[:2]))[: max(limit, 0)]
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
@@ -626,7 +626,7 @@ def _order(key: Key) -> tuple[bytes, bytes]:
     return key.tenant.encode(), key.conversation.encode()
 
 
-def _record(key: Key, before: Sequence[Record], draft: Draft) -> Record:
+def _record(key: Key, before: Sequence[Record], draft: EntryDraft) -> Record:
     previous, total = (before[-1].hash, before[-1].total) if before else (genesis(key), 0)
     return Record(
         len(before),

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Self
 from firnline.errors import ConflictError, InputError, KeyReused, StoreCorrupt
 from firnline.log import chain as proof
 from firnline.log import limits
-from firnline.log.entry import Draft, Entry, Head, Idempotency, Key, Record, chain, genesis
+from firnline.log.entry import Entry, EntryDraft, Head, Idempotency, Key, Record, chain, genesis
 from firnline.log.message import from_microseconds
 from firnline.store import segments
 
@@ -75,7 +75,7 @@ def head_of(row: Sequence[Any]) -> Head:
 
 
 def check_append(
-    key: Key, next_seq: int, drafts: Sequence[Draft], expected_seq: int | None
+    key: Key, next_seq: int, drafts: Sequence[EntryDraft], expected_seq: int | None
 ) -> None:
     """Raise unless these drafts can be the conversation's next entries."""
     if expected_seq is not None and expected_seq != next_seq:
@@ -91,7 +91,7 @@ def check_append(
 
 
 def next_entries(
-    next_seq: int, total: int, hash_: str, drafts: Sequence[Draft]
+    next_seq: int, total: int, hash_: str, drafts: Sequence[EntryDraft]
 ) -> tuple[Entry, ...]:
     """The drafts as entries behind a head."""
     entries = []
@@ -189,7 +189,7 @@ def whole_span(found: Found, stored: list[Record], first: int, last: int) -> lis
         raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
     check_end(found, stored[-1])
-    return proof.entries(stored, hash_before)
+    return proof.checked_entries(stored, hash_before)
 
 
 def check_end(found: Found, last: Record) -> None:
@@ -247,7 +247,7 @@ def unbroken(records: Iterable[Record]) -> list[list[Record]]:
 
 def packed(run: Sequence[Record], hash_before: str) -> Iterator[Packed]:
     """A run of neighbours, compressed; what is damaged never is."""
-    proof.entries(run, hash_before)
+    proof.checked_entries(run, hash_before)
     for part in segments.spans(run):
         body, checksum = segments.pack(part)
         first, last = part[0], part[-1]

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from firnline.errors import ConflictError, InputError, KeyReused, UnknownConversation
 from firnline.log.chain import Audit
-from firnline.log.entry import Draft, Idempotency, Key, Project, Scope, chain, genesis
+from firnline.log.entry import EntryDraft, Idempotency, Key, Project, Scope, chain, genesis
 from firnline.log.message import Message, Part, ToolCall, encode
 from firnline.log.text import Json
 from firnline.protocols import Clock, Store
@@ -554,7 +554,7 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         assert await store.restore(KEY, 0, 10**6) == 451
         assert (await store.read(KEY))[:600] == before
 
-    def _varied(self, count: int) -> list[Draft]:
+    def _varied(self, count: int) -> list[EntryDraft]:
         messages = []
         for i in range(count):
             text = f"word{i} {HOSTILE_TEXTS[i % (len(HOSTILE_TEXTS) - 1)]}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from firnline.log.entry import Draft, Key
+from firnline.log.entry import EntryDraft, Key
 from firnline.log.message import Message, encode
 
 START: Final = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -33,16 +33,16 @@ class Ticking:
 
 def draft(
     message: Message | str, *, tokens: int | None = None, minute: int = 0, pinned: bool = False
-) -> Draft:
+) -> EntryDraft:
     """A draft of `message`, said `minute` minutes after `START` unless it has a time."""
     if isinstance(message, str):
         message = Message.user(message)
     if message.created_at is None:
         message = message.at(START + timedelta(minutes=minute))
     body = encode(message)
-    return Draft(message, body, len(body) if tokens is None else tokens, "o200k_base", pinned)
+    return EntryDraft(message, body, len(body) if tokens is None else tokens, "o200k_base", pinned)
 
 
-def drafts(texts: Iterable[str], *, first_minute: int = 0) -> list[Draft]:
+def drafts(texts: Iterable[str], *, first_minute: int = 0) -> list[EntryDraft]:
     """A draft of each text, a minute apart."""
     return [draft(text, minute=first_minute + i) for i, text in enumerate(texts)]

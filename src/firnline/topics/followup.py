@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from firnline.language.stop_words import (
-    ABOUT,
     BEING,
     OPENERS,
+    OPENING_PAIRS,
     POINTING,
     REFERRING,
     fold,
     is_content,
-    words,
+    split_words,
 )
 
 CONTENT_MAX: Final = 2
@@ -34,7 +34,7 @@ def is_followup(text: str) -> bool:
     """
     if len(text) > LOOK_CHARS:
         return False
-    found = words(text)
+    found = split_words(text)
     content = sum(map(is_content, found))
     if not content:
         return True
@@ -45,7 +45,9 @@ def goes_on(found: Sequence[str]) -> bool:
     """Whether words begin like the second half of a question."""
     start = [fold(word) for word in found[:3]]
     return bool(start) and (
-        start[0] in OPENERS or tuple(start[:2]) in ABOUT or tuple(start[1:3]) in ABOUT
+        start[0] in OPENERS
+        or tuple(start[:2]) in OPENING_PAIRS
+        or tuple(start[1:3]) in OPENING_PAIRS
     )
 
 
@@ -69,4 +71,4 @@ def _names(found: Sequence[str], at: int) -> bool:
 
 def leans(text: str) -> bool:
     """Whether a message cannot be understood without what was said before it."""
-    return is_followup(text) or refers(words(text[:LOOK_CHARS]))
+    return is_followup(text) or refers(split_words(text[:LOOK_CHARS]))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from firnline.context.plan import is_question
-from firnline.language.stop_words import PERSONS, fold, is_content, root, words
+from firnline.language.stop_words import PERSONS, fold, is_content, split_words, word_root
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
 from firnline.topics.followup import is_followup, refers
@@ -44,10 +44,10 @@ def standalone(question: str, entries: Sequence[Entry], title: str = "") -> str:
     question, the entries or the title: "What does it cost?" becomes "What does it cost? (Alfama
     apartment, Lisbon)".
     """
-    found = words(question)
+    found = split_words(question)
     if not is_followup(question) and not refers(found):
         return question
-    known = {root(word) for word in found}
+    known = {word_root(word) for word in found}
     recent = entries[-LOOK_BACK:]
     phrases = [*_persons(found, recent), *_subject(recent, title)]
     added = _fitting(phrases, known)
@@ -68,14 +68,14 @@ def _subject(entries: Sequence[Entry], title: str) -> list[str]:
 
 
 def _leans(text: str) -> bool:
-    return refers(words(text))
+    return refers(split_words(text))
 
 
 def _phrases(text: str) -> Iterator[str]:
     """Runs of words about a subject, as they are written."""
     for piece in _PHRASE_END.split(text):
         run: list[str] = []
-        for word in words(piece):
+        for word in split_words(piece):
             if is_content(word):
                 run.append(word)
             elif run:
@@ -108,13 +108,13 @@ def _fitting(phrases: Iterable[str], known: set[str]) -> list[str]:
     added: list[str] = []
     count = chars = 0
     for phrase in phrases:
-        fresh = [word for word in phrase.split() if root(word) not in known]
+        fresh = [word for word in phrase.split() if word_root(word) not in known]
         text = " ".join(fresh)
         if not fresh or chars + len(text) > SUBJECT_CHARS_MAX:
             continue
         if count + len(fresh) > SUBJECT_WORDS_MAX:
             break
-        known |= {root(word) for word in fresh}
+        known |= {word_root(word) for word in fresh}
         added.append(text)
         count, chars = count + len(fresh), chars + len(text) + 2
     return added
@@ -141,14 +141,14 @@ def checked(answer: str, question: str, entries: Sequence[Entry], title: str = "
     room = GROWTH * max(len(question), SUBJECT_CHARS_MAX)
     if text and len(text.splitlines()) == 1 and len(text) <= room:
         sources = (question, title, *(entry.message.text for entry in entries[-LOOK_BACK:]))
-        said = {_stem(word) for source in sources for word in words(source)}
-        if all(_stem(word) in said or not is_content(word) for word in words(text)):
+        said = {_stem(word) for source in sources for word in split_words(source)}
+        if all(_stem(word) in said or not is_content(word) for word in split_words(text)):
             return text
     return standalone(question, entries, title)
 
 
 def _stem(word: str) -> str:
-    stem = root(word)
+    stem = word_root(word)
     return stem.rstrip("s") or stem
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from firnline.language.stop_words import is_content, root, words
+from firnline.language.stop_words import is_content, split_words, word_root
 from firnline.log.entry import Entry
 
 WEIGHT_MIN: Final = 2
@@ -26,7 +26,7 @@ def made_use(answer: str, recalled: Sequence[Entry], known: Iterable[str]) -> li
 
 
 def _words(text: str) -> set[str]:
-    return {root(word) for word in words(text[:LOOK_CHARS]) if is_content(word)}
+    return {word_root(word) for word in split_words(text[:LOOK_CHARS]) if is_content(word)}
 
 
 def _weight(found: Iterable[str]) -> int:

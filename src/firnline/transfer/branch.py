@@ -14,7 +14,16 @@ from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
-from firnline.log.entry import Digest, Draft, Head, Idempotency, Key, Record, fingerprint, genesis
+from firnline.log.entry import (
+    Digest,
+    EntryDraft,
+    Head,
+    Idempotency,
+    Key,
+    Record,
+    fingerprint,
+    genesis,
+)
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.protocols import Store
@@ -83,11 +92,11 @@ async def _page(store: Store, key: Key, first: int, last: int, before: str) -> l
     raise StoreCorrupt(f"{key.conversation}: entries from {first} on are missing", seq=first)
 
 
-def _drafts(page: Sequence[Record], before: str, pinned: Collection[int]) -> list[Draft]:
+def _drafts(page: Sequence[Record], before: str, pinned: Collection[int]) -> list[EntryDraft]:
     """The records to store again. Every hash is checked; damage is not copied."""
     return [
-        Draft(entry.message, record.body, entry.tokens, entry.tokenizer, entry.seq in pinned)
-        for record, entry in zip(page, chain.entries(page, before), strict=True)
+        EntryDraft(entry.message, record.body, entry.tokens, entry.tokenizer, entry.seq in pinned)
+        for record, entry in zip(page, chain.checked_entries(page, before), strict=True)
     ]
 
 
@@ -97,7 +106,9 @@ def _name(source: Key, seq: int) -> str:
     return f"{MARK} {hashlib.sha256(origin).hexdigest()}"
 
 
-async def _append(store: Store, key: Key, drafts: Sequence[Draft], first: int, name: str) -> bool:
+async def _append(
+    store: Store, key: Key, drafts: Sequence[EntryDraft], first: int, name: str
+) -> bool:
     """Store a page; returns whether an earlier call had stored it."""
     bodies = fingerprint([draft.body for draft in drafts])
     idempotency = Idempotency(f"{name} {first}", bodies)

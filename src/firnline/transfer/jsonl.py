@@ -20,13 +20,13 @@ from firnline.log import limits
 from firnline.log.entry import (
     Digest,
     DigestStatus,
-    Draft,
+    EntryDraft,
     Key,
     Project,
     Record,
     Topic,
     chain,
-    checked_project,
+    clean_project,
     genesis,
 )
 from firnline.log.message import decode, encode, encode_json
@@ -171,7 +171,7 @@ class _EntryPage(NamedTuple):
 
     about: _About
     first_seq: int
-    drafts: list[Draft]
+    drafts: list[EntryDraft]
     hashes: list[str]
     read_bytes: int
 
@@ -319,7 +319,7 @@ class _ExportReader:
         self._about: _About | None = None
         self._seq = 0
         self._hash = self._our_hash = ""
-        self._page: list[tuple[Draft, str]] = []
+        self._page: list[tuple[EntryDraft, str]] = []
         self._page_bytes = 0
         self._digests: list[Digest] = []
         self._topics: list[Topic] = []
@@ -375,7 +375,7 @@ class _ExportReader:
 
     def _items(self, fields: dict[str, Any]) -> Iterator[_Item]:
         if "project" in fields and "conversation" not in fields:
-            yield checked_project(Project(**fields["project"]))
+            yield clean_project(Project(**fields["project"]))
         elif "conversation" in fields:
             yield from self._finish()
             self._begin(fields)
@@ -410,7 +410,7 @@ class _ExportReader:
     def _entry(self, fields: dict[str, Any]) -> None:
         body = encode_json(fields["message"]).encode()
         pinned = self._about is not None and self._seq in self._about.pinned
-        draft = Draft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
+        draft = EntryDraft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
         self._hash = chain(self._hash, body, draft.tokens, draft.tokenizer)
         self._our_hash = chain(self._our_hash, body, draft.tokens, draft.tokenizer)
         if fields["seq"] != self._seq:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from firnline.errors import ConflictError, InputError, StoreCorrupt
-from firnline.log.entry import Card, Draft, Head, Key, Record, genesis
+from firnline.log.entry import Card, EntryDraft, Head, Key, Record, genesis
 from firnline.log.message import decode
 from firnline.protocols import Progress, Store
 from firnline.transfer.scan import checked_pages, digests_up_to, erased, heads, topics_up_to
@@ -163,8 +163,8 @@ class _ConversationCopy:
         return 0 if known else len(digests)
 
 
-def _draft(record: Record, *, pinned: bool) -> Draft:
-    return Draft(decode(record.body), record.body, record.tokens, record.tokenizer, pinned)
+def _draft(record: Record, *, pinned: bool) -> EntryDraft:
+    return EntryDraft(decode(record.body), record.body, record.tokens, record.tokenizer, pinned)
 
 
 async def _cards(source: Store, target: Store, tenant: str) -> int:

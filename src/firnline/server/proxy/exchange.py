@@ -29,7 +29,7 @@ from firnline.errors import (
 from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import Message
-from firnline.log.tokens import counter, model_named
+from firnline.log.tokens import counter, find_model
 from firnline.memory import Memory
 from firnline.server.auth import Caller
 from firnline.server.drafts import Draft, Question, store_answer
@@ -140,7 +140,7 @@ class Exchange:
     def _budget(self, kept: int = 0) -> Budget:
         """The model's window or the server's, less the answer, and less `kept`."""
         window = min(
-            model_named(self.model).window_tokens,
+            find_model(self.model).window_tokens,
             self.parts.settings.window_tokens or limits.BATCH_BYTES_MAX,
         )
         asked = self.body.get("max_completion_tokens") or self.body.get("max_tokens")

@@ -6,7 +6,7 @@ from fastapi import Request, Response
 
 from firnline.context.budget import Budget, as_budget
 from firnline.errors import InputError
-from firnline.log.tokens import DEFAULT_MODEL, is_known
+from firnline.log.tokens import DEFAULT_MODEL, is_known_model
 from firnline.server.auth import Reading, charge, may_write, parts_of
 from firnline.server.bodies import head_of, sent
 from firnline.server.rest import requests, responses, schemas
@@ -53,6 +53,6 @@ def budget_of(parts: Parts, asked: requests.BudgetLike | None) -> Budget:
     own = parts.tenants.model.name if parts.tenants.model else DEFAULT_MODEL
     if asked is None or asked == own:  # the server's own may be one that nobody knows
         return Budget.of(own)
-    if isinstance(asked, str) and not asked.isdecimal() and not is_known(asked):
+    if isinstance(asked, str) and not asked.isdecimal() and not is_known_model(asked):
         raise InputError(f"budget: {asked!r} is no model that is known here; {BUDGET_HELP}")
     return as_budget(asked)

@@ -18,7 +18,7 @@ from pydantic import (
     WrapValidator,
 )
 
-from firnline.language.dates import TEXT_CHARS_MAX
+from firnline.language.dates import DATE_CHARS_MAX
 from firnline.log import limits
 from firnline.log.message import ROLES, Role
 from firnline.server.rest.validation import check_budget, check_not_blank, read_time
@@ -346,7 +346,7 @@ When = Annotated[
     str,
     Query(
         min_length=1,
-        max_length=TEXT_CHARS_MAX,
+        max_length=DATE_CHARS_MAX,
         description="A date: yesterday, last tuesday, 2026-03, 3 days ago, since Monday.",
         examples=["yesterday"],
     ),

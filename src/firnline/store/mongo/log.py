@@ -274,7 +274,7 @@ async def newest(database: Database, state: State, tokens_max: int) -> list[Entr
     rows.check_newest(state.found, fitting)
     if not before:
         before = await hash_at(database, state, fitting[0].seq - 1)
-    return chain.entries(fitting, before)
+    return chain.checked_entries(fitting, before)
 
 
 async def _backwards(database: Database, state: State, end: int, tokens: int) -> list[Record]:

@@ -14,7 +14,7 @@ from bson import ObjectId
 from firnline.errors import StoreCorrupt
 from firnline.language.terms import query_terms
 from firnline.log import limits
-from firnline.log.entry import Key, Match, Scope
+from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
 from firnline.store.mongo import words
 from firnline.store.mongo.connection import Database, Doc
@@ -46,7 +46,7 @@ class _Asked(NamedTuple):
 
 async def matches(
     database: Database, tenant: str, query: str, scope: Scope, limit: int
-) -> list[Match]:
+) -> list[IndexMatch]:
     """First what has the words itself, then who and when they name."""
     terms = query_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
@@ -74,7 +74,7 @@ async def matches(
 
 async def _few(
     database: Database, own: list[int], facts: list[int], within: Doc
-) -> list[Match] | None:
+) -> list[IndexMatch] | None:
     """All that has any of the terms, best first, by one question; None if there is too much."""
     any_of = {"terms": {"$in": [*own, *facts]}}
     docs, entries = await asyncio.gather(
@@ -198,7 +198,7 @@ def _telling(asked: _Asked) -> list[int]:
 
 async def _ranked(
     database: Database, asked: _Asked, leading: Sequence[int], within: Doc, limit: int
-) -> list[Match]:
+) -> list[IndexMatch]:
     """The best of the entries that have any of the terms that lead to them.
 
     BM25 without counting how often an entry has a word: its own words count most, then those of the
@@ -236,7 +236,7 @@ async def _ranked(
 
 async def _sound(
     database: Database, tenant: str, docs: Sequence[Doc]
-) -> tuple[list[Match], list[ObjectId]]:
+) -> tuple[list[IndexMatch], list[ObjectId]]:
     """The documents as matches, an entry once; and the conversations that are not there."""
     if not docs:
         return [], []
@@ -247,7 +247,7 @@ async def _sound(
         lambda: database["conversations"].find(asked, projection=shown).to_list()
     )
     known = {doc["_id"]: state_of(Key(tenant, doc["conversation"]), doc) for doc in heads}
-    best: dict[tuple[str, int], Match] = {}
+    best: dict[tuple[str, int], IndexMatch] = {}
     for doc in docs:
         state = known.get(doc["life"])
         if state is None:
@@ -255,7 +255,7 @@ async def _sound(
         if doc["seq"] >= state.found.next_seq:
             raise StoreCorrupt(f"{doc['conversation']}: words of an entry that is not there")
         place = doc["conversation"], doc["seq"]
-        best.setdefault(place, Match(*place, doc["score"]))
+        best.setdefault(place, IndexMatch(*place, doc["score"]))
     return list(best.values()), list({doc["life"] for doc in docs} - set(known))
 
 

@@ -15,14 +15,14 @@ from firnline.log.entry import (
     Archived,
     Card,
     Digest,
-    Draft,
     Entry,
+    EntryDraft,
     Erased,
     Head,
     Idempotency,
+    IndexMatch,
     Key,
     Lease,
-    Match,
     Project,
     Record,
     Scope,
@@ -128,7 +128,7 @@ class MongoStore:
     async def append(
         self,
         key: Key,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
@@ -219,7 +219,7 @@ class MongoStore:
 
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
-    ) -> list[Match]:
+    ) -> list[IndexMatch]:
         """See `Store.search`."""
         return await search.matches(self._checked, tenant, query, scope, limit)
 

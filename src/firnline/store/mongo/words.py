@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Final
 
 from firnline.language.stems import stem
-from firnline.language.terms import facts, index_terms, role_term, searchable, spellings
+from firnline.language.terms import fact_terms, index_terms, role_term, searchable_text, spellings
 from firnline.log.message import Message
 
 PART: Final = 50_000
@@ -46,10 +46,10 @@ def of_role(tenant: str, role: str) -> int:
 
 def own(tenant: str, message: Message) -> list[int]:
     """The terms of what a message says, each once, in order."""
-    said = spellings(index_terms(searchable(message)))
+    said = spellings(index_terms(searchable_text(message)))
     return list(dict.fromkeys(number(tenant, stem(term)) for term in said))
 
 
 def about(tenant: str, message: Message) -> list[int]:
     """The terms that say who spoke and when."""
-    return list(dict.fromkeys(of_fact(tenant, term) for term in spellings(facts(message))))
+    return list(dict.fromkeys(of_fact(tenant, term) for term in spellings(fact_terms(message))))

@@ -28,7 +28,7 @@ from firnline.errors import (
     StoreUnavailable,
 )
 from firnline.log import limits
-from firnline.log.entry import Appended, Draft, Entry, Idempotency, Key, genesis
+from firnline.log.entry import Appended, Entry, EntryDraft, Idempotency, Key, genesis
 from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.mongo import log
@@ -51,7 +51,7 @@ logger: Final = logging.getLogger("firnline")
 class Job:
     """One append that waits."""
 
-    drafts: Sequence[Draft]
+    drafts: Sequence[EntryDraft]
     expected_seq: int | None
     idempotency: Idempotency | None
     done: asyncio.Future[Appended]
@@ -86,7 +86,7 @@ class Writer:
     async def append(
         self,
         key: Key,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         expected_seq: int | None,
         idempotency: Idempotency | None,
     ) -> Appended:
@@ -352,7 +352,7 @@ def check_pins(state: State | None, more: int) -> None:
         raise MessageTooLarge(f"more than {_PINS_MAX:,} pinned entries in one conversation")
 
 
-def _row(entry: Entry, draft: Draft) -> Doc:
+def _row(entry: Entry, draft: EntryDraft) -> Doc:
     return {
         "seq": entry.seq,
         "body": draft.body,

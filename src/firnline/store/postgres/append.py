@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from firnline.errors import StoreError, StoreTimeout
 from firnline.log import limits
-from firnline.log.entry import Appended, Draft, Entry, Idempotency, Key, genesis
+from firnline.log.entry import Appended, Entry, EntryDraft, Idempotency, Key, genesis
 from firnline.log.message import EPOCH, Message, microseconds
 from firnline.store import rows
 from firnline.store.postgres import log, words
@@ -40,7 +40,7 @@ class Given(NamedTuple):
     """What is to be appended, on which conditions."""
 
     key: Key
-    drafts: Sequence[Draft]
+    drafts: Sequence[EntryDraft]
     views: Sequence[ViewRow]
     expected_seq: int | None
     idempotency: Idempotency | None
@@ -175,7 +175,7 @@ async def _append_pieces(transaction: Transaction, given: Given, head: Found) ->
     return Done(Appended(entries), head, after)
 
 
-def _pieces(drafts: Sequence[Draft]) -> Iterator[tuple[int, int]]:
+def _pieces(drafts: Sequence[EntryDraft]) -> Iterator[tuple[int, int]]:
     """Where pieces begin and how many drafts they have."""
     at = size = length = 0
     for draft in drafts:

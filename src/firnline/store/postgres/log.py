@@ -318,7 +318,7 @@ async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[En
     rows.check_newest(found, fitting)
     if not before:
         before = await hash_at(transaction, key, fitting[0].seq - 1)
-    return chain.entries(fitting, before)
+    return chain.checked_entries(fitting, before)
 
 
 async def _backwards(

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from firnline.language.terms import query_terms
 from firnline.log import limits
-from firnline.log.entry import Key, Match, Scope
+from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Row, Transaction
@@ -62,7 +62,7 @@ class _Asked(NamedTuple):
 
 async def matches(
     transaction: Transaction, tenant: str, query: str, scope: Scope, limit: int
-) -> list[Match]:
+) -> list[IndexMatch]:
     """First what has the words itself, then who and when they name."""
     terms = query_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
@@ -124,7 +124,7 @@ async def _ranked(
     leading: Sequence[str],
     scope: Scope,
     limit: int,
-) -> list[Match]:
+) -> list[IndexMatch]:
     """The best of the entries that have any of the terms that lead to them."""
     where, values = _within(tenant, scope)
     match = words.any_of(leading)
@@ -148,15 +148,15 @@ async def _ranked(
     return _sound(tenant, rows)
 
 
-def _sound(tenant: str, rows: Sequence[Row]) -> list[Match]:
+def _sound(tenant: str, rows: Sequence[Row]) -> list[IndexMatch]:
     """The rows as matches, an entry once; a damaged conversation raises."""
-    best: dict[tuple[str, int], Match] = {}
+    best: dict[tuple[str, int], IndexMatch] = {}
     checked: set[int] = set()
     for name, seq, score, *about in rows:
         if about[0] not in checked:
             Found.of(Key(tenant, name), about)
             checked.add(about[0])
-        best.setdefault((name, seq), Match(name, seq, score))
+        best.setdefault((name, seq), IndexMatch(name, seq, score))
     return list(best.values())
 
 

@@ -19,14 +19,14 @@ from firnline.log.entry import (
     Archived,
     Card,
     Digest,
-    Draft,
     Entry,
+    EntryDraft,
     Erased,
     Head,
     Idempotency,
+    IndexMatch,
     Key,
     Lease,
-    Match,
     Project,
     Record,
     Scope,
@@ -129,7 +129,7 @@ class PostgresStore:
     async def append(
         self,
         key: Key,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
@@ -251,7 +251,7 @@ class PostgresStore:
 
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
-    ) -> list[Match]:
+    ) -> list[IndexMatch]:
         """See `Store.search`."""
         given = tenant, query, scope, limit
         return await self._read(tenant, lambda tx: search.matches(tx, *given), brief=False)

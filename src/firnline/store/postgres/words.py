@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Final
 
 from firnline.language.stems import stem
-from firnline.language.terms import facts, index_terms, role_term, searchable, spellings
+from firnline.language.terms import fact_terms, index_terms, role_term, searchable_text, spellings
 from firnline.log.message import Message
 
 _PART: Final = 50_000  # terms in one row; a tsvector holds a megabyte
@@ -47,8 +47,8 @@ def of_role(tenant: str, role: str) -> str:
 
 def parts(tenant: str, message: Message) -> list[str]:
     """The rows of a message in the index, each as PostgreSQL reads a tsvector."""
-    found = {lexeme(tenant, term) for term in spellings(index_terms(searchable(message)))}
-    found |= {of_fact(tenant, term) for term in spellings(facts(message))}
+    found = {lexeme(tenant, term) for term in spellings(index_terms(searchable_text(message)))}
+    found |= {of_fact(tenant, term) for term in spellings(fact_terms(message))}
     every = iter(found)
     rows = []
     while part := " ".join(islice(every, _PART)):

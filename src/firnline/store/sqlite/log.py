@@ -10,7 +10,17 @@ import apsw
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import chain, limits
-from firnline.log.entry import Appended, Draft, Entry, Head, Idempotency, Key, Record, genesis, runs
+from firnline.log.entry import (
+    Appended,
+    Entry,
+    EntryDraft,
+    Head,
+    Idempotency,
+    Key,
+    Record,
+    genesis,
+    runs,
+)
 from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.rows import Segment, are
@@ -48,7 +58,7 @@ def append(
     connection: apsw.Connection,
     heads: Heads,
     key: Key,
-    drafts: Sequence[Draft],
+    drafts: Sequence[EntryDraft],
     expected_seq: int | None,
     idempotency: Idempotency | None,
 ) -> Appended:
@@ -74,7 +84,7 @@ def append(
 
 
 def _new_rows(
-    head: OpenHead, entries: Sequence[Entry], drafts: Sequence[Draft]
+    head: OpenHead, entries: Sequence[Entry], drafts: Sequence[EntryDraft]
 ) -> list[tuple[Any, ...]]:
     """The rows of new entries; moves the head behind them."""
     base, last = head.id << limits.SEQ_BITS, entries[-1]
@@ -223,7 +233,7 @@ def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[E
     if not fitting:
         return []
     rows.check_newest(found, fitting)
-    return chain.entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
+    return chain.checked_entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
 
 
 def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:

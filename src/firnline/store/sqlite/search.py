@@ -12,17 +12,17 @@ import apsw
 from firnline.errors import StoreCorrupt
 from firnline.language.stems import stem
 from firnline.language.terms import (
-    all_facts,
+    all_fact_terms,
     all_terms,
-    facts,
+    fact_terms,
     index_terms,
+    match_score,
     query_terms,
     role_term,
-    score,
-    searchable,
+    searchable_text,
 )
 from firnline.log import limits
-from firnline.log.entry import Key, Match, Record, Scope
+from firnline.log.entry import IndexMatch, Key, Record, Scope
 from firnline.log.message import EPOCH, Message, decode, microseconds
 from firnline.store.rows import page
 from firnline.store.sqlite import log
@@ -49,12 +49,12 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
     words, dates, end, before = [], [], found.next_seq, ""
     for record in page(stored, limits.INDEX_PAGE + 1):
         message = _message(record)
-        terms = " ".join(index_terms(searchable(message))) if message else ""
+        terms = " ".join(index_terms(searchable_text(message))) if message else ""
         if record.seq >= indexed:
             end = record.seq + 1
             if message is not None:
                 id_ = found.entry_id(record.seq)
-                words.append((id_, terms, before, " ".join(facts(message))))
+                words.append((id_, terms, before, " ".join(fact_terms(message))))
                 dates.append((found.id, microseconds(message.created_at or EPOCH), record.seq))
         before = terms[: limits.INDEX_BEFORE_CHARS]
     insert = "INSERT INTO search (rowid, terms, before, facts) VALUES (?, ?, ?, ?)"
@@ -86,7 +86,7 @@ def clear(connection: apsw.Connection) -> None:
 
 def matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
-) -> list[Match]:
+) -> list[IndexMatch]:
     """Search what is indexed: first what has the words itself, then who and when they name."""
     asked = query_terms(query)
     if not asked or limit <= 0:
@@ -138,7 +138,7 @@ def _entries_with(connection: apsw.Connection, term: tuple[str, ...]) -> int:
 
 def _matches(
     connection: apsw.Connection, tenant: str, expression: str, scope: Scope, limit: int
-) -> list[Match]:
+) -> list[IndexMatch]:
     values: dict[str, Any] = {"match": _of_roles(expression, scope), "tenant": tenant}
     where = ["search MATCH :match", f"rank MATCH '{_RANK}'", "c.tenant = :tenant"]
     if scope.conversation is not None:
@@ -180,7 +180,7 @@ def _of_roles(expression: str, scope: Scope) -> str:
 
 def _sound(
     connection: apsw.Connection, tenant: str, rows: apsw.Cursor, scope: Scope
-) -> Iterator[Match]:
+) -> Iterator[IndexMatch]:
     """The rows that are within the topics of the scope; a damaged conversation raises."""
     checked: set[int] = set()
     for rowid, points, name, *about in rows:
@@ -189,7 +189,7 @@ def _sound(
             checked.add(about[0])
         seq = rowid & log.SEQ_MASK
         if scope.topics is None or _in_topics(connection, about[0], name, seq, scope.topics):
-            yield Match(name, seq, points)
+            yield IndexMatch(name, seq, points)
 
 
 def _in_topics(
@@ -209,9 +209,9 @@ def _in_topics(
 
 def unindexed_matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
-) -> list[Match]:
+) -> list[IndexMatch]:
     """Search, by reading it, what is not indexed: a store that is only read cannot catch up."""
-    found: list[Match] = []
+    found: list[IndexMatch] = []
     asked = set(query_terms(query))
     for id_, _ in unindexed(connection, tenant, scope.conversation):
         name, project, first = one(
@@ -226,8 +226,8 @@ def unindexed_matches(
             message = _message(record)
             if message is None or not scope.has(message):
                 continue
-            if score(asked, all_terms(message), all_facts(message), set()):
-                found.append(Match(name, record.seq, 0.0))
+            if match_score(asked, all_terms(message), all_fact_terms(message), set()):
+                found.append(IndexMatch(name, record.seq, 0.0))
             if len(found) >= limit:
                 return found
     return found

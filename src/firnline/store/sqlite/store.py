@@ -28,14 +28,14 @@ from firnline.log.entry import (
     Archived,
     Card,
     Digest,
-    Draft,
     Entry,
+    EntryDraft,
     Erased,
     Head,
     Idempotency,
+    IndexMatch,
     Key,
     Lease,
-    Match,
     Project,
     Record,
     Scope,
@@ -194,7 +194,7 @@ class SqliteStore:
     async def append(
         self,
         key: Key,
-        drafts: Sequence[Draft],
+        drafts: Sequence[EntryDraft],
         *,
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
@@ -322,12 +322,12 @@ class SqliteStore:
 
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
-    ) -> list[Match]:
+    ) -> list[IndexMatch]:
         """See `Store.search`."""
         if not self._place.read_only:
             await self._catch_up(tenant, scope.conversation)
 
-        def work(connection: apsw.Connection) -> list[Match]:
+        def work(connection: apsw.Connection) -> list[IndexMatch]:
             found = search.matches(connection, tenant, query, scope, limit)
             if self._place.read_only and len(found) < limit:
                 room = limit - len(found)
