@@ -18,8 +18,9 @@ PAGE = ROOT / "docs" / "names.md"
 ADAPTERS = ("langchain", "openai_agents", "pydantic_ai", "llamaindex", "agent_framework", "adk")
 HEADING = """# Every public name
 
-Made from the sources by `python tools/names/build.py`; a test holds it against them. What is not
-named here may change without notice. In signatures, what follows `*` is given by name.
+You want to look up a name of the library. This page is generated from the sources by
+`python tools/names/build.py`, and a test checks that it is current. Names that are not listed may change
+without notice. In signatures, parameters after `*` are keyword-only.
 """
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Defined: TypeAlias = Function | ast.ClassDef
@@ -136,7 +137,7 @@ def sections() -> Iterator[tuple[str, str, list[Row]]]:
     yield "firnline.models", "", listed("firnline.models")
     yield "firnline.embedding", "", listed("firnline.embedding")
     yield "firnline.store", "", listed("firnline.store")
-    yield "firnline.protocols", "What can be of your own.", classes("firnline.protocols")
+    yield "firnline.protocols", "Protocols that you can implement yourself.", classes("firnline.protocols")
     yield "firnline.testing", "", listed("firnline.testing")
     yield "firnline.client", "See [clients.md](clients.md).", listed("firnline.client")
     client = methods("firnline.client.verbs", "Client")
@@ -147,7 +148,7 @@ def sections() -> Iterator[tuple[str, str, list[Row]]]:
         yield module, f"{first_line(tree(module))}", rows
 
 
-SYNC = "`firnline.{}` has the same without await."
+SYNC = "`firnline.{}` has the same names without await."
 
 
 def page() -> str:
