@@ -118,7 +118,7 @@ def test_a_module_imports_its_own_folder_or_a_lower_layer():
 
 
 def test_the_top_of_the_package_shows_the_architecture():
-    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
+    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__", "py.typed"}
     assert len(entries) <= ENTRIES_MAX, sorted(entries)
 
 
