@@ -19,8 +19,8 @@ ADAPTERS = ("langchain", "openai_agents", "pydantic_ai", "llamaindex", "agent_fr
 HEADING = """# Every public name
 
 You want to look up a name of the library. This page is generated from the sources by
-`python tools/names/build.py`, and a test checks that it is current. Names that are not listed may change
-without notice. In signatures, parameters after `*` are keyword-only.
+`python tools/names/build.py`, and a test checks that it is current. Names that
+are not listed may change without notice. In signatures, parameters after `*` are keyword-only.
 """
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 Defined: TypeAlias = Function | ast.ClassDef
@@ -137,7 +137,11 @@ def sections() -> Iterator[tuple[str, str, list[Row]]]:
     yield "firnline.models", "", listed("firnline.models")
     yield "firnline.embedding", "", listed("firnline.embedding")
     yield "firnline.store", "", listed("firnline.store")
-    yield "firnline.protocols", "Protocols that you can implement yourself.", classes("firnline.protocols")
+    yield (
+        "firnline.protocols",
+        "Protocols that you can implement yourself.",
+        classes("firnline.protocols"),
+    )
     yield "firnline.testing", "", listed("firnline.testing")
     yield "firnline.client", "See [clients.md](clients.md).", listed("firnline.client")
     client = methods("firnline.client.verbs", "Client")
