@@ -37,6 +37,7 @@ from firnline.engine import stats
 from firnline.engine import verify as verifying
 from firnline.engine.context_builder import Builder, Request
 from firnline.engine.digest_history import (
+    STUCK_AFTER,
     Difference,
     Lineage,
     State,
@@ -86,7 +87,7 @@ from firnline.log.wire import MessageLike, load_openai
 from firnline.models import open_model
 from firnline.models.guard import Spend
 from firnline.models.model_like import ModelLike, as_model
-from firnline.protocols import ChatModel, Clock, Event, Finding, Progress, Retriever, Store
+from firnline.protocols import ChatModel, Clock, Event, Finding, Pending, Progress, Retriever, Store
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
 from firnline.store.cards import TenantCards
@@ -681,10 +682,19 @@ class Memory:
         await self._worker.run()
         return 0
 
-    async def due(self, *, limit: int = 100, all_tenants: bool = False) -> list[Key]:
-        """The conversations whose digests are due, the longest due first."""
+    async def due(
+        self, *, until: datetime | None = None, limit: int = 100, all_tenants: bool = False
+    ) -> list[Key]:
+        """The conversations whose digests are due by `until` (now), the longest due first."""
         tenant = None if all_tenants else self._tenant
-        return await self._store.owed(self._clock(), limit, tenant)
+        return await self._store.owed(until or self._clock(), limit, tenant)
+
+    async def pending(self) -> Pending:
+        """What is pending now: digests that are due, in progress or stuck."""
+        now = self._clock()
+        return await self._store.pending(
+            now, stuck_before=now - STUCK_AFTER, cards="", tenant=self._tenant
+        )
 
     async def _digest(self, conversation: str, version: int) -> Digest:
         found = await self._store.digests(self._key(conversation), [version])
@@ -949,6 +959,13 @@ class Memory:
         keys = None if conversations is None else [self._key(name) for name in conversations]
         where = self._store, self._tenant, Path(path)
         return await exporter.export(*where, keys, as_format, progress)
+
+    def export_pieces(
+        self, conversations: Sequence[str] | None = None
+    ) -> AsyncIterator[tuple[bytes, Manifest]]:
+        """The lines of such a file in pieces, each with the counts so far; the manifest is last."""
+        keys = None if conversations is None else [self._key(name) for name in conversations]
+        return jsonl.pieces(self._store, self._tenant, keys)
 
     async def import_(
         self, path: str | PathLike[str], *, progress: Progress | None = None

@@ -153,6 +153,7 @@ class Memory(SyncFacade[_Memory]):
     rebuild = waits(_Memory.rebuild)
     work = waits(_Memory.work)
     due = waits(_Memory.due)
+    pending = waits(_Memory.pending)
 
     # -- reading --
     read = waits(_Memory.read)
@@ -196,6 +197,7 @@ class Memory(SyncFacade[_Memory]):
     restore = waits(_Memory.restore)
     erase = waits(_Memory.erase)
     export = waits(_Memory.export)
+    export_pieces = walks(_Memory.export_pieces)
     import_ = waits(_Memory.import_)
     import_file = waits(_Memory.import_file)
     backup = waits(_Memory.backup)

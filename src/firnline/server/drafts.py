@@ -68,12 +68,12 @@ class Draft:
         cards = [] if self.parts else [self._header]
         self.parts += 1
         self.text += text
-        await self.memory.store.put_cards([*cards, self._card(self.parts, text.encode())])
+        await self.memory.cards.put(*cards, self._card(self.parts, text.encode()))
 
     async def beat(self) -> None:
         """Say that whoever makes it is still alive."""
         if self.parts:
-            await self.memory.store.put_cards([self._header])
+            await self.memory.cards.put(self._header)
 
     async def end(self) -> None:
         """The answer is in the log."""
@@ -95,7 +95,7 @@ class Draft:
 
     async def _drop(self) -> None:
         if self.parts:
-            await self.memory.store.drop_cards(_KIND, self.memory.tenant, prefix=f"{self.id}/")
+            await self.memory.cards.drop(_KIND, prefix=f"{self.id}/")
 
     @property
     def _header(self) -> Card:

@@ -20,7 +20,7 @@ from firnline.context.context import Context
 from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import Card, Key
+from firnline.log.entry import Card
 from firnline.log.message import Message, encode_json, format_time
 from firnline.memory import Memory
 
@@ -51,7 +51,7 @@ async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> No
         body=packed(context, {"answer": seq, **facts}),
         conversation=context.conversation,
     )
-    await memory.store.put_cards([card])
+    await memory.cards.put(card)
 
 
 async def keep(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
@@ -80,12 +80,12 @@ async def keep_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
 async def recorded(memory: Memory, conversation: str, seq: int) -> dict[str, Any] | None:
     """The prompt of the answer `seq` with all its messages, or None if there is no record."""
     name = name_of(conversation, seq)
-    found = await memory.store.cards(KIND, tenant=memory.tenant, names=[name])
-    if not found:
+    card = await memory.cards.get(KIND, name)
+    if card is None:
         return None
-    kept = _read(found[0])
+    kept = _read(card)
     seqs = sorted({piece["seq"] for piece in kept["pieces"] if piece["seq"] is not None})
-    entries = await memory.store.at(Key(memory.tenant, conversation), seqs)
+    entries = await memory.read_at(conversation, seqs)
     return filled(kept, {entry.seq: entry.message for entry in entries})
 
 
@@ -93,9 +93,8 @@ async def turns(
     memory: Memory, conversation: str, *, before: int | None = None, limit: int = 100
 ) -> list[dict[str, Any]]:
     """What is recorded of the answers before `before`, newest first, without their messages."""
-    found = await memory.store.cards(
+    found = await memory.cards.find(
         KIND,
-        tenant=memory.tenant,
         prefix=name_of(conversation),
         after="" if before is None else name_of(conversation, before),
         limit=limit,

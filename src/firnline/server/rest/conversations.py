@@ -11,7 +11,7 @@ from firnline.client.paths import conversation_path
 from firnline.engine.digest_history import state_of
 from firnline.errors import ConflictError, NotFound
 from firnline.log import limits
-from firnline.log.entry import Head, Key
+from firnline.log.entry import Head
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Ruling, Writing, caller_of, parts_of
 from firnline.server.bodies import head_of, position_of, sent, tagged
@@ -66,7 +66,7 @@ async def get_conversation(
 async def _described(memory: Memory, head: Head) -> dict[str, Any]:
     name = head.conversation
     force = await memory.in_force(name)
-    pinned = await memory.store.pinned(Key(memory.tenant, name))
+    pinned = await memory.pinned(name)
     return {
         **responses.head(head),
         "strategy": responses.strategy(await memory.strategy(name), head),
@@ -190,7 +190,7 @@ async def branch_conversation(
 async def list_pins(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """The entries that every context shows."""
     await head_of(memory, conversation)
-    found = await memory.store.pinned(Key(memory.tenant, conversation))
+    found = await memory.pinned(conversation)
     return tagged(request, responses.page(responses.entries(found), None))
 
 

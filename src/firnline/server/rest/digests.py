@@ -10,7 +10,7 @@ from fastapi import Path, Query, Request, Response
 from firnline.digest import items
 from firnline.errors import NotFound
 from firnline.log import limits
-from firnline.log.entry import Digest, Key
+from firnline.log.entry import Digest
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing
 from firnline.server.bodies import head_of, position_of, sent, tagged
@@ -39,7 +39,7 @@ async def list_digests(
     await head_of(memory, conversation)
     first = min(max(position_of(cursor, int) or 1, 1), requests.SEQ_MAX)
     versions = list(range(first, first + limit + 1))  # they have no holes
-    found = await memory.store.digests(Key(memory.tenant, conversation), versions)
+    found = await memory.digests(conversation, versions=versions)
     following = first + limit if len(found) > limit else None
     return tagged(
         request, responses.page(await _shown(memory, conversation, found[:limit]), following)
@@ -91,8 +91,7 @@ async def expand_digest(
     found = await _digest(memory, conversation, version)
     seqs: Sequence[int] = range(found.first_seq, found.last_seq + 1)
     if found.topic is not None:
-        key = Key(memory.tenant, conversation)
-        members = await memory.store.members(key, found.topic, found.first_seq)
+        members = await memory.topic_seqs(conversation, found.topic, first_seq=found.first_seq)
         seqs = [seq for seq in members if seq <= found.last_seq]
     return tagged(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
@@ -252,7 +251,7 @@ async def revert(
 
 async def _digest(memory: Memory, conversation: str, version: int) -> Digest:
     await head_of(memory, conversation)
-    found = await memory.store.digests(Key(memory.tenant, conversation), [version])
+    found = await memory.digests(conversation, versions=[version])
     if not found:
         raise NotFound(f"there is no digest {version}")
     return found[0]

@@ -7,19 +7,22 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from firnline.log import limits
-from firnline.log.entry import Entry, Head, Key
+from firnline.log.entry import Entry, Head
 from firnline.log.message import encode
 from firnline.memory import Memory
 from firnline.server.bodies import position_of
 from firnline.server.rest import responses
-from firnline.transfer import scan
 
 _STEP: Final = 25  # entries read at once: each may have many megabytes
 
 
-def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Head]:
+async def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Head]:
     """Every conversation of the tenant, or of a project."""
-    return scan.heads(memory.store, memory.tenant, project=project)
+    after = ""
+    while page := await memory.conversations(project=project, after=after, limit=limits.PAGE_MAX):
+        for head in page:
+            yield head
+        after = page[-1].conversation
 
 
 async def entries(
@@ -32,10 +35,10 @@ async def entries(
     """
     start = _place(seqs, position_of(cursor, int))
     end = min(start + limit, len(seqs))
-    key, size, taken = Key(memory.tenant, conversation), 0, list[Entry]()
+    size, taken = 0, list[Entry]()
     while start < end and size < limits.PAGE_BYTES_MAX:
         wanted = seqs[start : min(start + _STEP, end)]
-        found = {entry.seq: entry for entry in await _at(memory, key, wanted)}
+        found = {entry.seq: entry for entry in await _read(memory, conversation, wanted)}
         taken += [found[seq] for seq in wanted if seq in found]
         size += sum(len(encode(entry.message)) for entry in found.values())
         start += len(wanted)
@@ -52,8 +55,8 @@ def _place(seqs: Sequence[int], seq: int | None) -> int:
     return bisect_left(seqs, sign * seq, key=lambda other: sign * other)
 
 
-async def _at(memory: Memory, key: Key, seqs: Sequence[int]) -> list[Entry]:
+async def _read(memory: Memory, conversation: str, seqs: Sequence[int]) -> list[Entry]:
     first, last = min(seqs), max(seqs)
     if last - first + 1 == len(seqs):
-        return await memory.store.read(key, first, last)
-    return await memory.store.at(key, seqs)
+        return await memory.read(conversation, first_seq=first, last_seq=last)
+    return await memory.read_at(conversation, seqs)

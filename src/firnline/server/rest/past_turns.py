@@ -8,7 +8,6 @@ from typing import Any, Final
 from fastapi import Request, Response
 
 from firnline.errors import NotFound
-from firnline.log.entry import Key
 from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.auth import Reading
@@ -101,7 +100,6 @@ async def _asked(
     seqs = sorted({seq for seq in named if isinstance(seq, int) and seq >= 0})
     known: dict[int, str] = {}
     for start in range(0, len(seqs), _STEP):
-        key = Key(memory.tenant, conversation)
-        for entry in await memory.store.at(key, seqs[start : start + _STEP]):
+        for entry in await memory.read_at(conversation, seqs[start : start + _STEP]):
             known[entry.seq] = " ".join(entry.message.text[:_ASKED_CHARS].split())
     return known

@@ -18,7 +18,7 @@ from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, Responses, problems, router
 from firnline.server.rest.path_params import ProjectName
 from firnline.server.rest.requests import Cursor, Limit, ProjectRequest
-from firnline.server.rest.stats import owed
+from firnline.server.rest.stats import list_pending
 
 routes = router("projects")
 
@@ -36,7 +36,7 @@ async def list_projects(
     """
     after = position_of(cursor, str) or ""
     found = [project for project in await memory.projects() if project.name > after]
-    debts = set(await owed(memory))
+    debts = set(await list_pending(memory))
     boards = [await _board(memory, project, debts) for project in found[:limit]]
     active = max(filter(_is_active, boards), key=lambda board: board["last_activity"], default=None)
     if active is not None:
@@ -57,7 +57,7 @@ async def get_project(request: Request, memory: Reading, project: ProjectName) -
     """One project with what is known in its newest conversation."""
     for known in await memory.projects():
         if known.name == project:
-            board = await _board(memory, known, set(await owed(memory)))
+            board = await _board(memory, known, set(await list_pending(memory)))
             return tagged(request, {**board, "context": await _situation(memory, board)})
     raise NotFound("there is no such project")
 

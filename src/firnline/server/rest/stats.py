@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import Query, Request, Response
 
 from firnline.engine import stats
-from firnline.engine.digest_history import STUCK_AFTER, Lineage
+from firnline.engine.digest_history import Lineage
 from firnline.log import limits
 from firnline.log.entry import Digest, Head
 from firnline.log.message import format_time, utc_now
@@ -96,7 +96,7 @@ async def get_lineage(request: Request, memory: Reading, conversation: Conversat
         "versions": [_version(digest) for digest in lineage.digests],
         "stuck": [digest.version for digest in lineage.stuck],
         "window": await _window(memory, head),
-        "owed": conversation in await owed(memory),
+        "owed": conversation in await list_pending(memory),
         "mean_milliseconds": lineage.mean_milliseconds,
         "max_milliseconds": lineage.max_milliseconds,
     }
@@ -127,9 +127,9 @@ async def _window(memory: Memory, head: Head) -> dict[str, Any]:
     }
 
 
-async def owed(memory: Memory, now: datetime = _EVER) -> list[str]:
-    """The tenant's conversations that are to be digested by then."""
-    keys = await memory.store.owed(now, limits.PAGE_MAX, memory.tenant)
+async def list_pending(memory: Memory, until: datetime = _EVER) -> list[str]:
+    """The conversations whose digests are due by `until`."""
+    keys = await memory.due(until=until, limit=limits.PAGE_MAX)
     return [key.conversation for key in keys]
 
 
@@ -140,14 +140,10 @@ async def get_work(request: Request, memory: Reading) -> Response:
     async for head in paging.heads(memory):
         name = head.conversation
         tally.add(head, await memory.lineage(name), await memory.in_force(name))
-    due = await owed(memory, utc_now())
-    waiting = [name for name in await owed(memory) if name not in set(due)]
-    now = utc_now()
-    pending = await memory.store.pending(
-        now, stuck_before=now - STUCK_AFTER, cards="", tenant=memory.tenant
-    )
+    due = await list_pending(memory, utc_now())
+    waiting = [name for name in await list_pending(memory) if name not in set(due)]
     lists = {
-        "owed_since": responses.plain(pending.oldest),
+        "owed_since": responses.plain((await memory.pending()).oldest),
         "due": due[:_LISTED],
         "waiting": waiting[:_LISTED],
     }

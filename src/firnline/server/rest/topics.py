@@ -7,7 +7,6 @@ from typing import Annotated
 from fastapi import Path, Request, Response
 
 from firnline.errors import InputError, NotFound
-from firnline.log.entry import Key
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, charge, may_write, parts_of
 from firnline.server.bodies import head_of, sent, tagged
@@ -61,7 +60,7 @@ async def list_topic_messages(
 ) -> Response:
     """Every message of a topic, archived or not, in order."""
     known = await _topic(memory, conversation, topic)
-    seqs = await memory.store.members(Key(memory.tenant, conversation), known.topic_id)
+    seqs = await memory.topic_seqs(conversation, known.topic_id)
     return tagged(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
 

@@ -1,4 +1,4 @@
-"""Export and import: a tenant's conversations as JSON Lines, and other programs' files."""
+"""Export and import: conversations as JSON Lines, and files of other programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from starlette.requests import ClientDisconnect
 
 from firnline.client.paths import PREFIX
 from firnline.errors import InputError, NotFound, WrongType
-from firnline.log.entry import Key
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, parts_of
 from firnline.server.bodies import head_of, sent, tagged
@@ -30,31 +29,31 @@ from firnline.server.rest.openapi import (
     router,
 )
 from firnline.server.rest.requests import ExportRequest, Name
-from firnline.transfer import jsonl
+from firnline.transfer.jsonl import Manifest
 
 routes = router("transfer")
 raw_routes = APIRouter(tags=["transfer"], generate_unique_id_function=operation_id)
-"""Those whose body is not JSON and is read piece by piece."""
+"""Routes whose body is not JSON and is read in pieces."""
 
 JSON_LINES: Final = "application/jsonl"
-_TAKEN_TYPES: Final = frozenset({JSON_LINES, "application/x-ndjson", "application/octet-stream"})
+_IMPORT_TYPES: Final = frozenset({JSON_LINES, "application/x-ndjson", "application/octet-stream"})
 _PIECE: Final = 1024 * 1024
 _EXAMPLE: Final = '{"firnline":1,"tenant":"default"}\n{"conversation":"c","entries":1,...}\n...\n'
 _LINES: Final[Responses] = {
     200: {
-        "description": "One JSON object a line; the last one is the manifest.",
+        "description": "One JSON object per line; the last one is the manifest.",
         "content": {JSON_LINES: {"schema": {"type": "string"}, "example": _EXAMPLE}},
     },
     **MISSING,
 }
-_BEGUN: Final[Responses] = {
-    202: {"description": "Begun; `Location` tells how far it is.", "headers": LOCATION},
+_ACCEPTED: Final[Responses] = {
+    202: {"description": "Started; `Location` is the job.", "headers": LOCATION},
     **MISSING,
     **problems(415),
 }
 _EVENTS: Final[Responses] = {
     200: {
-        "description": "Events with the job as it is then.",
+        "description": "Events with the job's current state.",
         "content": {
             events.MEDIA_TYPE: {
                 "schema": {"type": "string"},
@@ -74,30 +73,30 @@ async def export(
     memory: Reading,
     conversation: Annotated[
         list[Name] | None,
-        Query(max_length=100, description="These; all of them unless given."),
+        Query(max_length=100, description="Conversations to export; default: all."),
     ] = None,
 ) -> Response:
-    """Conversations with entries, digests and topics, as they are read.
+    """Stream conversations with their entries, digests and topics.
 
-    If it breaks off, the manifest is missing, and nobody will take it for complete.
+    The manifest comes last, so a response that breaks off is recognized as incomplete.
     """
-    keys = await _keys(memory, conversation)
-    lines = (piece async for piece, _ in jsonl.pieces(memory.store, memory.tenant, keys))
-    return StreamingResponse(lines, media_type=JSON_LINES, headers=_as_file("firnline"))
+    names = await _check_names(memory, conversation)
+    lines = (piece async for piece, _ in memory.export_pieces(names))
+    return StreamingResponse(lines, media_type=JSON_LINES, headers=_attachment("firnline"))
 
 
-@routes.post("/exports", status_code=202, response_model=schemas.Job, responses=_BEGUN)
+@routes.post("/exports", status_code=202, response_model=schemas.Job, responses=_ACCEPTED)
 async def begin_export(
     request: Request, memory: Reading, body: ExportRequest | None = None
 ) -> Response:
-    """Prepare the same as a file, and tell how far it is."""
-    keys = await _keys(memory, body.conversations if body else None)
+    """Write the same to a file in the background."""
+    names = await _check_names(memory, body.conversations if body else None)
 
     async def work(job: Job) -> dict[str, Any]:
-        job.progress(0, await _entries(memory, keys))
+        job.progress(0, await _count_entries(memory, names))
         file = job.file = unnamed_file()
-        manifest = jsonl.Manifest()
-        async for lines, manifest in jsonl.pieces(memory.store, memory.tenant, keys):
+        manifest = Manifest()
+        async for lines, manifest in memory.export_pieces(names):
             await asyncio.to_thread(file.write, lines)
             job.progress(manifest.entries, 0)
         await asyncio.to_thread(file.flush)
@@ -106,14 +105,14 @@ async def begin_export(
     jobs = parts_of(request).jobs
     job = jobs.open(memory.tenant, "export")
     jobs.start(job, work)
-    return _begun(job)
+    return _accept(job)
 
 
 @raw_routes.post(
     "/import",
     status_code=202,
     response_model=schemas.Job,
-    responses=_BEGUN,
+    responses=_ACCEPTED,
     openapi_extra={
         "requestBody": {
             "required": True,
@@ -126,30 +125,31 @@ async def begin_import(
     memory: Writing,
     name: Annotated[
         str | None,
-        Query(max_length=500, description="What the file is called, if it may be of any format."),
+        Query(max_length=500, description="Name of the file; allows files of other programs."),
     ] = None,
     as_format: Annotated[
-        str | None, Query(alias="format", max_length=50, description="Its format; else recognised.")
+        str | None,
+        Query(alias="format", max_length=50, description="Its format, if known."),
     ] = None,
     zone: Annotated[
-        str, Query(max_length=100, description="The time zone of times that name none.")
+        str, Query(max_length=100, description="Time zone of times without one.")
     ] = "UTC",
 ) -> Response:
-    """Take conversations from a file, which is the body itself. Importing it again adds nothing.
+    """Import conversations from a file, sent as the body. Importing it again adds nothing.
 
-    An export of ours is checked as a whole before anything is stored. With a `name`, files of other
-    programs are taken, too, and the job has a `report` of what was found and not understood.
+    A Firnline export is checked completely before anything is stored. With a `name`, files of
+    other programs are accepted too, and the job has a `report` of what was imported and what not.
     """
-    if request.headers.get("content-type", "").partition(";")[0].lower() not in _TAKEN_TYPES:
-        raise WrongType(f"the body is an export: say Content-Type: {JSON_LINES}")
+    if request.headers.get("content-type", "").partition(";")[0].lower() not in _IMPORT_TYPES:
+        raise WrongType(f"the body must be an export; send Content-Type: {JSON_LINES}")
     jobs = parts_of(request).jobs
     job = jobs.open(memory.tenant, "import")
     try:
-        path = await _received(request, job, name or "import.jsonl")
+        path = await _receive(request, job, name or "import.jsonl")
     except BaseException as error:
-        jobs.failed(job, InputError("the file did not arrive whole"))
+        jobs.failed(job, InputError("the upload was interrupted"))
         if isinstance(error, ClientDisconnect):
-            raise InputError("the body ended early") from None
+            raise InputError("the body is incomplete") from None
         raise
 
     async def work(job: Job) -> dict[str, Any] | None:
@@ -165,101 +165,94 @@ async def begin_import(
         return None
 
     jobs.start(job, work)
-    return _begun(job)
+    return _accept(job)
 
 
-async def _received(request: Request, job: Job, name: str) -> Path:
-    """The body as a file; memory holds a piece of it."""
+async def _receive(request: Request, job: Job, name: str) -> Path:
+    """Write the body to a file, in pieces."""
     file, path = named_file(name)
     job.path = path
-    held = bytearray()
+    buffer = bytearray()
     with file:
         async for piece in request.stream():
-            held += piece
-            if len(held) >= _PIECE:
-                await asyncio.to_thread(file.write, bytes(held))
-                held.clear()
-        await asyncio.to_thread(file.write, bytes(held))
+            buffer += piece
+            if len(buffer) >= _PIECE:
+                await asyncio.to_thread(file.write, bytes(buffer))
+                buffer.clear()
+        await asyncio.to_thread(file.write, bytes(buffer))
     return path
 
 
-async def _keys(memory: Memory, names: Sequence[str] | None) -> list[Key] | None:
-    """The conversations that are named, each of which has to be there; None is all of them."""
+async def _check_names(memory: Memory, names: Sequence[str] | None) -> list[str] | None:
+    """The names without repetition, all of which must exist; None means all conversations."""
     if names is None:
         return None
     for name in names:
         await head_of(memory, name)
-    return [Key(memory.tenant, name) for name in dict.fromkeys(names)]
+    return list(dict.fromkeys(names))
 
 
-async def _entries(memory: Memory, keys: Sequence[Key] | None) -> int:
-    """How many entries an export will have."""
-    if keys is None:
+async def _count_entries(memory: Memory, names: Sequence[str] | None) -> int:
+    """The number of entries that an export will have."""
+    if names is None:
         return sum([head.entries async for head in paging.heads(memory)])
-    return sum([(await head_of(memory, key.conversation)).entries for key in keys])
+    return sum([(await head_of(memory, name)).entries for name in names])
 
 
 # -- jobs -------------------------------------------------------------------------------------
 
 
-def _begun(job: Job) -> Response:
-    return sent(_shown(job), 202, {"location": f"{PREFIX}/jobs/{job.id}"})
+def _accept(job: Job) -> Response:
+    return sent(_job_json(job), 202, {"location": f"{PREFIX}/jobs/{job.id}"})
 
 
-def _shown(job: Job) -> dict[str, Any]:
+def _job_json(job: Job) -> dict[str, Any]:
     url = f"{PREFIX}/jobs/{job.id}"
-    names = ("id", "kind", "state", "done", "total", "created_at", "finished_at")
-    return {
-        **{name: responses.plain(getattr(job, name)) for name in names},
-        "url": url,
-        "file": f"{url}/file" if job.state == "done" and job.file else None,
-        "result": job.result,
-        "report": job.report,
-        "error": job.error,
-    }
+    file = f"{url}/file" if job.state == "done" and job.file else None
+    return responses.fill(schemas.Job, job, url=url, file=file)
 
 
 @routes.get("/jobs", response_model=schemas.Jobs, responses=FOUND)
 async def list_jobs(request: Request, memory: Reading) -> Response:
-    """Exports and imports of this server, the newest first; finished ones for an hour."""
+    """Exports and imports of this server, newest first; finished jobs are kept for an hour."""
     found = parts_of(request).jobs.all(memory.tenant)
-    return tagged(request, {"data": [_shown(job) for job in found]})
+    return tagged(request, {"data": [_job_json(job) for job in found]})
 
 
 @routes.get("/jobs/{job}", response_model=schemas.Job, responses={**FOUND, **MISSING})
 async def get_job(request: Request, memory: Reading, job: JobId) -> Response:
-    """How far a job is, and what came of it."""
-    return tagged(request, _shown(parts_of(request).jobs.get(memory.tenant, job)))
+    """The progress and the result of a job."""
+    return tagged(request, _job_json(parts_of(request).jobs.get(memory.tenant, job)))
 
 
 @routes.get("/jobs/{job}/events", response_class=StreamingResponse, responses=_EVENTS)
 async def watch_job(request: Request, memory: Reading, job: JobId) -> Response:
-    """The same as events, as it goes on: `progress`, then `done` or `failed`."""
+    """Stream the job as events: `progress`, then `done` or `failed`."""
     found = parts_of(request).jobs.get(memory.tenant, job)
-    return events.stream(_reported(found))
+    return events.stream(_job_events(found))
 
 
-async def _reported(job: Job) -> AsyncIterator[bytes]:
+async def _job_events(job: Job) -> AsyncIterator[bytes]:
     async for state in reports(job):
         name = "progress" if state.state == "running" else state.state
-        yield events.event(name, _shown(state))
+        yield events.event(name, _job_json(state))
 
 
 @routes.get("/jobs/{job}/file", response_class=StreamingResponse, responses=_LINES)
 async def get_job_file(request: Request, memory: Reading, job: JobId) -> Response:
-    """What an export has made."""
+    """The file of an export."""
     found = parts_of(request).jobs.get(memory.tenant, job)
     if found.state != "done" or found.file is None:
-        raise NotFound("there is no file: the job goes on, has failed, or made none")
+        raise NotFound("there is no file: the job is running, failed, or is not an export")
     size = found.size()
-    headers = {**_as_file(f"firnline-{found.id}"), "content-length": str(size)}
-    return StreamingResponse(_read(found, size), media_type=JSON_LINES, headers=headers)
+    headers = {**_attachment(f"firnline-{found.id}"), "content-length": str(size)}
+    return StreamingResponse(_read_file(found, size), media_type=JSON_LINES, headers=headers)
 
 
-async def _read(job: Job, size: int) -> AsyncIterator[bytes]:
+async def _read_file(job: Job, size: int) -> AsyncIterator[bytes]:
     for at in range(0, size, _PIECE):
         yield await asyncio.to_thread(job.piece, at, _PIECE)
 
 
-def _as_file(name: str) -> dict[str, str]:
+def _attachment(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{name}.jsonl"'}
