@@ -266,16 +266,24 @@ async def test_closing_does_not_wait_for_an_embedder_that_cannot_be_cancelled(ur
     let_go = asyncio.Event()
 
     class Stubborn(Senses):
+        cancelled = 0
+
         async def embed(self, texts):
             while not let_go.is_set():
-                with suppress(asyncio.CancelledError):
+                try:
                     await let_go.wait()
+                except asyncio.CancelledError:
+                    self.cancelled += 1
             return await super().embed(texts)
 
-    async with asyncio.timeout(60):
-        async with opened(url, Stubborn()) as memory:
-            await memory.append("c", messages(TALK))
-            await asyncio.sleep(0.05)
+    embedder = Stubborn()
+    try:
+        async with asyncio.timeout(60):
+            async with opened(url, embedder) as memory:
+                await memory.append("c", messages(TALK))
+                await asyncio.sleep(0.05)
+        assert embedder.cancelled >= 1, "closing has cancelled it, and has not waited for it"
+    finally:
         let_go.set()
 
 
@@ -424,8 +432,9 @@ async def test_what_others_left_is_looked_for_again_after_a_rest(tmp_path, monke
         await embedded(memory, entries=4, name="mine")
         await asyncio.sleep(0.2)  # it has looked, and rests
         await other.append("c", messages(TALK))
-        await memory.append("mine", messages(TALK))  # the last that is heard of anything
+        await memory.append("mine", messages(TALK))  # the last event that this memory sees
         await embedded(memory, entries=4)
+        await check_vectors(memory, Senses())
 
 
 async def test_a_store_that_can_only_be_read_is_searched_and_left_alone(tmp_path, caplog):

@@ -361,9 +361,10 @@ async def test_a_store_can_be_closed_and_opened_again(tmp_path):
 
 @pytest.mark.promise("offline")
 async def test_nothing_goes_over_the_network(url, monkeypatch, tmp_path):
-    connect = socket.socket.connect
+    connect, attempts = socket.socket.connect, []
 
-    def refuse(*_args, **_kwargs):
+    def refuse(*args, **_kwargs):
+        attempts.append(args)
         raise AssertionError("a socket was connected")
 
     def connect_here(own, address):
@@ -377,7 +378,8 @@ async def test_nothing_goes_over_the_network(url, monkeypatch, tmp_path):
     async with Memory.open(url) as memory:
         await memory.append("c", [Message.user(f"hello {i}") for i in range(50)])
         await memory.archive("c", keep=5)
-        await memory.recall("c", "hello")
-        await memory.verify("c")
+        assert await memory.recall("c", "hello")
+        assert (await memory.verify("c")).ok
         await memory.export(tmp_path / "x.jsonl")
         await memory.erase("c")
+    assert attempts == []

@@ -11,6 +11,7 @@ from itertools import chain
 
 import psycopg
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
 from firnline import Memory, Message
 from firnline.embedding.quantize import pack
@@ -242,7 +243,12 @@ def test_of_a_url_that_is_refused_only_an_option_s_name_is_quoted():
 
 
 def test_an_at_sign_in_an_option_is_no_password():
-    open_store("postgresql://host/db?user=me@cloud&password=hidden")
+    url = "postgresql://host/db?user=me@cloud&password=hidden"
+    store = open_store(url)
+    connects = conninfo_to_dict(store._database.conninfo)
+    wanted = {"host": "host", "dbname": "db", "user": "me@cloud", "password": "hidden"}
+    assert wanted.items() <= connects.items()
+    assert "hidden" not in shown(url)
 
 
 # -- tenants ----------------------------------------------------------------------------------

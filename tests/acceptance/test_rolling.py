@@ -267,13 +267,22 @@ async def test_the_seeds_timeline(memory):
     assert [d.base for d in digests] == [None, *(d.version for d in digests[:-1])]
 
 
-async def test_closing_never_waits_for_a_worker_that_was_just_woken(url):
-    async with Memory.open(url) as memory:
-        for _ in range(300):
-            memory._worker.start()
-            await asyncio.sleep(0)
-            memory._worker.wake()
-            await asyncio.wait_for(memory._worker.stop(), PATIENCE)
+async def test_closing_never_waits_for_a_worker_that_was_just_woken(tmp_path):
+    """At any step of its work: the digest stays pending, and the next worker creates it."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    for steps in range(40):
+        async with asyncio.timeout(PATIENCE):
+            async with Memory.open(url, strategy=strategies.rolling()) as memory:
+                await round_(memory, steps)  # the append wakes the worker
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+    later = Clock()
+    later.now = datetime.now(UTC) + timedelta(hours=1)  # a lease that was left behind has expired
+    rolling = strategies.rolling()
+    async with Memory.open(url, strategy=rolling, worker=False, clock=later) as memory:
+        assert len(await memory.read("c", limit=100)) == 80
+        await memory.work(once=True)
+        assert (await spans(memory))[-1] == span(79)
 
 
 @pytest.mark.promise("tenants-apart")

@@ -109,6 +109,7 @@ def test_schemathesis_finds_nothing(server, key, api, method, path, mode):
         )
 
     run()
+    assert count, "nothing was generated"
 
 
 # -- our own dictionary -----------------------------------------------------------------------

@@ -516,12 +516,23 @@ def test_an_array_that_is_not_json_is_read_up_to_there():
     assert "not JSON at byte" in str(notes.not_understood["the rest of a file, which is not JSON"])
 
 
+def _check_result(name, data):
+    """Whatever the bytes are, there are conversations of messages with a role and a text."""
+    assert detect_format(io.BytesIO(data)) in {None, "firnline", "html", *READERS}
+    conversations, _ = found(name, data)
+    for conversation, messages in conversations.items():
+        assert isinstance(conversation, str)
+        for message in messages:
+            assert message.role in {"system", "developer", "user", "assistant", "tool"}
+            assert isinstance(message.text, str)
+
+
 @pytest.mark.parametrize("name", READERS)
 @settings(max_examples=EXAMPLES)
 @given(data=st.recursive(json_values, lambda v: st.lists(v, max_size=3)))
 def test_no_json_breaks_a_reader(name, data):
-    found(name, foreign_exports.dumped([data]))
-    found(name, foreign_exports.lines([data, data]))
+    _check_result(name, foreign_exports.dumped([data]))
+    _check_result(name, foreign_exports.lines([data, data]))
 
 
 @pytest.mark.parametrize("name", [*foreign_exports.SAMPLES])
@@ -532,14 +543,13 @@ def test_no_odd_value_in_a_file_breaks_its_reader(name, data):
     text = foreign_exports.SAMPLES[name]
     if name == "whatsapp":
         at = data.draw(st.integers(0, len(text)))
-        found(name, text[:at] + data.draw(st.binary(max_size=5)) + text[at:])
+        _check_result(name, text[:at] + data.draw(st.binary(max_size=5)) + text[at:])
         return
     many = name in ("claude_code", "codex", "finetune")
     value = [json.loads(line) for line in text.splitlines()] if many else json.loads(text)
     _replace(value, data)
     odd = foreign_exports.lines(value) if many else foreign_exports.dumped(value)
-    detect_format(io.BytesIO(odd))
-    found(name, odd)
+    _check_result(name, odd)
 
 
 def _replace(value, data):
@@ -558,8 +568,7 @@ def _replace(value, data):
 @settings(max_examples=EXAMPLES)
 @given(data=st.binary(max_size=200))
 def test_no_bytes_break_a_reader(name, data):
-    detect_format(io.BytesIO(data))
-    found(name, data)
+    _check_result(name, data)
 
 
 # -- round trips ------------------------------------------------------------------------------

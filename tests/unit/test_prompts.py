@@ -157,7 +157,13 @@ def test_no_json_no_items(text):
 @settings(deadline=None)
 def test_any_answer_is_read_and_checked(value):
     text = value if isinstance(value, str) else json.dumps(value)
-    checked(parse_items(text), ENTRIES)
+    raw = parse_items(text)
+    items, set_aside = checked(raw, ENTRIES)
+    assert len(items) + len(set_aside) == min(len(raw), len(items) + limits.SET_ASIDE_MAX)
+    said = " ".join(entry.message.text for entry in ENTRIES).casefold()
+    for item in items:
+        assert set(item.seqs) <= {entry.seq for entry in ENTRIES}
+        assert item.quote.strip("\"'“”‘’«».… ").casefold() in said
 
 
 class _Model:

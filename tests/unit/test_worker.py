@@ -6,6 +6,7 @@ from firnline import Memory, Message, ModelError
 from firnline.engine.worker import Worker
 from firnline.log.entry import Key
 from firnline.log.message import utc_now
+from firnline.store import RamStore
 
 KEY = Key("default", "c")
 
@@ -41,3 +42,24 @@ async def test_what_is_not_digested_is_named_as_its_user_names_it(caplog):
         await memory.store.owe(KEY, utc_now())
         assert await Worker(memory.store, pay, clock=utc_now).once() == 0
     assert caplog.messages[-1].startswith("c (tenant default) is not digested: ModelError")
+
+
+async def test_stopping_never_waits_for_a_worker_that_was_just_woken():
+    looks = []
+
+    class Store(RamStore):
+        async def owed(self, *args):
+            looks.append(args)
+            return await super().owed(*args)
+
+    worker = Worker(Store(), None, clock=utc_now)
+    async with asyncio.timeout(60):
+        for _ in range(300):
+            worker.start()
+            await asyncio.sleep(0)
+            worker.poke()
+            await worker.stop()
+    done = len(looks)
+    worker.poke()
+    await asyncio.sleep(0.1)
+    assert len(looks) == done >= 300, "each has worked, and none works on"
