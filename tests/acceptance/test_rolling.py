@@ -270,12 +270,17 @@ async def test_the_seeds_timeline(memory):
 async def test_closing_never_waits_for_a_worker_that_was_just_woken(tmp_path):
     """At any step of its work: the digest stays pending, and the next worker creates it."""
     url = f"sqlite:///{tmp_path}/store.db"
+
+    async def session(steps):
+        async with Memory.open(url, strategy=strategies.rolling()) as memory:
+            await round_(memory, steps)  # the append wakes the worker
+            for _ in range(steps):
+                await asyncio.sleep(0)
+
     for steps in range(40):
-        async with asyncio.timeout(PATIENCE):
-            async with Memory.open(url, strategy=strategies.rolling()) as memory:
-                await round_(memory, steps)  # the append wakes the worker
-                for _ in range(steps):
-                    await asyncio.sleep(0)
+        # Not `timeout`, which would cancel it once more.
+        closed, _ = await asyncio.wait([asyncio.ensure_future(session(steps))], timeout=PATIENCE)
+        assert closed, f"after {steps} steps"
     later = Clock()
     later.now = datetime.now(UTC) + timedelta(hours=1)  # a lease that was left behind has expired
     rolling = strategies.rolling()
