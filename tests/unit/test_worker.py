@@ -56,10 +56,10 @@ async def test_stopping_never_waits_for_a_worker_that_was_just_woken():
     for _ in range(300):
         worker.start()
         await asyncio.sleep(0)
-        worker.poke()
+        worker.wake()
         # Not `timeout`, which would cancel it once more.
         assert (await asyncio.wait([asyncio.ensure_future(worker.stop())], timeout=60))[0]
     done = len(looks)
-    worker.poke()
+    worker.wake()
     await asyncio.sleep(0.1)
     assert len(looks) == done >= 300, "each has worked, and none works on"
