@@ -37,7 +37,7 @@ from __future__ import annotations
 import re
 from typing import Any, ClassVar, Final
 
-_CODE: Final = re.compile(r"[0-9]{3}|[a-z][a-z0-9_]{0,39}")
+_CODE: Final = r"[0-9]{3}|[a-z][a-z0-9_]{0,39}"
 
 
 class FirnlineError(Exception):
@@ -222,4 +222,4 @@ def outline(error: BaseException) -> str:
 
 
 def _is_code(value: object) -> bool:
-    return value is not None and _CODE.fullmatch(str(value)) is not None
+    return value is not None and re.fullmatch(_CODE, str(value)) is not None

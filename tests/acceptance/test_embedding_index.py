@@ -886,7 +886,7 @@ LOADS = """
 import os, sys, time
 if "control" in sys.argv:
     import onnxruntime
-from firnline.embedding.session import Session
+from firnline.embedding.onnx import Session
 assert len(Session.load().texts([[101, 7592, 102]])[0]) == 384
 time.sleep(0.3)
 links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]

@@ -116,7 +116,7 @@ def test_without_a_sample_the_page_begins_at_its_start():
 
 FREEZES = """
 import asyncio, gc, os, signal
-from firnline.server.serving import serve
+from firnline.server.serve import serve
 from firnline.server.settings import load
 
 def tell(_):

@@ -28,7 +28,7 @@ SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|fim_prefix|>", "<|
 
 def _reference(name: str, monkeypatch: pytest.MonkeyPatch) -> tiktoken.Encoding:
     """The encoder as tiktoken itself builds it, its download replaced by the shipped file."""
-    packed = resources.files("firnline").joinpath(f"vocabulary/{name}.tiktoken.gz").read_bytes()
+    packed = resources.files("firnline.log").joinpath(f"vocabulary/{name}.tiktoken.gz").read_bytes()
     lines = (line.split() for line in gzip.decompress(packed).splitlines())
     ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
     monkeypatch.setattr(published, "load_tiktoken_bpe", lambda *_, **__: ranks)

@@ -31,7 +31,7 @@ def build() -> bytes:
 
 def frequent_tokens(known: bytes) -> bytes:
     """Frequent tokens that are not in `known`, the most frequent last."""
-    packed = (PACKAGE / "vocabulary" / "o200k_base.tiktoken.gz").read_bytes()
+    packed = (PACKAGE / "log" / "vocabulary" / "o200k_base.tiktoken.gz").read_bytes()
     chosen: list[bytes] = []
     size = 0
     for line in gzip.decompress(packed).splitlines():
