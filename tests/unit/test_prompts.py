@@ -160,10 +160,7 @@ def test_any_answer_is_read_and_checked(value):
     raw = parse_items(text)
     items, set_aside = checked(raw, ENTRIES)
     assert len(items) + len(set_aside) == min(len(raw), len(items) + limits.SET_ASIDE_MAX)
-    said = " ".join(entry.message.text for entry in ENTRIES).casefold()
-    for item in items:
-        assert set(item.seqs) <= {entry.seq for entry in ENTRIES}
-        assert item.quote.strip("\"'“”‘’«».… ").casefold() in said
+    assert {seq for item in items for seq in item.seqs} <= {entry.seq for entry in ENTRIES}
 
 
 class _Model:
