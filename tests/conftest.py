@@ -216,7 +216,20 @@ def _requirements(stats):
     return results
 
 
+def _hops(stats):
+    """What `tests/tidy/test_hops.py` measured."""
+    reports = (r for r in chain.from_iterable(stats.values()) if isinstance(r, pytest.TestReport))
+    found = (dict(report.user_properties).get("hops") for report in reports)
+    return sorted({(name, tuple(figures)) for name, figures in filter(None, found)})
+
+
 def pytest_terminal_summary(terminalreporter):
+    hops = _hops(terminalreporter.stats)
+    if hops:
+        terminalreporter.section("hops")
+    for name, (depth, files, all_depth, all_files) in hops:
+        every = f"all {all_depth} deep, {all_files} files"
+        terminalreporter.write_line(f"{name}: flow {depth} deep, {files} files; {every}")
     results = _requirements(terminalreporter.stats)
     if results:
         terminalreporter.section("requirements")
