@@ -45,7 +45,7 @@ def test_a_first_session(run):
     code, out, _ = run("search", "first")
     assert "My first message" in out
     code, out, _ = run("verify")
-    assert (code, "1 of 1 conversations whole" in out) == (0, True)
+    assert (code, "1 of 1 conversations intact" in out) == (0, True)
     code, out, _ = run("doctor")
     assert (code, "pages" in out) == (0, True)
 
@@ -100,7 +100,7 @@ class _Input:
 def test_a_retry_adds_nothing(run):
     run("append", "c", "x", "--idempotency-key", "k")
     code, out, _ = run("append", "c", "x", "--idempotency-key", "k")
-    assert (code, "stored before" in out) == (0, True)
+    assert (code, "already stored" in out) == (0, True)
     assert run("append", "c", "y", "--idempotency-key", "k")[0] == 4
 
 
@@ -149,7 +149,7 @@ def test_a_branch_begins_as_another_did(run):
     for text in ("one", "two", "three"):
         run("append", "c", text)
     code, out, _ = run("branch", "c", "1", "d")
-    assert (code, out) == (0, "d: 2 entries; begins as c up to entry 1 did\n")
+    assert (code, out) == (0, "d: 2 entries, copied from c up to entry 1\n")
     assert run("show", "d")[1] == "".join(run("show", "c")[1].splitlines(keepends=True)[:2])
     _, out, _ = run("branch", "c", "1", "d", "--json")
     head = json.loads(out)
@@ -192,7 +192,7 @@ def test_exports_and_imports_go_through_pipes(run, tmp_path):
     assert "entries," not in shown, "nothing but the export"
     code, out, err = run("export", "-", "--format", "markdown")
     assert (code, out) == (2, "")
-    assert "name one, or a single conversation" in err
+    assert "name a folder, or one conversation" in err
     assert piped("firnline export - | head -c 1").stderr == b""
 
 
@@ -207,9 +207,9 @@ def test_numbers_that_cannot_be_are_refused(run):
     run("append", "c", "x")
     for wrong in (["show", "c", "--last", "-3"], ["archive", "c", "--keep", "-1"]):
         code, _, err = run(*wrong)
-        assert (code, "is not a whole number from 0 on" in err) == (2, True)
+        assert (code, "is not a whole number of at least 0" in err) == (2, True)
     assert run("restore", "nowhere")[0] == 3
-    assert "of the project nowhere" in run("conversations", "--project", "nowhere")[1]
+    assert "in the project nowhere" in run("conversations", "--project", "nowhere")[1]
 
 
 def test_show_pages_and_says_what_it_left_out(run):

@@ -93,7 +93,10 @@ def test_a_store_of_ones_own_is_used_once(bench):
         (("locomo", "none.json"), "there is no file none.json"),
         (("beam", "set.json"), "set.json, conversation 1: expected a field 'chat'"),
         (("locomo", "set.json", "--tokens", "many"), "expected numbers with commas"),
-        (("locomo", "set.json", "--limit-questions", "0"), "--limit-questions 0: at least 1"),
+        (
+            ("locomo", "set.json", "--limit-questions", "0"),
+            "--limit-questions 0: must be at least 1",
+        ),
         (("locomo", "set.json", "--plot", "no/where.svg"), "there is no folder no"),
         (("poems", "set.json"), "invalid choice: 'poems'"),
     ],

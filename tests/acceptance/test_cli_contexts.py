@@ -164,9 +164,9 @@ def test_pins_are_set_listed_and_taken_back(trip):
 
 
 def test_what_is_owed_is_made_by_digest_or_by_a_worker(trip):
-    assert trip("digest", "trip")[1] == "digests of trip: nothing is owed\n"
+    assert trip("digest", "trip")[1] == "digests of trip: nothing is pending\n"
     trip("strategy", "trip", "rolling")
-    assert trip("digest", "trip")[1] == "digests of trip: 1 made\n"
+    assert trip("digest", "trip")[1] == "digests of trip: 1 created\n"
     trip("append", "trip", "Thanks!")
     trip("append", "trip", "--role", "assistant", "You are welcome.")
     for tenant in ("a", "b"):
@@ -177,7 +177,7 @@ def test_what_is_owed_is_made_by_digest_or_by_a_worker(trip):
     assert code == 0
     for name in ("default/trip", "a/c", "b/c"):
         assert f"{name}: digested in " in out
-    assert "worker: 3 digests made, 3 conversations" in out
+    assert "worker: 3 digests created, 3 conversations" in out
     _, out, _ = trip("worker", "--once", "--json")
     assert json.loads(out)["digests"] == 0
 
@@ -186,7 +186,7 @@ def test_a_model_writes_digests_where_one_is_named(trip):
     trip("strategy", "trip", "rolling")
     with ModelServer() as server:
         model = ("--model", "test-model", "--url", server.url)
-        assert trip("digest", "trip", *model)[1] == "digests of trip: 1 made\n"
+        assert trip("digest", "trip", *model)[1] == "digests of trip: 1 created\n"
         assert "test-model" in trip("digests", "trip")[1]
         assert trip("digest", "trip", *model, "--key-variable", "FIRNLINE_NO_SUCH_KEY")[0] == 2
     assert trip("digest", "trip", "--url", server.url)[0] == 2
@@ -202,7 +202,7 @@ def test_a_model_that_fails_leaves_everything_as_it_was(trip):
         url = server.url  # nobody answers there any more
     code, _, err = trip("digest", "trip", "--model", "m", "--url", url)
     assert (code, bool(err)) == (8, True)
-    assert trip("digest", "trip")[1] == "digests of trip: 1 made\n"
+    assert trip("digest", "trip")[1] == "digests of trip: 1 created\n"
 
 
 def test_unknown_conversations_and_stores_are_said(run):
@@ -242,11 +242,11 @@ def test_a_worker_stops_cleanly_when_it_is_told_to(tmp_path, number):
         stderr=subprocess.PIPE,
         text=True,
     ) as worker:
-        assert "looking after" in worker.stderr.readline()
+        assert "watching" in worker.stderr.readline()
         assert worker.stdout.readline().startswith("default/c: digested in ")
         worker.send_signal(number)
         out, err = worker.communicate(timeout=30)
         assert (worker.returncode, err) == (0, "")
-    assert out.startswith("worker: 1 digests made, 1 conversations")
+    assert out.startswith("worker: 1 digests created, 1 conversations")
     with Memory.open(environment["FIRNLINE_STORE"], worker=False) as memory:
         assert [digest.status for digest in memory.digests("c")] == ["completed"]

@@ -146,28 +146,26 @@ def test_search_by_meaning_with_a_named_embedder_or_none(trip):
 def test_on_a_day_in_a_zone(trip):
     out = told(trip, "on", "last tuesday")
     assert out.splitlines()[-1] == (
-        "4 entries said from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (UTC)"
+        "4 entries from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (UTC)"
     )
     assert told(trip, "on", "last", "tuesday") == out
     berlin = told(trip, "on", "last tuesday", "--zone", "Europe/Berlin").splitlines()
     assert len(berlin) == 3
     assert "2026-03-10 23:30  user (Ana): The train" in berlin[0]
     assert berlin[-1] == (
-        "2 entries said from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (Europe/Berlin)"
+        "2 entries from Tue 2026-03-10 00:00 to Wed 2026-03-11 00:00 (Europe/Berlin)"
     )
     today = told(trip, "on", "today").splitlines()
     assert today[0].startswith("home ")
-    assert today[-1].startswith("1 entry said from Wed 2026-03-11")
+    assert today[-1].startswith("1 entry from Wed 2026-03-11")
     nothing = told(trip, "on", "2026-03-05")
-    assert nothing == (
-        "Nothing was said from Thu 2026-03-05 00:00 to Fri 2026-03-06 00:00 (UTC).\n"
-    )
+    assert nothing == ("No messages from Thu 2026-03-05 00:00 to Fri 2026-03-06 00:00 (UTC).\n")
 
 
 def test_on_a_day_in_one_conversation_within_a_limit_and_for_machines(trip):
     assert told(trip, "on", "march", "--conversation", "home").startswith("home ")
     out = told(trip, "on", "in March", "--limit", "3")
-    assert out.splitlines()[-1] == "There may be more: --limit 3 was reached."
+    assert out.splitlines()[-1] == "There may be more; raise --limit (now 3)."
     entries = [json.loads(line) for line in told(trip, "on", "march", "--json").splitlines()]
     assert [(e["conversation"], e["seq"]) for e in entries] == [
         ("home", 0),
@@ -220,8 +218,8 @@ def test_topics_get_and_lose_tags_and_are_merged(trip):
 
 def test_a_conversation_without_topics_says_when_they_begin(run):
     assert run("append", "c", "--role", "system", "Be brief.")[0] == 0
-    assert "they begin with a message of the user" in told(run, "topics", "c")
-    assert "they begin with a message of the user" in told(run, "topics", "c", "--show")
+    assert "the first message of a user starts one" in told(run, "topics", "c")
+    assert "the first message of a user starts one" in told(run, "topics", "c", "--show")
     assert told(run, "topics", "c", "--json") == ""
 
 
@@ -298,7 +296,7 @@ def test_embed_without_an_embedder_says_how_to_get_one(trip, monkeypatch):
         (["topics", "nope"], 3, "`firnline conversations` lists them"),
         (["topics", "trip", "--topic", "99"], 2, "trip has no topic 99; there are: 0, 2"),
         (["topics", "trip", "--topic", "99", "--show"], 2, "there are: 0, 2"),
-        (["topics", "trip", "--add-tag", "x"], 2, "--topic: say which topic"),
+        (["topics", "trip", "--add-tag", "x"], 2, "need --topic"),
         (["topics", "trip", "--merge", "0", "99"], 2, "there are: 0, 2"),
         (["topics", "trip", "--merge", "0"], 2, "expected 2 arguments"),
         (["embed", "nope", "--embedder", "words"], 3, "`firnline conversations` lists them"),

@@ -194,7 +194,7 @@ def test_the_command(filled, tmp_path, capsys):
     assert main(["migrate", "--from", f"sqlite:///{tmp_path}/no.db", "--to", url]) == 2
     assert "there is no store" in capsys.readouterr().err
     assert main(["migrate", "--from", filled, "--to", "memory:"]) == 2
-    assert "a store that stays" in capsys.readouterr().err
+    assert "a permanent store" in capsys.readouterr().err
 
 
 # Whoever looks on from outside may be too slow, and it may have come to its end: it dies by itself.

@@ -106,7 +106,7 @@ def test_make_demo_tells_its_story():
     )
     assert re.search(r"whole: \d+ entries", done.stdout)
     assert "DAMAGED: 1 problem(s)" in done.stdout
-    assert "refused" in done.stdout
+    assert "failed" in done.stdout
 
 
 def _anchors(page: Path) -> set[str]:

@@ -227,7 +227,7 @@ def test_keys_are_made_listed_rotated_and_revoked(command):
     assert code == 0
     token = out.strip()
     assert re.fullmatch(r"fl_[0-9a-f]{16}_[0-9a-f]{64}", token), "a script can take it"
-    assert "shown this once" in err
+    assert "shown only once" in err
     assert token not in err
     code, out, _ = command("list")
     key_id = token.split("_")[1]

@@ -1,7 +1,6 @@
 """The command line: the same verbs as the library. Tables for people, --json for machines.
 
-`program` runs a command; `log`, `contexts`, `digests`, `working`, `mcp`, `keeping` and `bench` hold
-the commands.
+`program` parses the arguments and runs a command; the other modules define the commands.
 """
 
 from firnline.cli.program import main

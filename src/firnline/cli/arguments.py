@@ -1,4 +1,4 @@
-"""What the grammars of several commands share."""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Final, TypeAlias
 DEFAULT_STORE: Final = "sqlite:///firnline.db"
 
 Command: TypeAlias = Callable[..., argparse.ArgumentParser]
-"""Adds a command: its name, the function that runs it, a sentence on it, where loose words go.
+"""Adds a command: its name, the function that runs it, its help, and where extra words go.
 
-``store=False``: it works on no store of the user's, and takes none of the shared options.
+``store=False``: the command does not have the shared options.
 """
 
 
 def count(text: str) -> int:
-    """A number of things, as an option takes it."""
+    """Parse an option that is a count."""
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)
 
 
@@ -28,22 +28,52 @@ def shared_options() -> argparse.ArgumentParser:
     shared = argparse.ArgumentParser(add_help=False)
     shared.add_argument(
         "--store",
-        default=os.environ.get("FIRNLINE_STORE") or DEFAULT_STORE,  # as the server takes it
+        default=os.environ.get("FIRNLINE_STORE") or DEFAULT_STORE,  # the same as the server
         metavar="URL",
-        help=f"where the conversations are (default: $FIRNLINE_STORE, else {DEFAULT_STORE})",
+        help=f"the store (default: $FIRNLINE_STORE, or {DEFAULT_STORE})",
     )
-    shared.add_argument("--tenant", default="default", help="whose they are (default: %(default)s)")
-    shared.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    shared.add_argument(
+        "--tenant", default="default", help="the owner of the conversations (default: %(default)s)"
+    )
+    shared.add_argument("--json", action="store_true", help="print JSON, one object per line")
     return shared
 
 
-def add_writer(parser: argparse.ArgumentParser) -> None:
-    """The options that say who writes digests."""
-    writer = parser.add_argument_group("who writes digests; without a model, they are made offline")
-    writer.add_argument(
-        "--model", metavar="NAME", help="such as openai/gpt-4o-mini or ollama/qwen3"
+def server_options() -> argparse.ArgumentParser:
+    """The options of every action that uses the server's settings."""
+    shared = argparse.ArgumentParser(add_help=False)
+    shared.add_argument(
+        "--config", metavar="FILE", help="settings as TOML (default: firnline.toml)"
     )
-    writer.add_argument("--url", help="the model's endpoint, up to and including /v1")
+    shared.add_argument("--json", action="store_true", help="print JSON, one object per line")
+    return shared
+
+
+def add_actions(
+    parser: argparse.ArgumentParser, shared: argparse.ArgumentParser
+) -> Callable[[str, Callable[..., None], str], argparse.ArgumentParser]:
+    """Give a command actions; returns a function that adds one."""
+    actions = parser.add_subparsers(title="actions", required=True, metavar="ACTION")
+
+    def add_action(name: str, run: Callable[..., None], text: str) -> argparse.ArgumentParser:
+        added = actions.add_parser(name, help=text, description=text, parents=[shared])
+        added.set_defaults(run=run, words="")
+        return added
+
+    return add_action
+
+
+def add_model_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the model for digests."""
+    writer = parser.add_argument_group(
+        "model that writes digests (default: none, digests are created offline)"
+    )
     writer.add_argument(
-        "--key-variable", metavar="VARIABLE", help="the environment variable with the key for --url"
+        "--model", metavar="NAME", help="for example openai/gpt-4o-mini or ollama/qwen3"
+    )
+    writer.add_argument("--url", help="the model's base URL, ending in /v1")
+    writer.add_argument(
+        "--key-variable",
+        metavar="VARIABLE",
+        help="the environment variable that holds the API key for --url",
     )

@@ -1,4 +1,4 @@
-"""The benchmark: how much evidence is, word for word, in what the memory returns in N tokens."""
+"""The command bench: measures how much evidence the memory returns within N tokens."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _WAYS: Final[dict[str, tuple[Way, ...]]] = {
 def _bench(options: argparse.Namespace) -> None:
     tokens = _budgets(options.tokens)
     for path in filter(None, (options.json, options.plot)):
-        if not path.parent.is_dir():  # said now, and not after an hour of work
+        if not path.parent.is_dir():  # fail now, not after an hour of work
             raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
-    cases = _chosen(options)
-    with _place(options.url) as url:
-        measured, embedder = asyncio.run(_measured(options, cases, tokens, url))
+    cases = _select_cases(options)
+    with _store_url(options.url) as url:
+        measured, embedder = asyncio.run(_run(options, cases, tokens, url))
     print(plain(f"{options.format} ({options.file.name}), embedder: {embedder or 'none'}"))
     print(plain(report.text(measured)))
     if options.json:
@@ -58,21 +58,21 @@ def _budgets(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
-def _chosen(options: argparse.Namespace) -> list[Case]:
-    """The conversations and questions that are to be asked."""
+def _select_cases(options: argparse.Namespace) -> list[Case]:
+    """The conversations and questions of the run."""
     for name in ("conversations", "questions"):
         limit = getattr(options, f"limit_{name}")
         if limit is not None and limit < 1:
-            raise InputError(f"--limit-{name} {limit}: at least 1")
+            raise InputError(f"--limit-{name} {limit}: must be at least 1")
     cases = load(options.format, options.file, limit=options.limit_conversations)
     if not any(case.questions for case in cases):
-        raise InputError(f"{options.file.name}: it has no question with evidence to look for")
+        raise InputError(f"{options.file.name}: no question has evidence to look for")
     return [replace(case, questions=case.questions[: options.limit_questions]) for case in cases]
 
 
 @contextmanager
-def _place(url: str | None) -> Iterator[str]:
-    """The store that is meant, or a new one that is gone afterwards, whatever happens."""
+def _store_url(url: str | None) -> Iterator[str]:
+    """The URL of the store: `url`, or a temporary store that is deleted afterwards."""
     if url is not None:
         yield url
         return
@@ -80,10 +80,10 @@ def _place(url: str | None) -> Iterator[str]:
         yield f"sqlite:///{Path(folder) / 'bench.db'}"
 
 
-async def _measured(
+async def _run(
     options: argparse.Namespace, cases: Sequence[Case], tokens: Sequence[int], url: str
 ) -> tuple[Measured, str]:
-    """The run, and the name of the embedder it was made with."""
+    """Run the benchmark; returns the result and the name of the embedder."""
     baselines = options.format == "locomo" if options.baselines is None else options.baselines
     embedder = _embedder(options.embedder)
     async with Memory.open(url, tenant="bench", worker=False, embedder=embedder) as memory:
@@ -100,7 +100,7 @@ async def _measured(
 
 
 def _embedder(name: str) -> Embedder | None:
-    """The embedder that is meant, for the memory and for the baselines alike."""
+    """The embedder of the option, for the memory and for the baselines."""
     if name == "none":
         return None
     return default_embedder() if name == "auto" else open_embedder(name)
@@ -114,29 +114,40 @@ def _about(options: argparse.Namespace, embedder: str) -> dict[str, Any]:
 
 
 def add(command: Command) -> None:
-    """Tell the parser of this command."""
-    text = "Measure how much evidence is found within N tokens, on a public question set."
+    """Add this command to the parser."""
+    text = "Benchmark recall on a public question set: evidence found within N tokens."
     bench = command("bench", _bench, text, store=False)
-    bench.add_argument("format", choices=FORMATS, help="of the file")
-    bench.add_argument("file", type=Path, help="your copy of the set (realtalk, beam: or a folder)")
+    bench.add_argument("format", choices=FORMATS, help="the format of the file")
     bench.add_argument(
-        "--tokens", default=_TOKENS, metavar="N,N,…", help="the budgets (%(default)s)"
+        "file",
+        type=Path,
+        help="your copy of the question set; may be a folder for realtalk and beam",
     )
     bench.add_argument(
-        "--ask", choices=_WAYS, default="recall", help="for what (default: %(default)s)"
+        "--tokens", default=_TOKENS, metavar="N,N,…", help="the budgets (default: %(default)s)"
+    )
+    bench.add_argument(
+        "--ask",
+        choices=_WAYS,
+        default="recall",
+        help="what to ask the memory for (default: %(default)s)",
     )
     bench.add_argument(
         "--baselines",
         action=argparse.BooleanOptionalAction,
-        help="plain SQLite searches beside it (default: for locomo)",
+        help="also measure plain SQLite searches (default: only for locomo)",
     )
     bench.add_argument(
-        "--embedder", default="auto", metavar="NAME", help="auto, none, or one by name (auto)"
+        "--embedder", default="auto", metavar="NAME", help="auto, none, or a name (default: auto)"
     )
-    bench.add_argument("--json", type=Path, metavar="FILE", help="write every figure to a file")
-    bench.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw it")
+    bench.add_argument("--json", type=Path, metavar="FILE", help="write all figures to this file")
+    bench.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw a chart")
     bench.add_argument(
         "--url", "--store", metavar="URL", help="an empty store to use (default: a temporary one)"
     )
-    bench.add_argument("--limit-conversations", type=int, metavar="N", help="only the first N")
-    bench.add_argument("--limit-questions", type=int, metavar="N", help="only N of each")
+    bench.add_argument(
+        "--limit-conversations", type=int, metavar="N", help="use only the first N conversations"
+    )
+    bench.add_argument(
+        "--limit-questions", type=int, metavar="N", help="ask only N questions per conversation"
+    )

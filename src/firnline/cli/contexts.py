@@ -1,4 +1,4 @@
-"""The commands of contexts: what a model would see, how it is planned, what is always in it."""
+"""The commands for contexts: context, strategy, pin, unpin."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from itertools import groupby
 from typing import Any, Final
 
 from firnline.cli.arguments import Command
-from firnline.cli.open import known_to, with_memory
-from firnline.cli.output import entry_json, human_entry, human_message, print_json
+from firnline.cli.open import existing_head_async, with_memory
+from firnline.cli.output import entry_json, entry_text, message_text, print_json
 from firnline.cli.terminal import plain, table
 from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece, Section
@@ -30,13 +30,13 @@ def _context(options: argparse.Namespace) -> None:
     budget = _budget(options)
 
     async def build(memory: Memory) -> tuple[Context, int]:
-        await known_to(memory, options.conversation)
+        await existing_head_async(memory, options.conversation)
         built = await memory.context(
             options.conversation, budget, options.question, system=options.system
         )
         return built, memory.events.get("fold", 0)
 
-    context, folded = with_memory(options, build)
+    context, created = with_memory(options, build)
     if options.openai or options.anthropic:
         print_json(context.to_openai() if options.openai else context.to_anthropic())
     elif options.json:
@@ -45,35 +45,35 @@ def _context(options: argparse.Namespace) -> None:
         print(plain(context.explain()))
     else:
         _print_context(context)
-    if folded and not options.json:
-        made = "1 digest was" if folded == 1 else f"{folded:,} digests were"
-        print(f"({made} due and made offline; `firnline digests` shows them)", file=sys.stderr)
+    if created and not options.json:
+        digests = "1 digest was" if created == 1 else f"{created:,} digests were"
+        print(f"({digests} created offline; list them with `firnline digests`)", file=sys.stderr)
 
 
 def _budget(options: argparse.Namespace) -> Budget:
-    """What the options say: tokens, a model's window, or the window of the usual model."""
+    """The budget of the options: tokens, a model's window, or that of the default model."""
     if options.budget is None:
         return Budget.of(options.model or DEFAULT_MODEL, reserve_tokens=options.reserve)
     return Budget(options.budget, options.reserve or 0, model=options.model)
 
 
 def _print_context(context: Context) -> None:
-    """The messages in the order in which they are sent, under their sections, and a summary."""
+    """Print the messages in the order they are sent, by section, and a summary."""
     names = {id(piece): section.name for section in context.sections for piece in section.pieces}
     for name, pieces in groupby(context.pieces, key=lambda piece: names[id(piece)]):
         print(f"── {name} " + "─" * (40 - len(name)))
         for piece in pieces:
-            print(_human_piece(piece))
+            print(_piece_text(piece))
     print()
     print(table(("section", "messages", "tokens", "what"), _rows(context), right=(1, 2)))
     for why in context.degraded:
         print(plain(f"degraded: {why}"))
 
 
-def _human_piece(piece: Piece) -> str:
+def _piece_text(piece: Piece) -> str:
     if piece.entry is None:
-        return human_message(piece.message)
-    return human_message(piece.message, str(piece.entry.seq))
+        return message_text(piece.message)
+    return message_text(piece.message, str(piece.entry.seq))
 
 
 def _rows(context: Context) -> list[tuple[str, str, str, str]]:
@@ -90,10 +90,10 @@ def _rows(context: Context) -> list[tuple[str, str, str, str]]:
 
 _ABOUT: Final = {
     "system": "instructions",
-    "pinned": "pinned entries, word for word",
-    "task": "the task at hand",
+    "pinned": "pinned messages, in full",
+    "task": "the current task",
     "important": "important data, each item with evidence",
-    "recent": "the newest entries, word for word",
+    "recent": "the newest messages, in full",
 }
 
 
@@ -129,7 +129,7 @@ def _context_json(context: Context) -> dict[str, Any]:
 
 
 def _strategy(options: argparse.Namespace) -> None:
-    head, stored = with_memory(options, lambda memory: _chosen(memory, options))
+    head, stored = with_memory(options, lambda memory: _set_and_read_strategy(memory, options))
     own = "name" in (head.strategy or {})
     if options.json:
         fields = {"strategy": stored["name"], "parameters": stored["parameters"], "own": own}
@@ -143,16 +143,20 @@ def _strategy(options: argparse.Namespace) -> None:
     made = STRATEGIES.get(stored["name"])
     if made is not None and made().background:
         print(
-            "Its digests are made in the background: by `firnline worker`, or by "
-            "`firnline digest` at once."
+            "Its digests are created in the background by `firnline worker`, or now by "
+            "`firnline digest`."
         )
 
 
-async def _chosen(memory: Memory, options: argparse.Namespace) -> tuple[Head, dict[str, Any]]:
-    """The conversation and its strategy, after it was set if it was to be."""
-    head = await known_to(memory, options.conversation)
+async def _set_and_read_strategy(
+    memory: Memory, options: argparse.Namespace
+) -> tuple[Head, dict[str, Any]]:
+    """Set the strategy if the options say so; returns the head and the strategy."""
+    head = await existing_head_async(memory, options.conversation)
     if len(options.name) > 1:
-        raise InputError(f"one strategy, not {len(options.name)}: {', '.join(options.name)}")
+        raise InputError(
+            f"expected one strategy, got {len(options.name)}: {', '.join(options.name)}"
+        )
     if options.name or options.set:
         before = (await memory.strategy(options.conversation)).to_json()
         name = options.name[0] if options.name else str(before["name"])
@@ -169,12 +173,12 @@ def _parameters(stored: dict[str, Any]) -> dict[str, Any]:
 
 
 def _settings(pairs: Sequence[str]) -> dict[str, Any]:
-    """key=value pairs; a value is JSON if it can be, and text otherwise."""
+    """Parse key=value pairs; a value that is not JSON is a string."""
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not name or not equals:
-            raise InputError(f"--set takes key=value, not {pair!r}")
+            raise InputError(f"--set: expected key=value, got {pair!r}")
         try:
             found[name] = json.loads(value)
         except ValueError:
@@ -200,12 +204,12 @@ def _change_pins(options: argparse.Namespace, *, pinned: bool) -> None:
     seqs = [_number(word) for word in options.seqs]
 
     async def change(memory: Memory) -> None:
-        await known_to(memory, options.conversation)
+        await existing_head_async(memory, options.conversation)
         for seq in seqs:
             await (memory.pin if pinned else memory.unpin)(options.conversation, seq)
 
     with_memory(options, change)
-    what = "is in every context from now on" if pinned else "is treated like any other again"
+    what = "is pinned: it is in every context from now on" if pinned else "is no longer pinned"
     for seq in seqs:
         if options.json:
             print_json({"conversation": options.conversation, "seq": seq, "pinned": pinned})
@@ -215,13 +219,13 @@ def _change_pins(options: argparse.Namespace, *, pinned: bool) -> None:
 
 def _number(word: str) -> int:
     if not word.isdecimal():
-        raise InputError(f"{word!r} is not an entry's number; `firnline show` prints them")
+        raise InputError(f"{word!r} is not an entry number; `firnline show` prints them")
     return int(word)
 
 
 def _show_pins(options: argparse.Namespace) -> None:
     async def pins(memory: Memory) -> list[Entry]:
-        await known_to(memory, options.conversation)
+        await existing_head_async(memory, options.conversation)
         return await memory.pinned(options.conversation)
 
     found = with_memory(options, pins)
@@ -229,50 +233,75 @@ def _show_pins(options: argparse.Namespace) -> None:
         if options.json:
             print_json(entry_json(entry))
         else:
-            print(human_entry(entry))
+            print(entry_text(entry))
     if not found and not options.json:
         print("Nothing is pinned.")
 
 
-# -- the grammar ------------------------------------------------------------------------------
+# -- arguments --------------------------------------------------------------------------------
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
+    """Add these commands to the parser."""
     _add_context(command)
-    strategy = command("strategy", _strategy, "Show or set how contexts are planned.", "name")
+    strategy = command(
+        "strategy", _strategy, "Show or set the context strategy of a conversation.", "name"
+    )
     strategy.add_argument("conversation")
-    strategy.add_argument("name", nargs="*", metavar="NAME", help=", ".join(STRATEGIES))
     strategy.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="a parameter; repeatable"
+        "name",
+        nargs="*",
+        metavar="NAME",
+        help=f"one of {', '.join(STRATEGIES)}; without it, print the current one",
+    )
+    strategy.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="set a parameter; repeatable",
     )
 
-    pin = command("pin", _pin, "Show entries in every context; without any, list them.", "seqs")
+    pin = command(
+        "pin",
+        _pin,
+        "Pin messages, so that they are in every context; or list the pinned ones.",
+        "seqs",
+    )
     pin.add_argument("conversation")
-    pin.add_argument("seqs", nargs="*", metavar="SEQ", help="the entry's number")
+    pin.add_argument("seqs", nargs="*", metavar="SEQ", help="the number of an entry")
 
-    unpin = command("unpin", _unpin, "Treat pinned entries like any other again.", "seqs")
+    unpin = command("unpin", _unpin, "Unpin messages.", "seqs")
     unpin.add_argument("conversation")
-    unpin.add_argument("seqs", nargs="+", metavar="SEQ", help="the entry's number")
+    unpin.add_argument("seqs", nargs="+", metavar="SEQ", help="the number of an entry")
 
 
 def _add_context(command: Command) -> None:
     context = command(
-        "context", _context, "Print what a model would see; digests that are due are made first."
+        "context", _context, "Print the context that a model would get; creates digests if needed."
     )
     context.add_argument("conversation")
     context.add_argument(
-        "--budget", type=int, metavar="TOKENS", help="the window (default: that of --model)"
+        "--budget",
+        type=int,
+        metavar="TOKENS",
+        help="the size of the context (default: the window of --model)",
     )
     context.add_argument(
-        "--reserve", type=int, metavar="TOKENS", help="of it, kept free for the answer"
+        "--reserve", type=int, metavar="TOKENS", help="tokens of it to reserve for the answer"
     )
     context.add_argument(
-        "--model", metavar="NAME", help="whose tokens are counted (default: the store's)"
+        "--model", metavar="NAME", help=f"the model to count tokens for (default: {DEFAULT_MODEL})"
     )
-    context.add_argument("--question", metavar="TEXT", help="recall old entries that fit it")
-    context.add_argument("--system", metavar="TEXT", help="instructions to put first")
+    context.add_argument("--question", metavar="TEXT", help="add old messages that match it")
+    context.add_argument("--system", metavar="TEXT", help="the system prompt")
     shape = context.add_mutually_exclusive_group()
-    shape.add_argument("--explain", action="store_true", help="what is in and out, and why")
-    shape.add_argument("--openai", action="store_true", help="the messages as OpenAI takes them")
-    shape.add_argument("--anthropic", action="store_true", help="as Anthropic takes them")
+    shape.add_argument(
+        "--explain", action="store_true", help="print what is included and left out, and why"
+    )
+    shape.add_argument(
+        "--openai", action="store_true", help="print the messages as OpenAI expects them"
+    )
+    shape.add_argument(
+        "--anthropic", action="store_true", help="print the messages as Anthropic expects them"
+    )

@@ -1,6 +1,6 @@
-"""What `make run` shows: a conversation is kept, fitted into a budget, and proved.
+"""The demo of `make run`: append a conversation, fit it into a budget, and verify it.
 
-It is digested without a model, the digest is undone, and in a damaged copy `verify` finds the byte.
+It is digested without a model, the digest is undone, and `verify` finds a changed byte in a copy.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ BUDGET: Final = 800
 
 
 async def main() -> None:
-    """Tell the story."""
+    """Run the demo."""
     with tempfile.TemporaryDirectory(prefix="firnline-demo-") as folder:
         original, copy = Path(folder) / "support.db", Path(folder) / "copy.db"
         async with Memory.open(f"sqlite:///{original}") as memory:
-            await _keep(memory)
-            await _show(memory)
+            await _append(memory)
+            await _read(memory)
             await memory.backup(copy)
             await _fit(memory)
         _damage(copy)
         async with Memory.open(f"sqlite:///{copy}") as memory:
             await _find_damage(memory)
     _title("That is the promise")
-    print("Nothing acknowledged is ever lost, and nothing stored can change unnoticed.")
+    print("Nothing acknowledged is lost, and no change to stored data goes unnoticed.")
     print("Next: .venv/bin/firnline --help, and the 30-line example in README.md.")
 
 
-async def _keep(memory: Memory) -> None:
+async def _append(memory: Memory) -> None:
     _title("1. Append: each message is on disk when the call returns")
     for message in SAMPLE:
         (entry,) = await memory.append(CONVERSATION, message)
@@ -46,7 +46,7 @@ async def _keep(memory: Memory) -> None:
     print(f"  The whole request is {request} tokens ({request.encoding}, counted offline).")
 
 
-async def _show(memory: Memory) -> None:
+async def _read(memory: Memory) -> None:
     _title("2. Read, search, verify")
     for entry in await memory.read(CONVERSATION):
         message = entry.message
@@ -59,7 +59,7 @@ async def _show(memory: Memory) -> None:
 
 
 async def _fit(memory: Memory) -> None:
-    _title(f"3. A context within {BUDGET} tokens: what a model should see, and why")
+    _title(f"3. A context within {BUDGET} tokens: what the model gets, and why")
     await memory.append(CONVERSATION, SMALL_TALK)
     context = await memory.context(CONVERSATION, BUDGET)
     print(indent(context.explain(), "  "))
@@ -70,10 +70,10 @@ async def _fit(memory: Memory) -> None:
     _title(f"4. The receipt of digest {digest.version}: what it kept, and what it lost")
     print(indent(describe(digest.receipt), "  "))
     entries = await memory.expand(CONVERSATION, digest.version)
-    print(f"  expand: its {len(entries)} entries are still there, word for word")
+    print(f"  expand: its {len(entries)} entries are still there, unchanged")
     undone = await memory.undo(CONVERSATION)
     force = await memory.in_force(CONVERSATION)
-    print(f"  undo: digest {undone.version} is out of force, {len(force)} are left in force")
+    print(f"  undo: digest {undone.version} is undone, {len(force)} are in force")
 
 
 def _damage(copy: Path) -> None:
@@ -90,9 +90,9 @@ async def _find_damage(memory: Memory) -> None:
     try:
         await memory.read(CONVERSATION)
     except StoreCorrupt as error:
-        print(f"  read:   refused ({error})")
+        print(f"  read:   failed ({error})")
     entries = await memory.read(CONVERSATION, first_seq=2)
-    print(f"  read from entry 2 on: {len(entries)} entries, all of them whole")
+    print(f"  read from entry 2 on: {len(entries)} entries, all intact")
 
 
 def _title(text: str) -> None:

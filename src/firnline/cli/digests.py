@@ -1,4 +1,4 @@
-"""The commands of digests: list, show, compare, take back, make, and read what they cover."""
+"""The commands for digests: list, show, compare, undo, create, and expand them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from firnline.cli.arguments import Command, add_writer
-from firnline.cli.open import known, known_to, open_memory, with_memory
-from firnline.cli.output import entry_json, human_entry, print_json, progress_on
+from firnline.cli.arguments import Command, add_model_options
+from firnline.cli.open import existing_head, existing_head_async, open_memory, with_memory
+from firnline.cli.output import entry_json, entry_text, print_json, progress_on
 from firnline.cli.terminal import cut, plain, table
 from firnline.digest import items
 from firnline.digest.receipt import describe
@@ -19,12 +19,12 @@ from firnline.log.entry import Digest
 from firnline.memory import Memory
 from firnline.protocols import Event
 
-# -- looking at them --------------------------------------------------------------------------
+# -- list and show ----------------------------------------------------------------------------
 
 
 def _digests(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
-        known(memory, options.conversation)
+        existing_head(memory, options.conversation)
         if options.diff:
             difference = memory.diff(options.conversation, *options.diff)
             if options.json:
@@ -43,7 +43,7 @@ def _digests(options: argparse.Namespace) -> None:
     if options.json:
         print_json(_digest_json(chosen[0], force))
     else:
-        print(plain(_whole(options.conversation, chosen[0], force)))
+        print(plain(_detail_text(options.conversation, chosen[0], force)))
 
 
 def _list(options: argparse.Namespace, found: Sequence[Digest], force: Collection[int]) -> None:
@@ -56,7 +56,7 @@ def _list(options: argparse.Namespace, found: Sequence[Digest], force: Collectio
         print(table(names, rows, right=(0, 1, 2, 4, 6, 7)))
     else:
         print(
-            "No digests yet: they are made when a context has no room for all messages. "
+            "No digests yet: they are created when a context has no room for all messages. "
             f"Try: firnline context {options.conversation} --budget 1000"
         )
 
@@ -88,10 +88,10 @@ def _digest_json(digest: Digest, force: Collection[int]) -> dict[str, Any]:
     return {**asdict(digest), "in_force": digest.version in force}
 
 
-# -- one of them as a whole -------------------------------------------------------------------
+# -- one digest in detail ---------------------------------------------------------------------
 
 
-def _whole(conversation: str, digest: Digest, force: Collection[int]) -> str:
+def _detail_text(conversation: str, digest: Digest, force: Collection[int]) -> str:
     made_of = ", ".join(map(str, digest.parts))
     facts = [
         _status(digest, force),
@@ -110,7 +110,7 @@ def _whole(conversation: str, digest: Digest, force: Collection[int]) -> str:
         _titled("Error", digest.error),
         _titled("Text", digest.text),
         _titled("Important data", "\n".join(map(_item, items.shown(items.from_json(digest.data))))),
-        _titled("Set aside, for want of evidence", "\n".join(_aside(digest))),
+        _titled("Set aside, no evidence", "\n".join(_aside(digest))),
         _titled("Receipt", describe(digest.receipt) if digest.receipt else ""),
     ]
     return "\n".join(filter(None, parts))
@@ -121,7 +121,7 @@ def _titled(title: str, text: str) -> str:
 
 
 def _item(item: items.Item) -> str:
-    """An item, and beneath it the entries that say it and their words."""
+    """An item, and below it the entries that support it, with a quote."""
     name = f"{item.field} {item.name}".strip().replace("_", " ")
     entries = ", ".join(map(str, item.seqs))
     evidence = f'[{entries}] "{cut(item.quote, 200)}"' if item.seqs else "[the application]"
@@ -142,42 +142,42 @@ def _aside(digest: Digest) -> list[str]:
     return lines
 
 
-# -- taking back, reading what lies under -----------------------------------------------------
+# -- undo and expand --------------------------------------------------------------------------
 
 
 def _undo(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
-        known(memory, options.conversation)
+        existing_head(memory, options.conversation)
         undone = memory.undo(options.conversation)
         force = [digest.version for digest in memory.in_force(options.conversation)]
     if options.json:
         print_json({**_digest_json(undone, force), "now_in_force": force})
         return
-    now = f"in force again: {', '.join(map(str, force))}" if force else "no digest is in force now"
+    now = f"in force now: {', '.join(map(str, force))}" if force else "no digest is in force now"
     which = f"digest {undone.version} (entries {_span(undone)})"
-    print(plain(f"{options.conversation}: {which} is undone and kept; {now}"))
+    print(plain(f"{options.conversation}: {which} is undone (it can still be read); {now}"))
 
 
 def _expand(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
-        known(memory, options.conversation)
+        existing_head(memory, options.conversation)
         entries = memory.expand(options.conversation, options.version)
     for entry in entries:
         if options.json:
             print_json(entry_json(entry))
         else:
-            print(human_entry(entry))
+            print(entry_text(entry))
 
 
-# -- making them ------------------------------------------------------------------------------
+# -- create and rebuild ------------------------------------------------------------------------
 
 
 def _digest(options: argparse.Namespace) -> None:
     done = 0
 
-    async def pay(memory: Memory) -> None:
+    async def create(memory: Memory) -> None:
         nonlocal done
-        await known_to(memory, options.conversation)
+        await existing_head_async(memory, options.conversation)
         while made := await memory.digest(options.conversation):
             done += made
 
@@ -189,17 +189,17 @@ def _digest(options: argparse.Namespace) -> None:
             folds += event.name == "fold"
             progress(folds, 0)
 
-        with_memory(options, pay, observer=observe)
+        with_memory(options, create, observer=observe)
     if options.json:
         print_json({"conversation": options.conversation, "made": done})
     else:
-        what = f"{done:,} made" if done else "nothing is owed"
+        what = f"{done:,} created" if done else "nothing is pending"
         print(plain(f"digests of {options.conversation}: {what}"))
 
 
 def _rebuild(options: argparse.Namespace) -> None:
     async def rebuild(memory: Memory) -> tuple[list[Digest], set[int]]:
-        await known_to(memory, options.conversation)
+        await existing_head_async(memory, options.conversation)
         made = await memory.rebuild(options.conversation, only_offline=options.only_offline)
         return made, {digest.version for digest in await memory.in_force(options.conversation)}
 
@@ -209,37 +209,41 @@ def _rebuild(options: argparse.Namespace) -> None:
     if made or options.json:
         _list(options, made, force)
     else:
-        print("Nothing was to be rebuilt.")
+        print("Nothing to rebuild.")
 
 
-# -- the grammar ------------------------------------------------------------------------------
+# -- arguments --------------------------------------------------------------------------------
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
+    """Add these commands to the parser."""
     digests = command("digests", _digests, "List the digests of a conversation, or show one.")
     digests.add_argument("conversation")
     digests.add_argument(
-        "--show", type=int, metavar="VERSION", help="one as a whole, with evidence and receipt"
+        "--show", type=int, metavar="VERSION", help="show one in full, with evidence and receipt"
     )
     digests.add_argument(
-        "--diff", type=int, nargs=2, metavar=("A", "B"), help="what changed from one to another"
+        "--diff",
+        type=int,
+        nargs=2,
+        metavar=("A", "B"),
+        help="show what changed from one version to another",
     )
 
-    undo = command("undo", _undo, "Take the newest digest out of force; it is kept.")
+    undo = command("undo", _undo, "Undo the newest digest; contexts use the messages again.")
     undo.add_argument("conversation")
 
-    expand = command("expand", _expand, "Print the entries that a digest covers, word for word.")
+    expand = command("expand", _expand, "Print the messages that a digest covers.")
     expand.add_argument("conversation")
     expand.add_argument("version", type=int)
 
-    digest = command("digest", _digest, "Make the digests that are owed to a conversation, now.")
+    digest = command("digest", _digest, "Create the pending digests of a conversation now.")
     digest.add_argument("conversation")
-    add_writer(digest)
+    add_model_options(digest)
 
-    rebuild = command("rebuild", _rebuild, "Make the digests in force anew from the log.")
+    rebuild = command("rebuild", _rebuild, "Rebuild the digests in force from the log.")
     rebuild.add_argument("conversation")
     rebuild.add_argument(
-        "--only-offline", action="store_true", help="only those that no model had a hand in"
+        "--only-offline", action="store_true", help="only digests that were created without a model"
     )
-    add_writer(rebuild)
+    add_model_options(rebuild)

@@ -1,4 +1,4 @@
-"""API keys: made, listed, revoked and rotated here and nowhere else, never over the network."""
+"""The commands for API keys: create, list, revoke, rotate. Keys cannot be managed over HTTP."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from firnline.cli.arguments import Command
+from firnline.cli.arguments import Command, add_actions, server_options
+from firnline.cli.open import needs_extra
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain, table
-from firnline.errors import FirnlineError, InputError
+from firnline.errors import InputError
 from firnline.log.message import utc_now
 from firnline.memory import DEFAULT_TENANT
 from firnline.server.keys import SCOPES, ApiKey, Keys
@@ -43,11 +44,13 @@ def _rotate(options: argparse.Namespace) -> None:
     _show_once(options, key, token)
     if not options.json:
         until = f"{utc_now() + overlap:%Y-%m-%d %H:%M} UTC"
-        print(plain(f"{options.key} is valid until {until} at most."), file=sys.stderr)
+        print(
+            plain(f"{options.key} stays valid until {until}, or until it expires."), file=sys.stderr
+        )
 
 
 def _show_once(options: argparse.Namespace, key: ApiKey, token: str) -> None:
-    """The token is all there is on standard output, so that a script can take it from there."""
+    """Print the key; standard output holds nothing else, so that scripts can read it."""
     if options.json:
         print_json({**_json(key), "key": token})
         return
@@ -56,7 +59,7 @@ def _show_once(options: argparse.Namespace, key: ApiKey, token: str) -> None:
     about = f"key {key.id} of tenant {key.tenant}: {', '.join(key.scopes)}{ends}"
     print(plain(about), file=sys.stderr)
     print(
-        "It is shown this once: only a hash of it is stored. Clients send it as\n"
+        "It is shown only once: the store keeps a hash of it. Clients send it as\n"
         "  Authorization: Bearer fl_...   (or as the API key of an OpenAI or Anthropic client)",
         file=sys.stderr,
     )
@@ -106,27 +109,23 @@ def _json(key: ApiKey) -> dict[str, Any]:
 def _span(text: str) -> timedelta:
     found = re.fullmatch(r"(\d{1,9})([smhdw])", text.strip())
     if found is None:
-        raise InputError(f"{text!r}: expected a span such as 90d, 12h or 30m")
+        raise InputError(f"{text!r}: expected a duration such as 90d, 12h, or 30m")
     seconds = int(found[1]) * _UNITS[found[2]]
     if seconds > _DAYS_MAX * _UNITS["d"]:
-        raise InputError(f"{text}: at most {_DAYS_MAX}d")
+        raise InputError(f"{text}: the limit is {_DAYS_MAX}d")
     return timedelta(seconds=seconds)
 
 
 def _with_keys(
     options: argparse.Namespace, work: Callable[[Keys], Awaitable[T]], *, create: bool = False
 ) -> T:
-    """What `work` returns for the keys of the store that the server would use."""
-    try:
+    """Run `work` with the keys of the store that the server would use."""
+    with needs_extra("the server", "server"):
         from firnline.server import settings  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("firnline"):
-            raise
-        raise FirnlineError('keys are for the server: pip install "firnline[server]"') from error
     chosen = settings.load(options.config, store=options.store)
     missing = missing_file(chosen.store)
     if missing and not create:
-        raise InputError(f"there is no store at {missing}; `firnline keys create` makes one")
+        raise InputError(f"there is no store at {missing}; `firnline keys create` creates one")
     secret = chosen.secret.get_secret_value().encode() if chosen.secret else None
 
     async def run() -> T:
@@ -141,38 +140,33 @@ def _with_keys(
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
-    keys = command("keys", _list, "Make, list, revoke and rotate API keys.", store=False)
-    actions = keys.add_subparsers(title="actions", required=True, metavar="ACTION")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--store", metavar="URL", help="the store (default: the server's)")
-    shared.add_argument("--config", metavar="FILE", help="settings as TOML (firnline.toml)")
-    shared.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    """Add these commands to the parser."""
+    keys = command("keys", _list, "Create, list, revoke, and rotate API keys.", store=False)
+    shared = server_options()
+    shared.add_argument("--store", metavar="URL", help="the store (default: the server's setting)")
+    action = add_actions(keys, shared)
 
-    def action(name: str, run: Callable[..., None], text: str) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=text, description=text, parents=[shared])
-        added.set_defaults(run=run, words="")
-        return added
-
-    create = action("create", _create, "Make a key. It is shown once.")
-    create.add_argument("--tenant", help=f"whose conversations it opens ({DEFAULT_TENANT})")
-    create.add_argument("--name", default="", help="what it is for")
+    create = action("create", _create, "Create a key. It is shown only once.")
     create.add_argument(
-        "--scopes", default="read,write", help=f"some of {', '.join(SCOPES)} (%(default)s)"
+        "--tenant", help=f"the tenant it gives access to (default: {DEFAULT_TENANT})"
     )
-    create.add_argument("--expires", metavar="SPAN", help="after so long, such as 90d; else never")
+    create.add_argument("--name", default="", help="a description, shown in the list")
+    create.add_argument(
+        "--scopes", default="read,write", help=f"any of {', '.join(SCOPES)} (default: %(default)s)"
+    )
+    create.add_argument("--expires", metavar="DURATION", help="for example 90d (default: never)")
 
-    listed = action("list", _list, "List the keys, revoked ones too; their secrets are not stored.")
-    listed.add_argument("--tenant", help="only those of this tenant")
+    listed = action("list", _list, "List all keys, including revoked ones.")
+    listed.add_argument("--tenant", help="only keys of this tenant")
 
-    revoke = action("revoke", _revoke, "Refuse keys from now on, within a second.")
+    revoke = action("revoke", _revoke, "Revoke keys; takes effect within a second.")
     revoke.add_argument("keys", nargs="+", metavar="ID")
 
-    rotate = action("rotate", _rotate, "Make a key with the same rights; the old one runs out.")
+    rotate = action("rotate", _rotate, "Create a key with the same rights; the old one expires.")
     rotate.add_argument("key", metavar="ID")
     rotate.add_argument(
         "--overlap",
         default="1d",
-        metavar="SPAN",
-        help="how long the old one stays valid (%(default)s)",
+        metavar="DURATION",
+        help="how long the old key stays valid (default: %(default)s)",
     )

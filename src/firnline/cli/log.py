@@ -1,4 +1,4 @@
-"""The commands of the log: add to it, show it, branch it, verify it."""
+"""The commands for the log: append, show, conversations, branch, verify."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import TextIO
 
 from firnline.cli.arguments import Command, count
-from firnline.cli.open import all_heads, known, open_memory
-from firnline.cli.output import entry_json, head_json, human_entry, print_json, progress_on
+from firnline.cli.open import all_heads, existing_head, open_memory
+from firnline.cli.output import entry_json, entry_text, head_json, print_json, progress_on
 from firnline.cli.terminal import plain, table
 from firnline.errors import InputError
 from firnline.log.message import ROLES, Message
@@ -22,13 +22,13 @@ def _append(options: argparse.Namespace) -> None:
         messages = load_openai(load_json(text))
     else:
         if not text and not options.text:
-            raise InputError("there is no message: give one, or pipe one in")
+            raise InputError("the message is empty; pass it as an argument or on standard input")
         messages = [Message(options.role, text, options.name, tool_call_id=options.tool_call_id)]
     with open_memory(options, create=True) as memory:
         appended = memory.append(
             options.conversation, messages, idempotency_key=options.idempotency_key
         )
-    again = ", stored before" if appended.replayed else ""
+    again = ", already stored" if appended.replayed else ""
     for entry in appended:
         if options.json:
             print_json({**entry_json(entry), "replayed": appended.replayed})
@@ -38,13 +38,13 @@ def _append(options: argparse.Namespace) -> None:
 
 def _standard_input() -> TextIO:
     if sys.stdin.isatty():
-        print("The message, ended by Ctrl-D:", file=sys.stderr)
+        print("Type the message; end it with Ctrl-D:", file=sys.stderr)
     return sys.stdin
 
 
 def _show(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
-        head = known(memory, options.conversation)
+        head = existing_head(memory, options.conversation)
         first = options.first
         if not options.all:
             first = max(first, head.entries - options.last)
@@ -53,9 +53,9 @@ def _show(options: argparse.Namespace) -> None:
                 if options.json:
                     print_json(entry_json(entry))
                 else:
-                    print(human_entry(entry))
+                    print(entry_text(entry))
         if not options.json and first > options.first:
-            print(f"({first:,} earlier entries; --all shows them)", file=sys.stderr)
+            print(f"({first:,} earlier entries; show them with --all)", file=sys.stderr)
 
 
 def _conversations(options: argparse.Namespace) -> None:
@@ -78,7 +78,7 @@ def _conversations(options: argparse.Namespace) -> None:
         names = ("conversation", "entries", "archived", "tokens", "last message", "project")
         print(table(names, rows, right=(1, 2, 3)))
     elif not options.json and options.project:
-        print(plain(f"No conversations of the project {options.project}."))
+        print(plain(f"No conversations in the project {options.project}."))
     elif not options.json:
         print("No conversations yet. Try: firnline append hello 'My first message'")
 
@@ -89,14 +89,14 @@ def _branch(options: argparse.Namespace) -> None:
     if options.json:
         print_json(head_json(head))
     else:
-        whence = f"{options.conversation} up to entry {options.seq}"
-        print(plain(f"{head.conversation}: {head.entries:,} entries; begins as {whence} did"))
+        source = f"{options.conversation} up to entry {options.seq}"
+        print(plain(f"{head.conversation}: {head.entries:,} entries, copied from {source}"))
 
 
 def _verify(options: argparse.Namespace) -> int:
     damaged = 0
     if options.anchor and len(options.conversations) != 1:
-        raise InputError("--anchor belongs to one conversation: name it")
+        raise InputError("--anchor needs exactly one conversation; name it")
     with open_memory(options) as memory:
         names = options.conversations or [head.conversation for head in all_heads(memory, None)]
         for name in names:
@@ -109,40 +109,65 @@ def _verify(options: argparse.Namespace) -> int:
             else:
                 print(plain(str(result)))
     if not options.json:
-        whole = len(names) - damaged
-        print(f"{whole:,} of {len(names):,} conversations whole" + (", DAMAGE" * bool(damaged)))
+        intact = len(names) - damaged
+        print(f"{intact:,} of {len(names):,} conversations intact" + (", DAMAGE" * bool(damaged)))
     return 1 if damaged else 0
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
-    append = command("append", _append, "Add a message; durable when this returns.", "text")
-    append.add_argument("conversation")
-    append.add_argument(
-        "text", nargs="*", help="the message; without it, standard input (less its last newline)"
+    """Add these commands to the parser."""
+    append = command(
+        "append", _append, "Append a message; it is on disk when the command returns.", "text"
     )
-    append.add_argument("--openai", action="store_true", help="the text is JSON: OpenAI messages")
-    append.add_argument("--role", choices=ROLES, default="user")
-    append.add_argument("--name", help="who speaks")
-    append.add_argument("--tool-call-id", help="for --role tool: the call this answers")
-    append.add_argument("--idempotency-key", metavar="KEY", help="a retry with it adds nothing")
+    append.add_argument("conversation", help="created if it does not exist")
+    append.add_argument(
+        "text", nargs="*", help="the message (default: standard input, without its last newline)"
+    )
+    append.add_argument(
+        "--openai", action="store_true", help="the text is JSON: one or more OpenAI messages"
+    )
+    append.add_argument("--role", choices=ROLES, default="user", help="default: %(default)s")
+    append.add_argument("--name", help="the speaker's name")
+    append.add_argument(
+        "--tool-call-id", help="for --role tool: the call that this is the result of"
+    )
+    append.add_argument(
+        "--idempotency-key", metavar="KEY", help="a retry with the same key does not append again"
+    )
 
-    show = command("show", _show, "Print a conversation, word for word.")
+    show = command("show", _show, "Print the messages of a conversation.")
     show.add_argument("conversation")
     show.add_argument(
-        "--last", type=count, default=50, help="so many entries (default: %(default)s)"
+        "--last",
+        type=count,
+        default=50,
+        metavar="N",
+        help="only the newest N (default: %(default)s)",
     )
-    show.add_argument("--all", action="store_true", help="all of them")
-    show.add_argument("--first", type=count, default=0, metavar="SEQ", help="from this entry on")
+    show.add_argument("--all", action="store_true", help="all messages")
+    show.add_argument(
+        "--first", type=count, default=0, metavar="SEQ", help="from this entry number on"
+    )
 
     conversations = command("conversations", _conversations, "List the conversations.")
-    conversations.add_argument("--project", help="only those of this project")
+    conversations.add_argument("--project", help="only conversations of this project")
 
-    branch = command("branch", _branch, "Begin a new conversation as another one began.")
+    branch = command(
+        "branch", _branch, "Create a conversation that starts with the messages of another one."
+    )
     branch.add_argument("conversation")
-    branch.add_argument("seq", type=int, help="the last entry that both have")
-    branch.add_argument("name", help="what the new conversation is called")
+    branch.add_argument("seq", type=int, help="the number of the last entry to copy")
+    branch.add_argument("name", help="the name of the new conversation")
 
-    verify = command("verify", _verify, "Derive every hash again.", "conversations")
-    verify.add_argument("conversations", nargs="*", help="which ones; without any, all")
-    verify.add_argument("--anchor", metavar="HASH", help="a hash noted earlier; must be in the log")
+    verify = command(
+        "verify",
+        _verify,
+        "Check every hash of conversations; finds any change or damage.",
+        "conversations",
+    )
+    verify.add_argument("conversations", nargs="*", help="default: all")
+    verify.add_argument(
+        "--anchor",
+        metavar="HASH",
+        help="a hash that you noted earlier; fails if it is not in the log",
+    )

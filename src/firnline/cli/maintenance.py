@@ -1,4 +1,4 @@
-"""The commands of keeping: copies, archives, erasure, and the health of the store."""
+"""The commands for files and upkeep: export, import, backup, archive, erase, doctor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from firnline.cli.arguments import Command, count
-from firnline.cli.open import known, open_memory, with_memory
+from firnline.cli.open import existing_head, open_memory, with_memory
 from firnline.cli.output import print_json, progress_on, report
 from firnline.cli.streams import STANDARD, to_read, to_write
 from firnline.cli.terminal import cut, plain, table
@@ -18,10 +18,10 @@ from firnline.errors import InputError
 from firnline.log.entry import Head
 from firnline.log.message import format_time
 from firnline.sync import Memory
-from firnline.transfer.exporter import FORMATS as WRITTEN
+from firnline.transfer.exporter import FORMATS as EXPORT_FORMATS
 from firnline.transfer.formats import OWN
 from firnline.transfer.formats.records import NoteCount
-from firnline.transfer.importer import FORMATS as READ
+from firnline.transfer.importer import FORMATS as IMPORT_FORMATS
 from firnline.transfer.importer import format_of
 
 _EXAMPLES_SHOWN: Final = 2
@@ -102,9 +102,9 @@ def _restore(options: argparse.Namespace) -> None:
 
 def _erase(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
-        head = known(memory, options.conversation)
+        head = existing_head(memory, options.conversation)
         if not options.yes and not _confirmed(head):
-            raise InputError("nothing was erased; say --yes to erase without being asked")
+            raise InputError("nothing was erased; use --yes to erase without confirmation")
         erased = memory.erase(options.conversation)
     fields = {**asdict(erased), "erased_at": format_time(erased.erased_at)}
     report(options, f"{erased.conversation} erased: ", fields, ("entries", "digests", "tokens"))
@@ -135,46 +135,57 @@ def _rebuild_index(memory: Memory) -> None:
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
-    export = command("export", _export, "Write conversations to a file.", "conversations")
+    """Add these commands to the parser."""
+    export = command("export", _export, "Export conversations to a file.", "conversations")
     export.add_argument(
-        "file", help="for markdown and html a folder, unless one is named; - is standard output"
+        "file", help="- is standard output; a folder for several conversations as markdown or html"
     )
     export.add_argument(
         "--format",
-        choices=WRITTEN,
-        default=WRITTEN[0],
-        help="jsonl (can be imported again without loss), or for others to read (%(default)s)",
+        choices=EXPORT_FORMATS,
+        default=EXPORT_FORMATS[0],
+        help="only jsonl can be imported again without loss (default: %(default)s)",
     )
-    export.add_argument("conversations", nargs="*", help="which ones; without any, all")
+    export.add_argument("conversations", nargs="*", help="default: all")
 
     imports = command(
-        "import", _import, "Read such a file, or another program's; doing it again adds nothing."
+        "import", _import, "Import an export of Firnline or of another program; repeatable."
     )
-    imports.add_argument("file", help="a file, a zip or a folder; - is standard input")
+    imports.add_argument("file", help="a file, a zip archive, or a folder; - is standard input")
     imports.add_argument(
-        "--format", choices=(OWN, *READ), help="what it is; without it, that is found out"
+        "--format", choices=(OWN, *IMPORT_FORMATS), help="default: detected from the content"
     )
     imports.add_argument(
-        "--zone", default="UTC", help="the time zone of times that name none (%(default)s)"
+        "--zone", default="UTC", help="the time zone of times without one (default: %(default)s)"
     )
 
-    backup = command("backup", _backup, "Copy the whole store to a new file, also while in use.")
+    backup = command(
+        "backup", _backup, "Copy the whole store to a new file; works while the store is in use."
+    )
     backup.add_argument("file")
 
-    archive = command("archive", _archive, "Compress old entries; nothing else changes.")
+    archive = command(
+        "archive", _archive, "Compress old entries; they can still be read, searched, and verified."
+    )
     archive.add_argument("conversation")
     archive.add_argument(
-        "--keep", type=count, default=1_000, help="so many stay live (%(default)s)"
+        "--keep",
+        type=count,
+        default=1_000,
+        help="the number of newest entries to leave (default: %(default)s)",
     )
 
-    restore = command("restore", _restore, "Take archived entries back.")
+    restore = command("restore", _restore, "Decompress archived entries.")
     restore.add_argument("conversation")
 
-    erase = command("erase", _erase, "Destroy a conversation: no byte of it is left.")
+    erase = command(
+        "erase", _erase, "Delete a conversation and everything derived from it, for good."
+    )
     erase.add_argument("conversation")
-    erase.add_argument("--yes", action="store_true", help="do not ask")
+    erase.add_argument("--yes", action="store_true", help="do not ask for confirmation")
 
-    doctor = command("doctor", _doctor, "Check the health of the store.")
-    doctor.add_argument("--quick", action="store_true", help="do not read every page")
-    doctor.add_argument("--rebuild-index", action="store_true", help="make the search index anew")
+    doctor = command("doctor", _doctor, "Check the store for damage.")
+    doctor.add_argument("--quick", action="store_true", help="skip reading every page")
+    doctor.add_argument(
+        "--rebuild-index", action="store_true", help="rebuild the search index first"
+    )

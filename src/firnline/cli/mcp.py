@@ -1,40 +1,25 @@
-"""The MCP server on standard input and output, for an agent that starts it."""
+"""The command mcp: an MCP server on standard input and output."""
 
 from __future__ import annotations
 
 import argparse
-import asyncio
 import logging
-import signal
 import sys
-from contextlib import suppress
 
-from firnline.cli.arguments import Command, add_writer
-from firnline.cli.open import with_memory
-from firnline.errors import FirnlineError
+from firnline.cli.arguments import Command, add_model_options
+from firnline.cli.open import needs_extra, run_until_signal, with_memory
 from firnline.memory import Memory
 
 
 def _mcp(options: argparse.Namespace) -> None:
-    try:
+    with needs_extra("MCP", "mcp"):
         from firnline.mcp import serve  # noqa: PLC0415 - the SDK is an optional extra
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("firnline"):
-            raise
-        raise FirnlineError('MCP needs an extra: pip install "firnline[mcp]"') from error
-    # Standard output is the protocol's; whatever there is to say goes to standard error.
+    # Standard output carries the protocol, so logs go to standard error.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
 
     async def work(memory: Memory) -> None:
-        answering = asyncio.ensure_future(
-            serve(memory, zone=options.zone, may_write=lambda: not options.read_only)
-        )
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):  # Windows has none; there Ctrl-C cancels it
-                loop.add_signal_handler(number, answering.cancel)
-        with suppress(asyncio.CancelledError):
-            await answering
+        writable = not options.read_only
+        await run_until_signal(serve(memory, zone=options.zone, may_write=lambda: writable))
 
     with_memory(options, work, create=True, worker=True, embedder=_embedder(options.embedder))
 
@@ -44,20 +29,20 @@ def _embedder(name: str) -> str | None:
 
 
 def add(command: Command) -> None:
-    """Tell the parser of this command."""
-    text = "Serve tools to an agent over standard input and output (MCP)."
+    """Add this command to the parser."""
+    text = "Run an MCP server on standard input and output, for an agent to start."
     mcp = command("mcp", _mcp, text)
-    mcp.add_argument("--read-only", action="store_true", help="without the tool append")
+    mcp.add_argument("--read-only", action="store_true", help="do not offer the tool append")
     mcp.add_argument(
         "--zone",
         default="UTC",
-        help="the time zone that dates are meant and times shown in (default: %(default)s)",
+        help="the time zone of dates and times (default: %(default)s)",
     )
     mcp.add_argument(
         "--embedder",
         default="auto",
         metavar="NAME",
         help="auto (the default), minilm, multilingual, words or PROVIDER/MODEL; "
-        "none for search by words alone",
+        "none: search by words only",
     )
-    add_writer(mcp)
+    add_model_options(mcp)

@@ -1,4 +1,4 @@
-"""The command that moves a whole store to another database."""
+"""The command migrate: copies a whole store to another database."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _migrate(options: argparse.Namespace) -> None:
     if options.source == options.target:
         raise InputError("--from and --to name the same store")
     if options.target.startswith("memory:"):
-        raise InputError("memory: ends with this command; name a store that stays")
-    with progress_on("moving") as progress:
-        moved = asyncio.run(_moved(options, progress))
-    report(options, f"{shown(options.target)}: ", asdict(moved), tuple(asdict(moved)))
+        raise InputError("memory: is lost when the command ends; name a permanent store")
+    with progress_on("copying") as progress:
+        result = asyncio.run(_copy(options, progress))
+    report(options, f"{shown(options.target)}: ", asdict(result), tuple(asdict(result)))
 
 
-async def _moved(options: argparse.Namespace, progress: Progress) -> MigrationResult:
+async def _copy(options: argparse.Namespace, progress: Progress) -> MigrationResult:
     source, target = open_store(options.source), open_store(options.target)
     await source.open()
     try:
@@ -40,16 +40,16 @@ async def _moved(options: argparse.Namespace, progress: Progress) -> MigrationRe
 
 
 def add(command: Command) -> None:
-    """Tell the parser of this command."""
-    text = "Copy a whole store into another, of any kind; doing it again adds what is new."
+    """Add this command to the parser."""
+    text = "Copy a whole store to another database; run it again to copy what is new."
     migrate = command("migrate", _migrate, text, store=False)
     migrate.add_argument(
-        "--from", dest="source", required=True, metavar="URL", help="the store that is read"
+        "--from", dest="source", required=True, metavar="URL", help="the store to read"
     )
     migrate.add_argument(
-        "--to", dest="target", required=True, metavar="URL", help="the store that is written"
+        "--to", dest="target", required=True, metavar="URL", help="the store to write"
     )
     migrate.add_argument(
-        "--only", action="append", metavar="TENANT", help="this tenant alone; may be repeated"
+        "--only", action="append", metavar="TENANT", help="only this tenant; repeatable"
     )
     migrate.add_argument("--json", action="store_true", help="print JSON")

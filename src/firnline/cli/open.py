@@ -1,16 +1,18 @@
-"""Opening the store, and the model, that a command names."""
+"""Opens the memory and the model that a command names."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Iterator
-from typing import TypeVar, Unpack
+import signal
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TypeVar, Unpack
 
 from firnline import memory as asynchronous
 from firnline.engine.options import MemoryOptions
-from firnline.errors import InputError, UnknownConversation
+from firnline.errors import FirnlineError, InputError, UnknownConversation
 from firnline.log.entry import Head
 from firnline.models import open_model
 from firnline.protocols import ChatModel
@@ -21,9 +23,9 @@ T = TypeVar("T")
 
 
 def open_memory(options: argparse.Namespace, *, create: bool = False) -> Memory:
-    """The memory that is meant; only with `create` is a store made that is not there."""
+    """The memory at --store; a missing store is an error, unless `create` is set."""
     _check_store(options, create=create)
-    # A command that ends at once is no place for a worker: what is owed stays so.
+    # No worker: the command ends at once, and pending digests stay pending.
     return Memory.open(options.store, tenant=options.tenant, worker=False)
 
 
@@ -34,12 +36,12 @@ def with_memory(
     create: bool = False,
     **more: Unpack[MemoryOptions],
 ) -> T:
-    """What `work` returns for the memory that is meant; see `open_memory` for `create`.
+    """Run `work` with the memory at --store; see `open_memory` for `create`.
 
-    For what may take long: Ctrl-C cancels it, so that it can give its lease back.
+    For work that may take long: Ctrl-C cancels it, so it can release its lease.
     """
     _check_store(options, create=create)
-    model = _writer(options)
+    model = _model(options)
 
     async def run() -> T:
         chosen: MemoryOptions = {"tenant": options.tenant, "worker": False, "model": model, **more}
@@ -49,37 +51,59 @@ def with_memory(
     return asyncio.run(run())
 
 
+async def run_until_signal(work: Coroutine[Any, Any, T]) -> T | None:
+    """Run `work`; SIGINT and SIGTERM cancel it, and None is returned."""
+    task = asyncio.ensure_future(work)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # not on Windows, where Ctrl-C cancels it
+            asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    with suppress(asyncio.CancelledError):
+        return await task
+    return None
+
+
+@contextmanager
+def needs_extra(what: str, extra: str) -> Iterator[None]:
+    """Turn a missing package into an error that says how to install it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name and error.name.startswith("firnline"):
+            raise
+        raise FirnlineError(f'{what} needs an extra: pip install "firnline[{extra}]"') from error
+
+
 def _check_store(options: argparse.Namespace, *, create: bool = False) -> None:
     missing = missing_file(options.store)
     if missing and not create:
-        raise InputError(f"there is no store at {missing}; `firnline append` makes one")
+        raise InputError(f"there is no store at {missing}; `firnline append` creates one")
 
 
-def _writer(options: argparse.Namespace) -> ChatModel | None:
-    """The model that writes digests, if the command takes one and it is given."""
+def _model(options: argparse.Namespace) -> ChatModel | None:
+    """The model that writes digests, if the command has the option and it is set."""
     url, variable = getattr(options, "url", None), getattr(options, "key_variable", None)
     name = options.model if hasattr(options, "url") else None
     if name is None:
         if url or variable:
-            raise InputError("--url and --key-variable belong to a model: name it with --model")
+            raise InputError("--url and --key-variable need a model; set --model")
         return None
     key = os.environ.get(variable) if variable else None
     if variable and not key:
-        raise InputError(f"there is no key in the environment variable {variable}")
+        raise InputError(f"the environment variable {variable} is not set or empty")
     return open_model(name, url=url, api_key=key)
 
 
-def known(memory: Memory, conversation: str) -> Head:
-    """The conversation's head; one that does not exist is an error here."""
-    return _there(memory.head(conversation), conversation)
+def existing_head(memory: Memory, conversation: str) -> Head:
+    """The conversation's head; `UnknownConversation` if it does not exist."""
+    return _require(memory.head(conversation), conversation)
 
 
-async def known_to(memory: asynchronous.Memory, conversation: str) -> Head:
+async def existing_head_async(memory: asynchronous.Memory, conversation: str) -> Head:
     """The same for the memory of `with_memory`."""
-    return _there(await memory.head(conversation), conversation)
+    return _require(await memory.head(conversation), conversation)
 
 
-def _there(head: Head | None, conversation: str) -> Head:
+def _require(head: Head | None, conversation: str) -> Head:
     if head is None:
         raise UnknownConversation(
             f"there is no conversation {conversation!r}; `firnline conversations` lists them"

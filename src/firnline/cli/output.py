@@ -1,4 +1,4 @@
-"""What commands print: entries, heads and results; lines for people, JSON for machines."""
+"""The output of commands: entries, heads, and results; text for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firnline.protocols import Progress
 
 
 def entry_json(entry: Entry) -> dict[str, Any]:
-    """An entry for machines."""
+    """An entry as JSON."""
     message = entry.message
     return {
         "seq": entry.seq,
@@ -33,18 +33,18 @@ def entry_json(entry: Entry) -> dict[str, Any]:
 
 
 def head_json(head: Head) -> dict[str, Any]:
-    """Where a conversation stands, for machines."""
+    """A conversation's head as JSON."""
     times = {name: format_time(getattr(head, name)) for name in ("created_at", "updated_at")}
     return {**asdict(head), "entries": head.entries, **times}
 
 
-def human_entry(entry: Entry) -> str:
-    """An entry for people: its number, its time, who speaks and what."""
-    return human_message(entry.message, str(entry.seq))
+def entry_text(entry: Entry) -> str:
+    """An entry as text: its number, time, speaker, and content."""
+    return message_text(entry.message, str(entry.seq))
 
 
-def human_message(message: Message, number: str = "") -> str:
-    """A message for people, with its number if it has one."""
+def message_text(message: Message, number: str = "") -> str:
+    """A message as text, with its number if it has one."""
     when = f"{message.created_at:%Y-%m-%d %H:%M}" if message.created_at else ""
     who = f"{message.role} ({message.name})" if message.name else message.role
     calls = [f"→ {call.name}({cut(call.arguments, 200)})" for call in message.tool_calls]
@@ -60,7 +60,7 @@ def human_message(message: Message, number: str = "") -> str:
 def report(
     options: argparse.Namespace, what: str, fields: dict[str, Any], shown: Sequence[str]
 ) -> None:
-    """What a command did: all fields for machines, those to be shown for people."""
+    """Print a result: all fields as JSON, or the `shown` ones as text."""
     if options.json:
         print_json(fields)
     else:
@@ -69,18 +69,18 @@ def report(
 
 
 def print_json(value: object) -> None:
-    """One line of JSON."""
+    """Print one line of JSON."""
     print(json.dumps(value, ensure_ascii=False, default=_plain_time))
 
 
 def _plain_time(value: object) -> str:
     if isinstance(value, datetime):
         return format_time(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")
+    raise TypeError(f"{type(value).__name__} cannot be written as JSON")
 
 
 @contextmanager
 def progress_on(what: str) -> Iterator[Progress]:
-    """A bar for work that takes a while."""
+    """A progress bar on standard error."""
     with progress_bar(what, sys.stderr) as progress:
         yield progress

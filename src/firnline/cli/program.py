@@ -1,4 +1,4 @@
-"""The program: its grammar, what it does with errors, and what its exit codes mean."""
+"""The program: parses the arguments, runs the command, and maps errors to exit codes."""
 
 from __future__ import annotations
 
@@ -41,42 +41,42 @@ from firnline.errors import (
 )
 
 EXIT_CODES: Final = """exit codes:
-  0  done; everything checked is whole
-  1  damage was found (verify, doctor), or something was not understood (import)
-  2  the command or its input is wrong
-  3  there is no such conversation
-  4  a conflict: somebody else was first
-  5  the store cannot be used (locked, full, read-only, foreign, too new)
+  0  done; nothing checked is damaged
+  1  damage was found (verify, doctor), or part of a file could not be read (import)
+  2  the command or its input is invalid
+  3  the conversation does not exist
+  4  conflict: another process changed the conversation first
+  5  the store cannot be used (locked, full, read-only, not a store, newer version)
   6  the store is damaged
-  7  what must be in the context does not fit into the budget
-  8  the model failed; nothing stored is touched
+  7  the required parts of the context do not fit into the budget
+  8  the model failed; stored data is unchanged
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code."""
     if arguments is None:
-        gc.freeze()  # it is all of this process, and nothing it has imported will be garbage
+        gc.freeze()  # imported modules stay until the process ends
     _open_output()
     parser = _parser()
     options, rest = parser.parse_known_args(arguments)
     words: list[str] | None = getattr(options, options.words) if options.words else None
     if words is None or any(word.startswith("-") for word in rest):
-        options = parser.parse_args(arguments)  # complains about the rest, if there is any
+        options = parser.parse_args(arguments)  # fails if there are unknown arguments
     else:
-        words += rest  # argparse takes words behind an option for strangers
+        words += rest  # argparse does not expect words after an option
     try:
         code = int(options.run(options) or 0)
         sys.stdout.flush()  # now, while a full disk can still be reported
     except FirnlineError as error:
-        _complain(error, as_json=options.json)
+        _print_error(error, as_json=options.json)
         return _exit_code(error)
     except BrokenPipeError:
-        # Whoever read our output has seen enough; keep the interpreter from complaining about it.
+        # The reader closed the pipe; keep the interpreter from reporting it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OSError as error:
-        print(f"firnline: the output cannot be written: {error}", file=sys.stderr)
+        print(f"firnline: cannot write the output: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -84,10 +84,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _open_output() -> None:
-    if sys.stdout is None:  # somebody has closed it
+    if sys.stdout is None:  # closed by the parent process
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the end
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a terminal that knows only ASCII
+        sys.stdout.reconfigure(errors="backslashreplace")  # for terminals that only support ASCII
 
 
 def _exit_code(error: FirnlineError) -> int:
@@ -103,7 +103,7 @@ def _exit_code(error: FirnlineError) -> int:
     return next((code for kind, code in codes if isinstance(error, kind)), 2)
 
 
-def _complain(error: FirnlineError, *, as_json: bool) -> None:
+def _print_error(error: FirnlineError, *, as_json: bool) -> None:
     if as_json:
         problem = {"error": error.code, "message": str(error), "retryable": error.retryable}
         facts = {"context": error.context} if error.context else {}
@@ -116,9 +116,9 @@ def _complain(error: FirnlineError, *, as_json: bool) -> None:
 
 def _budget_advice(error: BudgetError) -> str:
     floor, blockers = error.context["floor"], error.context["blockers"]
-    ways = [f"give it {floor:,} tokens or more besides the reserve (--budget, --reserve)"]
-    ways += ["take a pin back (firnline unpin)"] * bool(blockers.get("pinned"))
-    return f"firnline: nothing is cut of it: {', or '.join(ways)}"
+    ways = [f"allow at least {floor:,} tokens plus the reserve (--budget, --reserve)"]
+    ways += ["unpin an entry (firnline unpin)"] * bool(blockers.get("pinned"))
+    return f"firnline: required parts are never shortened: {', or '.join(ways)}"
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""The commands of recall: search, what was said on a day, topics, embedding."""
+"""The commands for recall: search, on (a date), topics, embed."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import Final
 
 from firnline import memory as asynchronous
 from firnline.cli.arguments import Command
-from firnline.cli.open import all_heads, known, known_to, open_memory, with_memory
-from firnline.cli.output import entry_json, human_entry, print_json, progress_on
+from firnline.cli.open import (
+    all_heads,
+    existing_head,
+    existing_head_async,
+    open_memory,
+    with_memory,
+)
+from firnline.cli.output import entry_json, entry_text, print_json, progress_on
 from firnline.cli.terminal import cut, plain
 from firnline.embedding import default_embedder, open_embedder
 from firnline.engine.recall import Filters
@@ -23,7 +29,7 @@ from firnline.topics import TopicStats
 
 _BAR: Final = 20
 _TITLE: Final = 46
-_LEAST: Final = 0.005  # what is written as 0.00 explains nothing
+_LEAST: Final = 0.005  # less would be printed as 0.00
 _PAGE: Final = 1_000
 ROLES: Final = ("user", "assistant", "system", "developer", "tool")
 
@@ -36,7 +42,7 @@ def _search(options: argparse.Namespace) -> None:
 
     async def work(memory: asynchronous.Memory) -> list[Hit]:
         if options.conversation is not None:
-            await known_to(memory, options.conversation)
+            await existing_head_async(memory, options.conversation)
         words, most = " ".join(options.query), {"limit": options.limit, "tokens": options.tokens}
         return await memory.recall(options.conversation, words, **most, **filters)
 
@@ -59,13 +65,13 @@ def _filters(options: argparse.Namespace) -> Filters:
     if options.role:
         filters["roles"] = options.role
     if options.on:
-        meant = _meant(options.on, options.zone)
-        filters["since"], filters["until"] = meant.since, meant.until
+        span = _interval(options.on, options.zone)
+        filters["since"], filters["until"] = span.since, span.until
     if options.project:
         filters["project"] = options.project
     if options.topic is not None:
         if options.conversation is None:
-            raise InputError("--topic: say of which conversation (--conversation)")
+            raise InputError("--topic needs --conversation")
         filters["topic"] = options.topic
     if options.tag:
         filters["tags"] = options.tag
@@ -73,16 +79,16 @@ def _filters(options: argparse.Namespace) -> Filters:
 
 
 def _explained(hit: Hit) -> str:
-    """What the score is made of, the largest part first."""
+    """The parts of the score, the largest first."""
     parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= _LEAST)
     archived = " (archived)" if hit.archived else ""
-    return f"score {hit.score:.2f}: {listed or 'nothing in particular'}{archived}"
+    return f"score {hit.score:.2f}: {listed or 'no single part'}{archived}"
 
 
 def _line(conversation: str, entry: Entry, zone: tzinfo) -> str:
-    """An entry for people, with its conversation, at the time that their clock showed."""
-    text, at = human_entry(entry), entry.message.created_at
+    """An entry as text, with its conversation and its time in the zone."""
+    text, at = entry_text(entry), entry.message.created_at
     if at is not None:
         text = text.replace(f"{at:%Y-%m-%d %H:%M}", f"{_local(at, zone):%Y-%m-%d %H:%M}", 1)
     return f"{plain(conversation)} {text}"
@@ -91,7 +97,7 @@ def _line(conversation: str, entry: Entry, zone: tzinfo) -> str:
 # -- on a day ---------------------------------------------------------------------------------
 
 
-def _meant(text: str, zone: str) -> Interval:
+def _interval(text: str, zone: str) -> Interval:
     return interval(text, now=utc_now(), zone=zone)
 
 
@@ -102,16 +108,16 @@ def _zone(name: str) -> tzinfo:
 def _local(at: datetime, zone: tzinfo) -> datetime:
     try:
         return at.astimezone(zone)
-    except OverflowError:  # the first or the last day of the calendar
+    except OverflowError:  # the first or last day of the calendar
         return at
 
 
 def _on(options: argparse.Namespace) -> None:
-    meant, zone = _meant(" ".join(options.date), options.zone), _zone(options.zone)
+    span, zone = _interval(" ".join(options.date), options.zone), _zone(options.zone)
     shown, more = 0, False
     with open_memory(options) as memory:
         for name in _names(memory, options.conversation):
-            found = memory.dated(name, meant.since, meant.until, limit=options.limit)
+            found = memory.dated(name, span.since, span.until, limit=options.limit)
             shown, more = shown + len(found), more or len(found) == options.limit
             for entry in found:
                 if options.json:
@@ -119,15 +125,15 @@ def _on(options: argparse.Namespace) -> None:
                 else:
                     print(_line(name, entry, zone))
     if not options.json:
-        span = f"from {_day(meant.since, zone)} to {_day(meant.until, zone)} ({options.zone})"
-        print(f"{_entries(shown)} said {span}" if shown else f"Nothing was said {span}.")
+        when = f"from {_day(span.since, zone)} to {_day(span.until, zone)} ({options.zone})"
+        print(f"{_count_text(shown)} {when}" if shown else f"No messages {when}.")
         if more:
-            print(f"There may be more: --limit {options.limit} was reached.")
+            print(f"There may be more; raise --limit (now {options.limit}).")
 
 
 def _names(memory: Memory, conversation: str | None) -> list[str]:
     if conversation is not None:
-        return [known(memory, conversation).conversation]
+        return [existing_head(memory, conversation).conversation]
     return [head.conversation for head in all_heads(memory, None)]
 
 
@@ -135,7 +141,7 @@ def _day(at: datetime, zone: tzinfo) -> str:
     return f"{_local(at, zone):%a %Y-%m-%d %H:%M}"
 
 
-def _entries(count: int) -> str:
+def _count_text(count: int) -> str:
     return f"{count:,} {'entry' if count == 1 else 'entries'}"
 
 
@@ -144,7 +150,7 @@ def _entries(count: int) -> str:
 
 def _topics(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
-        known(memory, options.conversation)
+        existing_head(memory, options.conversation)
         _change_topics(memory, options)
         found = memory.topics(options.conversation)
         active = found[0].topic_id if found else None
@@ -161,9 +167,9 @@ def _topics(options: argparse.Namespace) -> None:
         if options.json:
             print_json(entry_json(entry))
         else:
-            print(human_entry(entry))
+            print(entry_text(entry))
     if not found and not options.json:
-        print("No topics yet: they begin with a message of the user.")
+        print("No topics yet: the first message of a user starts one.")
 
 
 def _change_topics(memory: Memory, options: argparse.Namespace) -> None:
@@ -171,13 +177,13 @@ def _change_topics(memory: Memory, options: argparse.Namespace) -> None:
         memory.merge_topics(options.conversation, *options.merge)
     add, remove = options.add_tag or (), options.remove_tag or ()
     if (add or remove) and options.topic is None:
-        raise InputError("--topic: say which topic gets or loses a tag")
+        raise InputError("--add-tag and --remove-tag need --topic")
     if add or remove:
         memory.tag_topic(options.conversation, options.topic, add=add, remove=remove)
 
 
 def _topic_line(topic: TopicStats, *, active: bool) -> str:
-    """A topic with a bar of what is left of its priority."""
+    """A topic with a bar for its priority."""
     full = max(0, min(round(topic.priority * _BAR), _BAR))
     bar = "█" * full + "░" * (_BAR - full)
     state = "active" if active else "archived" if topic.dormant else topic.memory_type
@@ -205,7 +211,7 @@ def _embed(options: argparse.Namespace) -> None:
     async def work(memory: asynchronous.Memory) -> int:
         done = 0
         for name in options.conversations or await _all_names(memory):
-            await known_to(memory, name)
+            await existing_head_async(memory, name)
             with progress_on(f"embedding {plain(name)}") as progress:
                 done += await memory.embed(name, progress=progress)
         return done
@@ -214,7 +220,7 @@ def _embed(options: argparse.Namespace) -> None:
     if options.json:
         print_json({"embedded": done, "embedder": embedder.name})
     else:
-        print(f"{_entries(done)} embedded with {plain(embedder.name)}")
+        print(f"{_count_text(done)} embedded with {plain(embedder.name)}")
 
 
 async def _all_names(memory: asynchronous.Memory) -> list[str]:
@@ -225,42 +231,69 @@ async def _all_names(memory: asynchronous.Memory) -> list[str]:
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
-    search = command("search", _search, "Find entries by words and meaning, best first.", "query")
-    search.add_argument("query", nargs="+", help="words or a question, in any language")
-    search.add_argument("--conversation", help="only in this one")
-    search.add_argument("--limit", type=int, help="the most entries: 10, unless --tokens is given")
-    search.add_argument("--tokens", type=int, help="as many entries as fit into so many tokens")
-    search.add_argument("--role", action="append", choices=ROLES, help="only what they said")
-    search.add_argument("--on", metavar="DATE", help="only then: 'last tuesday', '2026-03', ...")
-    search.add_argument("--project", help="only its conversations")
-    search.add_argument("--topic", type=int, help="only this topic of the --conversation")
-    search.add_argument("--tag", action="append", help="only topics with this tag")
-    _add_zone(search)
-    search.add_argument("--explain", action="store_true", help="what each score is made of")
-    _add_embedder(search, "; none for words alone")
-    on = command("on", _on, "Show what was said on a day or in a span of days.", "date")
-    on.add_argument("date", nargs="+", help="'last tuesday', '3 days ago', 'between ... and ...'")
-    on.add_argument("--conversation", help="only in this one")
-    _add_zone(on)
-    on.add_argument("--limit", type=int, default=100, help="the most of one conversation")
-    topics = command("topics", _topics, "List a conversation's topics and how they fade.")
-    topics.add_argument("conversation")
-    topics.add_argument("--topic", type=int, help="only this one, by its number")
-    text = "messages, archived or not, of the --topic or else the active one"
-    topics.add_argument("--show", action="store_true", help=text)
-    topics.add_argument("--add-tag", action="append", metavar="TAG", help="give the --topic a tag")
-    topics.add_argument("--remove-tag", action="append", metavar="TAG", help="take it away again")
-    topics.add_argument(
-        "--merge", nargs=2, type=int, metavar=("INTO", "TOPIC"), help="put one into another"
+    """Add these commands to the parser."""
+    search = command(
+        "search", _search, "Search messages by words and meaning, best first.", "query"
     )
-    embed = command("embed", _embed, "Finish the embedding that search by meaning needs.")
-    embed.add_argument("conversations", nargs="*", help="all of them, unless named")
+    search.add_argument("query", nargs="+", help="words or a question, in any language")
+    search.add_argument("--conversation", help="only this conversation (default: all)")
+    search.add_argument(
+        "--limit",
+        type=int,
+        metavar="N",
+        help="at most N results (default: 10, or no limit with --tokens)",
+    )
+    search.add_argument(
+        "--tokens", type=int, metavar="N", help="as many results as fit into N tokens"
+    )
+    search.add_argument(
+        "--role", action="append", choices=ROLES, help="only messages of this role; repeatable"
+    )
+    search.add_argument(
+        "--on", metavar="DATE", help="only messages of then: 'last tuesday', '2026-03', ..."
+    )
+    search.add_argument("--project", help="only conversations of this project")
+    search.add_argument(
+        "--topic", type=int, help="only this topic, by number; needs --conversation"
+    )
+    search.add_argument("--tag", action="append", help="only topics with this tag; repeatable")
+    _add_zone(search)
+    search.add_argument("--explain", action="store_true", help="show the parts of each score")
+    _add_embedder(search, "; none: search by words only")
+    on = command("on", _on, "Print the messages of a day or a range of days.", "date")
+    on.add_argument("date", nargs="+", help="'last tuesday', '3 days ago', 'between ... and ...'")
+    on.add_argument("--conversation", help="only this conversation (default: all)")
+    _add_zone(on)
+    on.add_argument(
+        "--limit",
+        type=int,
+        default=100,
+        metavar="N",
+        help="at most N per conversation (default: %(default)s)",
+    )
+    topics = command("topics", _topics, "List the topics of a conversation, with their priorities.")
+    topics.add_argument("conversation")
+    topics.add_argument("--topic", type=int, help="only this topic, by number")
+    text = "print the messages of the --topic (default: the active one)"
+    topics.add_argument("--show", action="store_true", help=text)
+    topics.add_argument(
+        "--add-tag", action="append", metavar="TAG", help="add a tag to the --topic"
+    )
+    topics.add_argument("--remove-tag", action="append", metavar="TAG", help="remove a tag")
+    topics.add_argument(
+        "--merge",
+        nargs=2,
+        type=int,
+        metavar=("INTO", "TOPIC"),
+        help="move the messages of TOPIC into INTO",
+    )
+    embed = command("embed", _embed, "Create the missing embeddings, which search by meaning uses.")
+    embed.add_argument("conversations", nargs="*", help="default: all")
     _add_embedder(embed)
 
 
 def _add_zone(parser: argparse.ArgumentParser) -> None:
-    text = "the time zone that dates are meant and times shown in (default: %(default)s)"
+    text = "the time zone of dates and times (default: %(default)s)"
     parser.add_argument("--zone", default="UTC", help=text)
 
 

@@ -1,4 +1,4 @@
-"""The server, as a command."""
+"""The command serve: runs the HTTP server."""
 
 from __future__ import annotations
 
@@ -8,53 +8,47 @@ import sys
 from typing import Any
 
 from firnline.cli.arguments import Command
+from firnline.cli.open import needs_extra
 from firnline.cli.terminal import plain
-from firnline.errors import FirnlineError
 
 
 def _serve(options: argparse.Namespace) -> None:
-    try:
+    with needs_extra("the server", "server"):
         from firnline.server import serve as server  # noqa: PLC0415 - an optional extra
         from firnline.server import settings  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("firnline"):
-            raise
-        raise FirnlineError('serving needs an extra: pip install "firnline[server]"') from error
     chosen: dict[str, Any] = {
         name: getattr(options, name)
         for name in ("store", "host", "port", "auth", "model", "upstream", "log_level")
     }
     found = settings.load(options.config, **chosen)
     for name in server.unknown_variables(found):
-        print(plain(f"firnline: {name} is set, but there is no such setting"), file=sys.stderr)
-    asyncio.run(server.serve(found, sample=options.sample, tell=_tell))
+        print(plain(f"firnline: {name} is set, but it is not a setting"), file=sys.stderr)
+    asyncio.run(server.serve(found, sample=options.sample, tell=_print_line))
 
 
-def _tell(line: str) -> None:
+def _print_line(line: str) -> None:
     print(plain(line), flush=True)
 
 
 def add(command: Command) -> None:
-    """Tell the parser of this command."""
-    text = "Serve REST, the OpenAI-compatible proxy, MCP and Telegram over HTTP."
+    """Add this command to the parser."""
+    text = "Run the HTTP server: REST API, OpenAI-compatible proxy, MCP, and Telegram."
     serve = command("serve", _serve, text, store=False)
     serve.set_defaults(json=False)
-    serve.add_argument("--store", metavar="URL", help="where the conversations are")
-    serve.add_argument("--host", help="the address to listen at (127.0.0.1)")
-    serve.add_argument("--port", type=int, help="its port (8080); 0 lets the system choose")
+    serve.add_argument("--store", metavar="URL", help="the store (default: sqlite:///firnline.db)")
+    serve.add_argument("--host", help="the address to listen on (default: 127.0.0.1)")
+    serve.add_argument("--port", type=int, help="the port (default: 8080); 0 selects a free one")
     serve.add_argument(
-        "--auth", choices=["auto", "required"], help="auto: no key is needed on this machine"
+        "--auth", choices=["auto", "required"], help="auto: requests from this machine need no key"
     )
-    serve.add_argument("--model", metavar="NAME", help="who answers turns and writes digests")
+    serve.add_argument("--model", metavar="NAME", help="the model for turns and digests")
     serve.add_argument(
-        "--upstream", metavar="URL", help="the endpoint behind the proxy, up to and including /v1"
+        "--upstream", metavar="URL", help="the provider behind the proxy, ending in /v1"
     )
     serve.add_argument("--log-level", choices=["debug", "info", "warning", "error"])
-    serve.add_argument("--config", metavar="FILE", help="settings as TOML (firnline.toml)")
-    serve.add_argument(
-        "--sample", action="store_true", help="begin with a sample conversation, if it is not there"
-    )
+    serve.add_argument("--config", metavar="FILE", help="settings as TOML (default: firnline.toml)")
+    serve.add_argument("--sample", action="store_true", help="add a sample conversation")
     serve.epilog = (
-        "All settings can be given as FIRNLINE_... in the environment or in the file; they are in"
-        " docs/server.md."
+        "All settings can be set as FIRNLINE_... variables or in the file; docs/server.md lists"
+        " them."
     )

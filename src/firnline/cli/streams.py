@@ -1,4 +1,4 @@
-"""Files that a command reads or writes, where ``-`` and pipes take the place of one."""
+"""Files that a command reads or writes; ``-`` is standard input or output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STANDARD: Final = "-"
 
 @contextmanager
 def to_write(name: str) -> Iterator[Path]:
-    """Where to write; ``-`` is the standard output, which gets all of it or nothing."""
+    """The path to write; for ``-``, the complete file is then copied to standard output."""
     if name != STANDARD:
         yield Path(name)
         return
@@ -25,14 +25,14 @@ def to_write(name: str) -> Iterator[Path]:
         file = Path(folder, "export")
         yield file
         if file.is_dir():
-            raise InputError("several files go to a folder: name one, or a single conversation")
+            raise InputError("this format writes several files: name a folder, or one conversation")
         with file.open("rb") as source:
             shutil.copyfileobj(source, sys.stdout.buffer)
 
 
 @contextmanager
 def to_read(name: str) -> Iterator[Path]:
-    """What to read; ``-`` is the standard input. A pipe is copied first: files are read twice."""
+    """The path to read; standard input and pipes are copied first, because files are read twice."""
     path = Path(name)
     if name != STANDARD and (not path.exists() or path.is_file() or path.is_dir()):
         yield path

@@ -1,20 +1,17 @@
-"""Bots on Telegram: where their updates go, how that is going, and answering as a process apart."""
+"""The commands for Telegram bots: set the webhook, show its state, and answer messages."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import signal
-from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from types import ModuleType
 from typing import Any
 
-from firnline.cli.arguments import Command
+from firnline.cli.arguments import Command, add_actions, server_options
+from firnline.cli.open import needs_extra, run_until_signal
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain, table
-from firnline.errors import FirnlineError
 
 
 def _set_webhook(options: argparse.Namespace) -> None:
@@ -42,23 +39,17 @@ def _info(options: argparse.Namespace) -> None:
 def _row(name: str, info: dict[str, Any]) -> tuple[str, ...]:
     said, date = info.get("last_error_message"), info.get("last_error_date")
     when = f"{datetime.fromtimestamp(date, UTC):%Y-%m-%d %H:%M}: " if date else ""
-    url = str(info.get("url") or "nowhere: firnline telegram set-webhook")
+    url = str(info.get("url") or "not set: run firnline telegram set-webhook")
     return name, url, str(info.get("pending_update_count", 0)), f"{when}{said}" if said else "none"
 
 
 def _answer(options: argparse.Namespace) -> None:
     setup = _setup()
-    setup.bots_of(options.config)  # complains if there is none
+    setup.bots_of(options.config)  # fails if there is none
 
     async def work() -> int:
-        answering = asyncio.ensure_future(setup.answer(options.config, once=options.once))
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with suppress(NotImplementedError):  # Windows has none; there Ctrl-C cancels it
-                loop.add_signal_handler(number, answering.cancel)
-        with suppress(asyncio.CancelledError):  # what was being answered stays to be answered
-            return int(await answering)
-        return 0
+        work = setup.answer(options.config, once=options.once)
+        return int(await run_until_signal(work) or 0)  # an interrupted answer stays pending
 
     answers = asyncio.run(work())
     if options.json:
@@ -68,36 +59,28 @@ def _answer(options: argparse.Namespace) -> None:
 
 
 def _setup() -> ModuleType:
-    try:
+    with needs_extra("Telegram", "server"):
         from firnline.server.telegram import setup  # noqa: PLC0415 - an optional extra
-    except ModuleNotFoundError as error:
-        if error.name and error.name.startswith("firnline"):
-            raise
-        raise FirnlineError('bots are for the server: pip install "firnline[server]"') from error
     return setup
 
 
 def add(command: Command) -> None:
-    """Tell the parser of these commands."""
-    telegram = command("telegram", _info, "Bots on Telegram.", store=False)
-    actions = telegram.add_subparsers(title="actions", required=True, metavar="ACTION")
-    shared = argparse.ArgumentParser(add_help=False)
-    shared.add_argument("--config", metavar="FILE", help="settings as TOML (firnline.toml)")
-    shared.add_argument("--json", action="store_true", help="print JSON, one object a line")
+    """Add these commands to the parser."""
+    telegram = command(
+        "telegram", _info, "Set up Telegram bots and answer their messages.", store=False
+    )
+    action = add_actions(telegram, server_options())
 
-    def action(name: str, run: Callable[..., None], text: str) -> argparse.ArgumentParser:
-        added = actions.add_parser(name, help=text, description=text, parents=[shared])
-        added.set_defaults(run=run, words="")
-        return added
-
-    setting = action("set-webhook", _set_webhook, "Tell Telegram where the server is.")
+    setting = action("set-webhook", _set_webhook, "Set the URL that Telegram sends updates to.")
     setting.add_argument("--bot", metavar="NAME", help="which bot, if there are several")
     setting.add_argument(
-        "--url", required=True, help="the server's address for Telegram: https://chat.example.org"
+        "--url",
+        required=True,
+        help="the public URL of the server, such as https://chat.example.org",
     )
-    info = action("info", _info, "Ask Telegram where it sends updates, and how that is going.")
-    info.add_argument("--bot", metavar="NAME", help="this bot alone")
+    info = action("info", _info, "Show where Telegram sends updates, and the last error.")
+    info.add_argument("--bot", metavar="NAME", help="only this bot")
     answer = action(
-        "answer", _answer, "Answer in chats, beside servers with FIRNLINE_WORKER=false."
+        "answer", _answer, "Answer messages, for servers that run with FIRNLINE_WORKER=false."
     )
-    answer.add_argument("--once", action="store_true", help="stop when nothing is due any more")
+    answer.add_argument("--once", action="store_true", help="stop when no message is waiting")

@@ -1,4 +1,4 @@
-"""What the command line shows: tables, a progress bar, and text made safe for a terminal."""
+"""Output for a terminal: tables, a progress bar, and text without control characters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN_AFTER_SECONDS: Final = 0.5
 
 
 def plain(text: str) -> str:
-    """Text without control characters, which a message could use to take over a terminal."""
+    """Text without control characters, which could change the terminal's state."""
     return "".join(c if c in "\n\t" or c.isprintable() else _visible(c) for c in text)
 
 
@@ -32,12 +32,12 @@ def _visible(character: str) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """At most `width` characters, with an ellipsis where something was left out."""
+    """At most `width` characters, with an ellipsis if the text is shortened."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def table(names: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """Aligned columns under their names; `right` are the numbers of right-aligned ones."""
+    """Aligned columns under their names; `right` lists the right-aligned ones."""
     shown = [[plain(cell).replace("\n", " ") for cell in row] for row in (names, *rows)]
     widths = [max(_width(row[i]) for row in shown) for i in range(len(names))]
     lines = []
@@ -63,7 +63,7 @@ def _pad(text: str, width: int, *, right: bool) -> str:
 
 @contextmanager
 def progress_bar(what: str, stream: TextIO = sys.stderr) -> Iterator[Progress]:
-    """A bar on a terminal for work that takes more than a moment; nothing elsewhere."""
+    """A bar for work that takes more than a moment; only shown on a terminal."""
     started = drawn = time.monotonic()
     shown = False
 

@@ -1,20 +1,18 @@
-"""The worker: a process that makes the digests nobody waits for, of every tenant."""
+"""The command worker: a process that creates pending digests of all tenants."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import random
-import signal
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from firnline.cli.arguments import Command, add_writer
-from firnline.cli.open import with_memory
+from firnline.cli.arguments import Command, add_model_options
+from firnline.cli.open import run_until_signal, with_memory
 from firnline.cli.output import print_json
 from firnline.cli.terminal import plain
 from firnline.errors import FirnlineError, InputError
@@ -23,11 +21,11 @@ from firnline.memory import Memory
 from firnline.protocols import Event
 from firnline.store import shown
 
-_PAGE: Final = 16  # conversations looked at to see whether the work goes on
+_PAGE: Final = 16  # conversations read to see whether there is work left
 
 
 @dataclass(slots=True)
-class _Tally:
+class _WorkerCounts:
     """What a worker has done."""
 
     digests: int = 0
@@ -38,79 +36,74 @@ class _Tally:
 
 def _worker(options: argparse.Namespace) -> None:
     if not 0 < options.poll <= 3_600:  # noqa: PLR2004 - an hour is long enough
-        raise InputError(f"--poll {options.poll:g}: more than 0 and up to 3600 seconds")
-    tally = _Tally()
+        raise InputError(f"--poll {options.poll:g}: must be more than 0 and at most 3600 seconds")
+    counts = _WorkerCounts()
     started = time.monotonic()
-    observe = _observer(tally, as_json=options.json)
+    observe = _observer(counts, as_json=options.json)
     if not options.once:
         writer = options.model or "offline"
         print(
-            plain(f"worker: looking after {shown(options.store)}, {writer}; Ctrl-C stops it"),
+            plain(f"worker: watching {shown(options.store)}, model: {writer}; stop it with Ctrl-C"),
             file=sys.stderr,
         )
     try:
         with_memory(options, lambda memory: _work(memory, options), observer=observe)
     finally:
-        tally.seconds = round(time.monotonic() - started, 1)
-        _say(tally, as_json=options.json)
+        counts.seconds = round(time.monotonic() - started, 1)
+        _print_counts(counts, as_json=options.json)
 
 
-def _observer(tally: _Tally, *, as_json: bool) -> Callable[[Event], None]:
-    """Counts what happens, and tells it as it happens."""
+def _observer(counts: _WorkerCounts, *, as_json: bool) -> Callable[[Event], None]:
+    """Counts and prints digests as they are created."""
     seen: set[Key] = set()
 
     def observe(event: Event) -> None:
         if event.name not in ("fold", "fold_failed"):
             return
         made = event.name == "fold"
-        tally.digests += made
-        tally.failed += not made
+        counts.digests += made
+        counts.failed += not made
         seen.add(Key(event.tenant, event.conversation))
-        tally.conversations = len(seen)
+        counts.conversations = len(seen)
         where = {"tenant": event.tenant, "conversation": event.conversation}
         if as_json:
             print_json({"event": event.name, **where, **event.values})
         else:
             how = f"digested in {event.values['milliseconds']:,} ms" if made else "the model failed"
             print(plain(f"{event.tenant}/{event.conversation}: {how}"))
-        sys.stdout.flush()  # whoever watches a worker wants to see it now
+        sys.stdout.flush()  # show it at once, in a pipe too
 
     return observe
 
 
-def _say(tally: _Tally, *, as_json: bool) -> None:
+def _print_counts(counts: _WorkerCounts, *, as_json: bool) -> None:
     if as_json:
-        print_json({"event": "stopped", **asdict(tally)})
+        print_json({"event": "stopped", **asdict(counts)})
         return
-    failed = f", {tally.failed:,} failed" if tally.failed else ""
+    failed = f", {counts.failed:,} failed" if counts.failed else ""
     print(
-        f"worker: {tally.digests:,} digests made{failed}, {tally.conversations:,} conversations, "
-        f"{tally.seconds:,.1f} s"
+        f"worker: {counts.digests:,} digests created{failed}, "
+        f"{counts.conversations:,} conversations, {counts.seconds:,.1f} s"
     )
 
 
 async def _work(memory: Memory, options: argparse.Namespace) -> None:
-    """Work until there is nothing left, or for ever; a signal ends both."""
-    work = asyncio.ensure_future(_pay_all(memory) if options.once else _run(memory, options.poll))
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError):  # Windows has none; there Ctrl-C cancels all the same
-            loop.add_signal_handler(number, work.cancel)
-    with suppress(asyncio.CancelledError):  # what was being digested stays owed
-        await work
+    """Work until nothing is due, or until a signal."""
+    work = _create_due(memory) if options.once else _run(memory, options.poll)
+    await run_until_signal(work)  # an interrupted digest stays pending
 
 
 async def _run(memory: Memory, poll_seconds: float) -> None:
     while True:
         try:
-            await _pay_all(memory)
+            await _create_due(memory)
         except FirnlineError as error:
-            print(plain(f"worker: cannot look for work: {error}"), file=sys.stderr)
+            print(plain(f"worker: looking for work failed: {error}"), file=sys.stderr)
         await asyncio.sleep(poll_seconds * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
 
 
-async def _pay_all(memory: Memory) -> None:
-    """Make what is due, until nothing is, or nothing changes any more."""
+async def _create_due(memory: Memory) -> None:
+    """Create digests until none is due, or none can be created."""
     before: list[Key] = []
     made = 0
     while due := await memory.due(limit=_PAGE, all_tenants=True):
@@ -120,10 +113,14 @@ async def _pay_all(memory: Memory) -> None:
 
 
 def add(command: Command) -> None:
-    """Tell the parser of this command."""
-    worker = command("worker", _worker, "Make the digests that are owed, of every tenant.")
-    worker.add_argument("--once", action="store_true", help="stop when nothing is due any more")
+    """Add this command to the parser."""
+    worker = command("worker", _worker, "Create pending digests of all tenants, in the background.")
+    worker.add_argument("--once", action="store_true", help="stop when nothing is due")
     worker.add_argument(
-        "--poll", type=float, default=1.0, metavar="SECONDS", help="how often to look (%(default)s)"
+        "--poll",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="how often to look for work (default: %(default)s)",
     )
-    add_writer(worker)
+    add_model_options(worker)
