@@ -20,7 +20,7 @@ ENV PATH=/opt/firnline/bin:$PATH \
 USER firnline
 VOLUME /data
 EXPOSE 8080
-# Not the model's health: a chat without its model is still a chat with its memory.
+# The store's health, not the model's: without its model, a chat still has its memory.
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
     CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8080/readyz')"]
 STOPSIGNAL SIGTERM

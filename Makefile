@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 SERVES := $(VENV)/.serves
 ARGS ?=
 
-# uv installs in seconds what takes pip a minute. Whoever reaches packages by pip's settings alone,
-# which uv does not read, waits that minute. What is locked is complete: nothing is left to resolve.
+# uv installs in seconds what takes pip a minute. It does not read pip's settings: if packages are only
+# reachable through those, pip is used. The lock files are complete: there is nothing to resolve.
 QUIET := -qq --disable-pip-version-check
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCKED := --no-deps --require-hashes
@@ -26,27 +26,27 @@ run: $(SERVES) ## Serve the page, the API and a sample conversation; ARGS=--port
 demo: $(SERVES) ## The library in a terminal: append, a context, a receipt, damage that verify finds
 	$(BIN)/python -m firnline.cli.demo
 
-# In one process more than there are cores; ARGS="-n 0" keeps to one, for -s or a debugger. They start
-# hundreds of others, which would compile everything anew where Python is told to keep no bytecode.
+# In several processes; ARGS="-n 0" uses one, for -s or a debugger. The tests start hundreds of others,
+# which would compile everything again if PYTHONDONTWRITEBYTECODE were set.
 test tested-with: export PYTHONDONTWRITEBYTECODE :=
 test: ## Run all tests
 	@$(MAKE) --no-print-directory --jobs=2 tested-with
 	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-# What does not need each other is set up side by side.
+# Independent parts are set up in parallel.
 tested-with: $(READY) build/adapters/adk/.ready build/chromium/.ready build/typescript/.ready
 
-# The page is tested in a real Chromium: the one that is there, or one from Debian's packages.
+# The page is tested in a real Chromium: an installed one, or one from Debian's packages.
 build/chromium/.ready:
 	@$(PYTHON) tests/support/chromium.py
 	@mkdir -p $(@D) && touch $@
 
-# The TypeScript client's packages, if there is npm; tools/typescript/build.py makes its types anew.
+# The TypeScript client's packages, if there is npm; tools/typescript/build.py generates its types.
 build/typescript/.ready: clients/typescript/package-lock.json | $(SERVES)
 	@$(BIN)/python tools/typescript/build.py --install
 	@mkdir -p $(@D) && touch $@
 
-# Google's ADK holds back packages that others need newer, so its adapter is tested beside them.
+# Google's ADK requires older packages than the rest, so its adapter has its own environment.
 build/adapters/adk/.ready: requirements-adk.lock | $(SERVES)
 	@$(PYTHON) -m venv --without-pip $(@D)
 	@$(call install,$(@D)/bin/python,$(LOCKED) -r $<)
@@ -78,7 +78,7 @@ torture: $(READY) build/chromium/.ready ## The long version of the crash, fault 
 	FIRNLINE_TORTURE=1 $(BIN)/python -m pytest tests/torture tests/conformance tests/unit tests/acceptance \
 		tests/server tests/page $(ARGS)
 
-lock: $(READY) ## Pin every package anew
+lock: $(READY) ## Pin all versions again
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header \
 		--no-annotate --upgrade --group dev --extra testing --extra models --extra recall \
 		--extra multilingual --extra server --extra mcp --extra otel --extra postgres --extra mongo \
@@ -93,10 +93,10 @@ lock: $(READY) ## Pin every package anew
 clean: ## Remove the environment and everything generated
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
 
-# Two steps: what the server needs is there in a fraction of the time that all the rest takes.
+# Two steps, because the server needs only a fraction of the packages.
 $(SERVES): pyproject.toml requirements-run.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "Firnline needs Python 3.11 or newer; say which: make PYTHON=python3.12 ..."; exit 1; }
+		|| { echo "Firnline needs Python 3.11 or newer. Choose one: make PYTHON=python3.12 ..."; exit 1; }
 	@echo "Setting up $(VENV) (once) ..."
 	@$(PYTHON) -m venv --without-pip $(VENV)
 	@$(PYTHON) -m pip $(QUIET) --python $(BIN)/python install "pip>=26" "uv>=0.9" 2>/dev/null \
@@ -107,6 +107,6 @@ $(SERVES): pyproject.toml requirements-run.lock
 	@touch $@
 
 $(READY): requirements.lock | $(SERVES)
-	@echo "Setting up what tests and tools need (once) ..."
+	@echo "Setting up test dependencies and tools (once) ..."
 	@$(call install,$(BIN)/python,$(LOCKED) --compile -r requirements.lock)
 	@touch $@

@@ -1,11 +1,11 @@
--- The tables that grow with the log, in 32 partitions by (tenant, conversation): for a store that is
--- to hold hundreds of millions of messages. Each partition has its own indexes, which stay small
--- enough for memory, and is vacuumed, reindexed and moved to another disk by itself. All rows of a
--- conversation lie in one of them, so an append, a read or a context needs that one alone; a search
--- asks the index of each.
+-- Splits the tables that grow with the log into 32 partitions by (tenant, conversation), for a store
+-- with hundreds of millions of messages. Each partition has its own indexes, which stay small enough
+-- for memory, and can be vacuumed, reindexed and moved to another disk separately. All rows of a
+-- conversation are in one partition, so an append, a read or a context uses only that one; a search
+-- uses the index of each.
 --
--- Run it as the owner, once, while nobody else uses the store (open it with Firnline before, so that
--- its tables are there); with rows in them it takes the time of copying them:
+-- Run it as the owner, once, while no other process uses the store. Open the store with Firnline
+-- first, so that its tables exist. Existing rows are copied:
 --   psql --set ON_ERROR_STOP=1 --single-transaction --file deploy/partitions.sql postgresql://...
 SET search_path = firnline, pg_catalog;
 SET firnline.tenant = '*';

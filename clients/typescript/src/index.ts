@@ -6,7 +6,7 @@ import type { components, paths } from "./schema.js";
 export type { components, operations, paths } from "./schema.js";
 
 type Schemas = components["schemas"];
-/** A message in the OpenAI chat shape; unknown fields are kept. */
+/** A message in the OpenAI chat format; unknown fields are kept. */
 export type Message = Schemas["Entry"]["message"];
 export type Entry = Schemas["Entry"];
 export type Head = Schemas["Head"];
@@ -18,31 +18,31 @@ export type AppendOptions = Omit<Schemas["AppendRequest"], "messages"> & Keyed;
 export type ContextOptions = Schemas["ContextRequest"] & Abortable;
 export type TurnOptions = Omit<Schemas["TurnRequest"], "message" | "stream"> & Keyed;
 export type SearchOptions = Omit<Schemas["SearchRequest"], "query"> & Abortable;
-/** What the user says: text, a message, or a message with its time and metadata beside it. */
-export type Spoken = Schemas["TurnRequest"]["message"];
+/** The user's message: text, a message, or a message wrapped with its time and metadata. */
+export type UserMessage = Schemas["TurnRequest"]["message"];
 
 export interface Abortable {
-  /** Ends the waiting, for an answer and between two tries; what the server has begun it may finish. */
+  /** Cancels waiting for an answer or for the next retry; the server may still finish the request. */
   signal?: AbortSignal | undefined;
 }
 
 export interface Keyed extends Abortable {
-  /** Your name for this request: sent again with it, nothing happens twice. Chosen unless given. */
+  /** Your id for this request: repeating it with the same key has no further effect. Random by default. */
   idempotencyKey?: string | undefined;
 }
 
 export interface Options {
   /** Where the server is, such as `http://localhost:8080`. */
   baseUrl: string;
-  /** An API key; on the server's own machine none is needed. */
+  /** An API key; not needed on the machine where the server runs. */
   key?: string | undefined;
-  /** How often a request is tried again that cannot happen twice by that. */
+  /** How often a request that is safe to repeat is retried; 3 by default. */
   retries?: number | undefined;
-  /** Instead of the global one. */
+  /** Replaces the global `fetch`. */
   fetch?: ((request: Request) => Promise<Response>) | undefined;
 }
 
-/** What the server refuses or cannot do, as it says it (RFC 9457). */
+/** An error answer of the server (an RFC 9457 problem). */
 export class ProblemError extends Error {
   override readonly name = "ProblemError";
 
@@ -68,7 +68,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** A name as one segment of a path: `~` is `~0`, `/` is `~1`, and `.` and `..` begin with `~2`. */
+/** A name as one segment of a path: `~` is `~0`, `/` is `~1`, and `.` and `..` start with `~2`. */
 export function segment(name: string): string {
   const written = name.replaceAll("~", "~0").replaceAll("/", "~1");
   return encodeURIComponent(written === "." || written === ".." ? `~2${written.slice(1)}` : written);
@@ -76,11 +76,11 @@ export function segment(name: string): string {
 
 export type Client = ReturnType<typeof createClient>;
 
-/** A client of the server at `baseUrl`. Whatever is not answered well is thrown. */
+/** A client of the server at `baseUrl`. Error answers are thrown as `ProblemError`. */
 export function createClient(options: Options) {
   const routes: Routes<paths> = createFetch<paths>({
-    baseUrl: options.baseUrl.replace(/\/+$/, "").replace(/\/api\/v1$/, ""), // the server prints its API's address with it
-    fetch: (request) => patient(request, options.fetch ?? fetch, options.retries ?? 3),
+    baseUrl: options.baseUrl.replace(/\/+$/, "").replace(/\/api\/v1$/, ""), // the server prints its address with /api/v1
+    fetch: (request) => sendWithRetries(request, options.fetch ?? fetch, options.retries ?? 3),
     pathSerializer: (path, values) =>
       path.replace(/\{(\w+)\}/g, (_, name: string) => segment(String(values[name]))),
     ...(options.key === undefined ? {} : { headers: { authorization: `Bearer ${options.key}` } }),
@@ -108,7 +108,7 @@ export function createClient(options: Options) {
       );
     },
 
-    /** The history, word for word, page by page as it is walked. */
+    /** The messages, word for word; pages are fetched as you iterate. */
     read(
       conversation: string,
       more: { first_seq?: number; last_seq?: number; order?: "asc" | "desc"; limit?: number } & Abortable = {},
@@ -124,7 +124,7 @@ export function createClient(options: Options) {
       );
     },
 
-    /** The conversations by name, page by page as they are walked. */
+    /** The conversations by name; pages are fetched as you iterate. */
     conversations(more: { project?: string; limit?: number } & Abortable = {}): AsyncGenerator<Head, void> {
       const { signal, ...query } = more;
       return items(async (cursor) =>
@@ -137,23 +137,23 @@ export function createClient(options: Options) {
     /** What a model should see of the conversation now, never more than the budget. */
     async context(conversation: string, more: ContextOptions = {}): Promise<Context> {
       const { signal, ...body } = more;
-      const asked = { params: at(conversation), body, signal: signal ?? null };
-      return answer(await routes.POST("/api/v1/conversations/{conversation}/context", asked));
+      const request = { params: at(conversation), body, signal: signal ?? null };
+      return answer(await routes.POST("/api/v1/conversations/{conversation}/context", request));
     },
 
-    /** Old entries that fit, best first; without a conversation, in all of them. */
+    /** Old messages that match, best first; with `null`, in all conversations. */
     async recall(conversation: string | null, query: string, more: SearchOptions = {}): Promise<Hit[]> {
       const { signal, ...filters } = more;
-      const asked = { body: { query, ...filters }, signal: signal ?? null };
+      const request = { body: { query, ...filters }, signal: signal ?? null };
       const found =
         conversation === null
-          ? await routes.POST("/api/v1/search", asked)
-          : await routes.POST("/api/v1/conversations/{conversation}/search", { params: at(conversation), ...asked });
+          ? await routes.POST("/api/v1/search", request)
+          : await routes.POST("/api/v1/conversations/{conversation}/search", { params: at(conversation), ...request });
       return answer(found).data;
     },
 
-    /** Store what the user says, let the server's model answer, store the answer. */
-    async turn(conversation: string, message: Spoken, more: TurnOptions = {}): Promise<Turn> {
+    /** Store the user's message, get the model's answer, and store it. */
+    async turn(conversation: string, message: UserMessage, more: TurnOptions = {}): Promise<Turn> {
       const { idempotencyKey, signal, ...body } = more;
       return answer(
         await routes.POST("/api/v1/conversations/{conversation}/turns", {
@@ -161,14 +161,14 @@ export function createClient(options: Options) {
           body: { message, ...body },
           signal: signal ?? null,
         }),
-      ) as Turn; // events are asked for by `stream` alone
+      ) as Turn; // only `stream` requests events
     },
 
     /**
-     * The same with the answer's text in pieces as it comes, and the turn at last. An answer that breaks off is a
-     * problem with the code `StoreTimeout`; what was seen of it is stored.
+     * The same, with the answer's text in pieces as it arrives, and the turn at the end. If the answer breaks off, a
+     * `ProblemError` with the code `StoreTimeout` is thrown; the pieces that arrived are stored.
      */
-    async *stream(conversation: string, message: Spoken, more: TurnOptions = {}): AsyncGenerator<string | Turn, void> {
+    async *stream(conversation: string, message: UserMessage, more: TurnOptions = {}): AsyncGenerator<string | Turn, void> {
       const { idempotencyKey, signal, ...body } = more;
       const { data } = await routes.POST("/api/v1/conversations/{conversation}/turns", {
         params: { ...at(conversation), header: keyed(idempotencyKey) },
@@ -176,29 +176,29 @@ export function createClient(options: Options) {
         parseAs: "stream",
         signal: signal ?? null,
       });
-      for await (const { name, data: told } of events(data)) {
-        if (name === "delta") yield (told as { text: string }).text;
-        else if (name === "turn") return yield told as Turn;
+      for await (const event of events(data)) {
+        if (event.name === "delta") yield (event.data as { text: string }).text;
+        else if (event.name === "turn") return yield event.data as Turn;
       }
-      throw brokenOff();
+      throw streamCutOff();
     },
 
-    /** Every hash derived again by the server; `ok` is false if anything is not as it was. */
+    /** The server computes every hash again; `ok` is false if anything has changed. */
     async verify(conversation: string, more: Schemas["VerifyRequest"] & Abortable = {}) {
       const { signal, ...body } = more;
-      const asked = { params: at(conversation), body, signal: signal ?? null };
-      return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", asked));
+      const request = { params: at(conversation), body, signal: signal ?? null };
+      return answer(await routes.POST("/api/v1/conversations/{conversation}/verify", request));
     },
 
-    /** Destroy a conversation and all that is derived from it; the answer is the certificate. */
+    /** Destroy a conversation and everything derived from it; returns the certificate. */
     async erase(conversation: string, { signal }: Abortable = {}) {
-      const asked = { params: at(conversation), signal: signal ?? null };
-      return answer(await routes.DELETE("/api/v1/conversations/{conversation}", asked));
+      const request = { params: at(conversation), signal: signal ?? null };
+      return answer(await routes.DELETE("/api/v1/conversations/{conversation}", request));
     },
   };
 }
 
-/** Every item of a list, page by page, given how a page is had. */
+/** Every item of a list, page by page; `page` fetches one. */
 export async function* items<T>(
   page: (cursor: string | null) => Promise<{ data: T[]; next_cursor: string | null }>,
 ): AsyncGenerator<T, void> {
@@ -210,7 +210,7 @@ export async function* items<T>(
   } while (cursor !== null);
 }
 
-/** Server-sent events as they come; an `error` is thrown, and so is a connection that is lost. */
+/** Server-sent events as they arrive; throws for an `error` event and for a lost connection. */
 export async function* events(
   body: ReadableStream<Uint8Array> | null | undefined,
 ): AsyncGenerator<{ name: string; data: unknown }, void> {
@@ -219,70 +219,70 @@ export async function* events(
   let rest = "";
   try {
     for (;;) {
-      const { done, value } = await reader.read().catch(lost);
+      const { done, value } = await reader.read().catch(throwLost);
       if (done) return;
       const blocks = (rest + value).split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? "";
       for (const block of blocks) {
-        const event = parsed(block);
+        const event = parseEvent(block);
         if (event?.name === "error") throw new ProblemError(event.data as Problem);
         if (event) yield event;
       }
     }
   } finally {
-    await reader.cancel().catch(() => undefined); // of a body that is lost there is nothing to cancel
+    await reader.cancel().catch(() => undefined); // a lost body cannot be cancelled
   }
 }
 
-function parsed(block: string): { name: string; data: unknown } | null {
+function parseEvent(block: string): { name: string; data: unknown } | null {
   const lines = block.split(/\r?\n/);
-  const told = (field: string) =>
+  const valuesOf = (field: string) =>
     lines.filter((line) => line.startsWith(`${field}:`)).map((line) => line.slice(field.length + 1).trimStart());
-  const data = told("data");
-  return data.length === 0 ? null : { name: told("event")[0] ?? "message", data: JSON.parse(data.join("\n")) };
+  const data = valuesOf("data");
+  return data.length === 0 ? null : { name: valuesOf("event")[0] ?? "message", data: JSON.parse(data.join("\n")) };
 }
 
 function answer<T>(found: { data?: T }): T {
-  return found.data as T; // what is not answered well has been thrown
+  return found.data as T; // error answers have been thrown before
 }
 
 function keyed(key: string | undefined) {
-  return { "idempotency-key": key ?? chosen() };
+  return { "idempotency-key": key ?? randomKey() };
 }
 
-/** A name that nobody else has chosen. Not `randomUUID`: pages that came without TLS do not have it. */
-function chosen(): string {
+/** A random key. Not `randomUUID`, which pages without TLS do not have. */
+function randomKey(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** What the Python client raises as well if an answer ends too early. */
-function brokenOff(cause?: unknown): ProblemError {
-  const detail = "the answer broke off; the same idempotencyKey asks for it again";
+/** The error for an answer that ends too early, as in the Python client. */
+function streamCutOff(cause?: unknown): ProblemError {
+  const detail = "stream ended without a final event; retry with the same idempotencyKey";
   const about = { type: "urn:firnline:StoreTimeout", title: "", status: 503, code: "StoreTimeout", instance: "" };
   return new ProblemError({ ...about, detail, retryable: true } as Problem, null, { cause });
 }
 
-/** An abort is the caller's own; everything else that ends a body is a lost connection. */
-function lost(error: unknown): never {
-  throw error instanceof TypeError ? brokenOff(error) : error;
+/** An abort comes from the caller; every other error is a lost connection. */
+function throwLost(error: unknown): never {
+  throw error instanceof TypeError ? streamCutOff(error) : error;
 }
 
 async function problemOf(response: Response): Promise<ProblemError> {
   const after = Number(response.headers.get("retry-after"));
   const { status, statusText } = response;
   const unknown = { type: "about:blank", title: statusText, status, code: "", instance: "" };
-  const said = (await response.json().catch(() => null)) as Problem | null;
-  const problem = said?.code ? said : { ...unknown, detail: `status ${status}`, retryable: false };
+  const body = (await response.json().catch(() => null)) as Problem | null;
+  const problem = body?.code ? body : { ...unknown, detail: `status ${status}`, retryable: false };
   return new ProblemError(problem as Problem, after > 0 ? after : null);
 }
 
-const UNTOUCHED = new Set(["TooFast", "NotReady", "StoreUnavailable"]); // nothing was done then
-/** What it is if somebody on the way says it: with most of these, whether the server did it is not known. */
-const UNCODED: Record<number, string> = { 429: "TooFast", 502: "StoreTimeout", 503: "StoreTimeout", 504: "StoreTimeout" };
-const LONGEST = 60; // seconds that a server may ask to be left alone
+const NOT_EXECUTED = new Set(["TooFast", "NotReady", "StoreUnavailable"]); // the request was not executed
+/** Codes for answers of a proxy on the way; for most of them the outcome is unknown. */
+const PROXY_CODES: Record<number, string> = { 429: "TooFast", 502: "StoreTimeout", 503: "StoreTimeout", 504: "StoreTimeout" };
+const RETRY_AFTER_MAX = 60; // seconds
 
-/** Send a request, again if nothing can happen twice by that, after a random wait that doubles. */
-async function patient(
+/** Send a request; retry it if that is safe, after a random wait that doubles. */
+async function sendWithRetries(
   request: Request,
   send: (request: Request) => Promise<Response>,
   retries: number,
@@ -296,7 +296,7 @@ async function patient(
       if (last || response.ok) return response;
       const problem = await problemOf(response.clone());
       wait = Math.max(wait, problem.retryAfter ?? 0);
-      if (!mayPass(problem, repeatable) || wait > LONGEST) return response;
+      if (!canRetry(problem, repeatable) || wait > RETRY_AFTER_MAX) return response;
       await response.body?.cancel();
     } catch (error) {
       if (last || !repeatable || request.signal.aborted) throw error;
@@ -305,13 +305,13 @@ async function patient(
   }
 }
 
-/** Whether the same request may be sent again, and may go well then. */
-function mayPass({ code, status }: ProblemError, repeatable: boolean): boolean {
-  const known = code || UNCODED[status] || "";
-  return UNTOUCHED.has(known) || (repeatable && known === "StoreTimeout");
+/** Whether a retry is safe and can succeed. */
+function canRetry({ code, status }: ProblemError, repeatable: boolean): boolean {
+  const kind = code || PROXY_CODES[status] || "";
+  return NOT_EXECUTED.has(kind) || (repeatable && kind === "StoreTimeout");
 }
 
-/** Wait so many seconds; who aborts does not have to. */
+/** Wait; an abort ends it early. */
 function pause(seconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
     const stop = () => {
