@@ -18,8 +18,8 @@ from firnline.embedding.quantize import pack
 from firnline.language.terms import query_terms
 from firnline.log.entry import Key
 from firnline.protocols import Vector
-from firnline.recall.vectors import Nearest
-from firnline.topics import Rules, matches
+from firnline.recall.vectors import NearestVectors
+from firnline.topics import Rules, match_topics
 
 LIMIT = 10
 QUESTION_WORDS = 8
@@ -76,7 +76,7 @@ async def vectors(bench: Bench) -> AsyncIterator[Row]:
     key, model = Key("default", LONG), "random"
     async with opened(url(await bench.searched())) as memory:
         await _put_vectors(memory, key, model, entries)
-        nearest = Nearest(memory.store)
+        nearest = NearestVectors(memory.store)
         asked = _vector(random.Random(2))
         started = time.perf_counter()
         await nearest.find(key, model, asked, LIMIT)
@@ -168,7 +168,7 @@ async def _match(bench: Bench, memory: Memory) -> Side:
     vector = (await embedder.embed(["subject7 subject7 subject7 once more"]))[0]
 
     async def work() -> None:
-        matches(vector, embedder.name, known, Rules())
+        match_topics(vector, embedder.name, known, Rules())
 
     return timed(work)
 

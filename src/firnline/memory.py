@@ -94,8 +94,7 @@ from firnline.store.cards import TenantCards
 from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
-from firnline.topics import Match, TopicStats, tagged
-from firnline.topics import feedback as voted
+from firnline.topics import TopicMatch, TopicStats, apply_feedback, change_tags
 from firnline.transfer import branch as branching
 from firnline.transfer import exporter, importer, jsonl
 from firnline.transfer.exporter import ExportFormat
@@ -611,7 +610,7 @@ class Memory:
 
         With `summary` the newest summary is replaced by it.
         """
-        stated = items.given(important_data)
+        stated = items.items_from_data(important_data)
         return await self._engine.amend(
             self._key(conversation), lambda known: items.merge(known, stated), summary
         )
@@ -847,7 +846,7 @@ class Memory:
         """The sequence numbers of a topic's entries, from `first_seq` on."""
         return await self._store.members(self._key(conversation), topic, first_seq)
 
-    async def match_topic(self, conversation: str, text: str) -> Match | None:
+    async def match_topic(self, conversation: str, text: str) -> TopicMatch | None:
         """The topic that a text is most like: the raw cosine, and the similarity on our scale.
 
         None if there is nothing to compare: no topic, or no subject, as in "and then?".
@@ -864,7 +863,7 @@ class Memory:
     ) -> TopicStats:
         """Add tags to a topic, and remove some; search can keep to topics with a tag."""
         await self._recaller.topics.change(
-            self._key(conversation), topic, lambda known: tagged(known, add, remove)
+            self._key(conversation), topic, lambda known: change_tags(known, add, remove)
         )
         return await self.topic_stats(conversation, topic)
 
@@ -872,7 +871,7 @@ class Memory:
         """Say that an entry was of use (1) or not (-1); its topic gains or loses importance."""
         topic = await self._recaller.topics.of(self._key(conversation), seq)
         await self._recaller.topics.change(
-            self._key(conversation), topic, lambda known: voted(known, vote)
+            self._key(conversation), topic, lambda known: apply_feedback(known, vote)
         )
         return await self.topic_stats(conversation, topic)
 
@@ -940,7 +939,7 @@ class Memory:
         self._by_rounds.pop(key, None)
         self._builder.forget(key)
         self._recaller.forget(key)
-        digest.forget()
+        digest.clear_caches()
         return erased
 
     async def export(

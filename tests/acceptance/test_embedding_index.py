@@ -23,7 +23,7 @@ from firnline.log.entry import Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Vector
 from firnline.recall.passages import passages
-from firnline.recall.vectors import Nearest
+from firnline.recall.vectors import NearestVectors
 from firnline.store import RamStore
 from support.synonym_embedder import Senses
 
@@ -629,7 +629,7 @@ async def test_the_nearest_are_those_that_comparing_all_would_find(store, spread
     centres = rng.standard_normal((60, dimension))  # what is talked about
     said = centres[rng.integers(0, 60, count)] + spread * rng.standard_normal((count, dimension))
     vectors = unit(said)
-    key, nearest = await stored(store, vectors), Nearest(store)
+    key, nearest = await stored(store, vectors), NearestVectors(store)
     shares = []
     for _ in range(30):
         question = unit(centres[rng.integers(60)] + spread * rng.standard_normal(dimension))
@@ -658,7 +658,7 @@ def test_of_few_vectors_none_is_missed(data):
         store = RamStore()
         await store.open()
         key = await stored(store, vectors, parts=parts)
-        return await Nearest(store).find(key, "m", list(question), limit)
+        return await NearestVectors(store).find(key, "m", list(question), limit)
 
     found = asyncio.run(run())
     cosines = exact(vectors, question, parts)
@@ -702,7 +702,7 @@ async def test_vectors_that_come_while_others_are_read_are_not_taken_twice(store
             return await store.vectors_at(*given)
 
     key = await stored(store, unit(np.array([[1.0, 0.1], [0.5, 1.0]])))
-    nearest = Nearest(Growing())
+    nearest = NearestVectors(Growing())
     for _ in range(3):
         assert set(await nearest.find(key, "m", [1.0, 0.0], 10)) == {0, 1}
         assert len(nearest._known[key, "m"].seqs) == 2
@@ -710,7 +710,7 @@ async def test_vectors_that_come_while_others_are_read_are_not_taken_twice(store
 
 async def test_codes_of_a_conversation_that_was_begun_anew_are_noticed_to_be_old(store):
     vectors = unit(np.random.default_rng(11).standard_normal((200, 64)))
-    key, nearest = await stored(store, vectors), Nearest(store)
+    key, nearest = await stored(store, vectors), NearestVectors(store)
     for seq in (0, 70, 199):
         assert list(await nearest.find(key, "m", list(vectors[seq]), 1)) == [seq]
     for anew in (vectors[::-1], np.concatenate([vectors[100:], vectors]), vectors[:50]):
@@ -725,13 +725,15 @@ async def test_codes_are_kept_within_bounds_and_those_not_used_longest_go_first(
     rng = np.random.default_rng(3)
     vectors = unit(rng.standard_normal((100, 64)))
     keys = [await stored(store, vectors, f"c{number}") for number in range(5)]
-    nearest = Nearest(store, bytes_max=100 * 16 * 3)  # a number and a word each: three of them
+    nearest = NearestVectors(
+        store, bytes_max=100 * 16 * 3
+    )  # a number and a word each: three of them
     question = list(vectors[0])
     for key in (*keys[:3], keys[0], *keys[3:]):
         assert 0 in await nearest.find(key, "m", question, 1)
         assert sum(codes.size for codes in nearest._known.values()) <= 100 * 16 * 3
     assert [key for key, _ in nearest._known] == [keys[0], keys[3], keys[4]]
-    small = Nearest(store, bytes_max=1)
+    small = NearestVectors(store, bytes_max=1)
     for key in keys:
         assert 0 in await small.find(key, "m", question, 1), "one is always kept"
         assert len(small._known) == 1

@@ -35,7 +35,7 @@ async def with_layers(memory, name="c"):
     second = digest(2, 4, 5, "two more", base=1, beside=(1,))
     both = digest(3, 0, 5, "the first six", base=2, parts=(1, 2), layer=1)
     last = digest(4, 6, 7, "and then two", base=3, beside=(3,))
-    last = replace(last, data=items.to_json(items.given({"important_facts": ["Mia"]})))
+    last = replace(last, data=items.to_json(items.items_from_data({"important_facts": ["Mia"]})))
     await memory.store.put_digests(Key(memory.tenant, name), [first, second, both, last])
 
 

@@ -32,7 +32,7 @@ from firnline.errors import (
 from firnline.log.entry import Card, Digest, Idempotency, Key, Project, Scope, Topic
 from firnline.log.message import utc_now
 from firnline.protocols import Vector
-from firnline.recall.vectors import Nearest
+from firnline.recall.vectors import NearestVectors
 from firnline.store import missing_file, open_store, shown
 from firnline.store.postgres import PostgresStore, log, migrate, words
 from firnline.store.postgres import append as appending
@@ -742,7 +742,7 @@ async def test_pgvector_that_moves_or_is_forbidden_is_done_without(postgres, sto
     postgres.run("ALTER EXTENSION vector SET SCHEMA forbidden")
     try:
         assert await store.nearest(KEY, "m", [1, 1], 2) is None
-        assert list(await Nearest(store).find(KEY, "m", [1, 1], 1)) == [1]
+        assert list(await NearestVectors(store).find(KEY, "m", [1, 1], 1)) == [1]
         async with opened(postgres.url) as newcomer:
             assert await newcomer.nearest(KEY, "m", [1, 1], 2) is None
     finally:
@@ -768,7 +768,7 @@ async def test_vectors_are_compared_in_the_database_where_pgvector_is_there(post
                     await store.put_vectors(KEY, "m", codes, first_seq=0, next_seq=600)
                 said = " ".join(finding.detail for finding in await store.check())
                 line.sent.clear()
-                nearest = Nearest(store)
+                nearest = NearestVectors(store)
                 return said, [await nearest.find(KEY, "m", each, 10) for each in questions]
 
         said, by_database = await asked()

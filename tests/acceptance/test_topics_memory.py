@@ -8,7 +8,7 @@ from firnline import Memory, Message, strategies
 from firnline.digest import offline_summarizer
 from firnline.errors import ConflictError, InputError
 from firnline.log.tokens import counter
-from firnline.topics import Rules, made_use
+from firnline.topics import Rules, used_entries
 from support.entries import entry
 from support.topic_chats import (
     BUDGET,
@@ -350,11 +350,11 @@ def test_use_is_told_by_words_that_the_answer_can_have_from_nowhere_else():
     walnut = entry(0, Message.user("The crane code is Walnut 4711."))
     ana = entry(1, Message.user("Ana Silva paints boats in Lisbon."))
     both = [walnut, ana]
-    assert made_use("It is 4711.", both, ["Which code?"]) == [walnut]
-    assert made_use("Ana Silva does.", both, ["Who paints?"]) == [ana]
-    assert made_use("Somebody paints.", both, ["Who?"]) == [], "one plain word is chance"
-    assert made_use("Ana Silva does.", both, ["What does Ana Silva do?"]) == []
-    assert made_use("", both, []) == made_use("Yes.", [], []) == []
+    assert used_entries("It is 4711.", both, ["Which code?"]) == [walnut]
+    assert used_entries("Ana Silva does.", both, ["Who paints?"]) == [ana]
+    assert used_entries("Somebody paints.", both, ["Who?"]) == [], "one plain word is chance"
+    assert used_entries("Ana Silva does.", both, ["What does Ana Silva do?"]) == []
+    assert used_entries("", both, []) == used_entries("Yes.", [], []) == []
 
 
 # -- C9: tags and search ----------------------------------------------------------------------

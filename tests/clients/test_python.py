@@ -21,7 +21,7 @@ from firnline.log.entry import Archived
 from firnline.log.message import Part, ToolCall
 from firnline.server.app import create_app
 from firnline.server.settings import load
-from firnline.topics import Match, TopicStats
+from firnline.topics import TopicMatch, TopicStats
 from support.http_server import served
 from support.live_server import free_port, running
 from support.rest_client import document, key_for, operations, template
@@ -157,7 +157,7 @@ async def _found_and_counted(client, run, memory):
     assert (await client.tag_topic("trip", first, add=["sea"])).tags == ("sea",)
     assert isinstance(await client.feedback("trip", 0, 1), TopicStats)
     match = await client.match_topic("trip", "tides")
-    assert isinstance(match, Match)
+    assert isinstance(match, TopicMatch)
     assert match == run(memory.match_topic("trip", "tides"))
     with pytest.raises(known.InputError):
         await client.merge_topics("trip", first, first)

@@ -8,7 +8,7 @@ import pytest
 from firnline import Memory, Message
 from firnline.digest import prompts
 from firnline.models import Timeouts, open_model
-from firnline.models.structured import problem
+from firnline.models.structured import schema_problem
 from firnline.protocols import Brief
 
 CHAT = [
@@ -60,7 +60,7 @@ async def test_important_data_comes_as_json_with_evidence(model, brief):
     )
     found = json.loads(completion.message.text)
     print(f"\n{json.dumps(found, indent=1)}")  # noqa: T201
-    assert problem(found, schema) is None
+    assert schema_problem(found, schema) is None
     assert found["items"]
     words = " ".join(message.text for message in CHAT)
     assert any(item["quote"].strip(".") in words for item in found["items"] if item["quote"])

@@ -27,7 +27,7 @@ from firnline.mcp import build
 from firnline.mcp.paging import Found, Quoter
 from firnline.mcp.stdio import text_of
 from firnline.mcp.tools import TOOLS
-from firnline.recall.result import readable
+from firnline.recall.result import readable_text
 from firnline.sync import Memory as PlainMemory
 
 TORTURE = "FIRNLINE_TORTURE" in os.environ
@@ -269,7 +269,7 @@ async def test_context_fits_its_budget_and_accounts_for_it(agent, memory):
     assert accounting["digests"] > 0
     assert "strategy" in made["explanation"]
     direct = await memory.context("long", 1_500, "part 3 budget?")
-    assert [m["text"] for m in made["messages"]] == [readable(m) for m in direct.messages]
+    assert [m["text"] for m in made["messages"]] == [readable_text(m) for m in direct.messages]
 
 
 async def test_a_budget_that_is_too_small_says_what_is_needed(agent, memory):

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firnline.digest.check import Problem, complaint, cut_to, problems
+from firnline.digest.check import SummaryProblem, complaint, cut_to, find_problems
 from firnline.digest.extractive import summarize
 from firnline.log.tokens import counter
 from firnline.protocols import Brief
@@ -18,7 +18,7 @@ BRIEF = Brief(entries=ENTRIES, words_min=10, words_max=40)
 
 
 def _codes(text: str, brief: Brief = BRIEF, covered: int = 1_000) -> list[str]:
-    return [problem.code for problem in problems(brief, text, covered, COUNT)]
+    return [problem.code for problem in find_problems(brief, text, covered, COUNT)]
 
 
 LONG = (
@@ -81,12 +81,12 @@ def test_a_wordless_loop_is_an_echo():
 
 
 def test_the_complaint_says_what_to_mend():
-    found = problems(BRIEF, "Marta planted trees.", 1_000, COUNT)
+    found = find_problems(BRIEF, "Marta planted trees.", 1_000, COUNT)
     text = complaint(found)
     assert "Marta" in text
     assert "at least 10" in text
     assert complaint([]) == ""
-    assert complaint([Problem("empty", "it is empty")]) == (
+    assert complaint([SummaryProblem("empty", "it is empty")]) == (
         "The last summary was not taken: it is empty."
     )
 
@@ -102,6 +102,6 @@ def test_the_offline_summary_passes_its_own_checks(words):
 @settings(deadline=None)
 def test_any_text_can_be_judged_and_cut_within_its_bounds(entries, text, low, more):
     brief = Brief(entries=entries, words_min=low, words_max=low + more, tokens_max=more)
-    problems(brief, text, 50, COUNT)
+    find_problems(brief, text, 50, COUNT)
     cut = cut_to(text, brief.words_max, brief.tokens_max, COUNT)
-    assert "too_long" not in [problem.code for problem in problems(brief, cut, 50, COUNT)]
+    assert "too_long" not in [problem.code for problem in find_problems(brief, cut, 50, COUNT)]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from firnline.digest.claims import Claim, claims, unsupported, url_key
+from firnline.digest.claims import TextClaim, claims, unsupported, url_key
 from firnline.digest.extractive import summarize
 from firnline.log.entry import Entry
 from firnline.log.message import Message
@@ -249,7 +249,7 @@ def test_urls_lose_the_punctuation_around_them():
 
 
 def test_claims_compare_by_what_they_mean():
-    assert claims("1,000") == (Claim("number", "1,000", "1000"),)
+    assert claims("1,000") == (TextClaim("number", "1,000", "1000"),)
 
 
 @pytest.mark.parametrize(

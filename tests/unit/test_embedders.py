@@ -21,7 +21,7 @@ from firnline.embedding import MiniLM, Multilingual, default_embedder, open_embe
 from firnline.embedding import multilingual as multilingual_module
 from firnline.embedding.http import BATCH_TEXTS_MAX, HttpEmbedder
 from firnline.embedding.minilm import BATCH_PIECES_MAX, batches
-from firnline.embedding.model_thread import lane
+from firnline.embedding.model_thread import model_thread
 from firnline.errors import FirnlineError, InputError, ModelError, ModelRefused, ModelTimeout
 from firnline.models import Timeouts
 from firnline.testing import ModelServer
@@ -186,13 +186,13 @@ async def test_who_is_cancelled_is_gone_and_the_others_go_on(local):
 
 async def test_weights_are_loaded_once_and_let_go():
     loads = []
-    first, second = (lane("once", lambda: loads.append(1) or "model") for _ in range(2))
+    first, second = (model_thread("once", lambda: loads.append(1) or "model") for _ in range(2))
     assert first is second
     assert await asyncio.gather(*(first.run(str.upper) for _ in range(8))) == ["MODEL"] * 8
     assert loads == [1]
     del first, second
     gc.collect()
-    assert await lane("once", lambda: "another").run(str.upper) == "ANOTHER"
+    assert await model_thread("once", lambda: "another").run(str.upper) == "ANOTHER"
 
 
 async def test_a_closed_embedder_can_be_used_again(minilm):
@@ -206,7 +206,7 @@ async def test_whatever_goes_wrong_inside_is_a_model_error():
         raise MemoryError("no room")
 
     with pytest.raises(ModelError, match="MemoryError: no room"):
-        await lane("broken", load).run(str)
+        await model_thread("broken", load).run(str)
 
 
 async def test_no_network_is_touched(local, monkeypatch):
@@ -232,7 +232,7 @@ async def test_other_weights_are_refused(tmp_path):
 async def test_other_multilingual_weights_are_refused(monkeypatch):
     monkeypatch.setitem(multilingual_module.FILES, "sp.model", "0" * 64)
     with pytest.raises(ModelRefused, match="pip install --force-reinstall"):
-        await lane("refused", multilingual_module._load).run(str)
+        await model_thread("refused", multilingual_module._load).run(str)
 
 
 async def test_weights_that_are_not_there_are_a_model_error(tmp_path):

@@ -10,16 +10,14 @@ from firnline.digest.items import (
     DICT_FIELDS,
     FIELDS,
     Item,
-    checked,
+    check_items,
     from_json,
     important_data,
+    items_from_data,
     merge,
     restore,
     set_aside,
     to_json,
-)
-from firnline.digest.items import (
-    given as stated,
 )
 from firnline.digest.rules import extract
 from firnline.errors import InputError, StoreCorrupt
@@ -54,14 +52,14 @@ def _prefer(value: str, *seqs: int) -> Item:
 
 @pytest.mark.requirement("A4")
 def test_a_quote_counts_whatever_its_case_and_blanks():
-    items, aside = checked([_raw(quote="“i PREFER dark  mode at night”")], ENTRIES)
+    items, aside = check_items([_raw(quote="“i PREFER dark  mode at night”")], ENTRIES)
     assert [item.seqs for item in items] == [(0,)]
     assert aside == ()
 
 
 @pytest.mark.parametrize("seqs", [[], None, [7], [1], "0", [True]])
 def test_a_quote_under_a_wrong_number_is_found_where_it_is(seqs):
-    items, _ = checked([_raw(seqs=seqs)], ENTRIES)
+    items, _ = check_items([_raw(seqs=seqs)], ENTRIES)
     assert items[0].seqs == (0,)
 
 
@@ -81,7 +79,7 @@ def test_a_quote_under_a_wrong_number_is_found_where_it_is(seqs):
     ],
 )
 def test_what_has_no_evidence_is_set_aside_with_the_reason(raw, reason):
-    items, aside = checked([raw], ENTRIES)
+    items, aside = check_items([raw], ENTRIES)
     assert items == ()
     assert reason in aside[0]["reason"]
     assert "item" in aside[0]
@@ -93,12 +91,12 @@ def test_recalled_text_is_no_evidence():
     inside = entry(
         1, Message.user(f"{RECALLED_START}\nI prefer dark mode\n{RECALLED_END} What did I say?")
     )
-    assert checked([_raw()], [recalled, inside])[0] == ()
+    assert check_items([_raw()], [recalled, inside])[0] == ()
 
 
 def test_without_a_quote_the_value_is_the_quote():
     urls = {"field": "source_urls", "value": "https://example.com/A", "seqs": [1]}
-    items, _ = checked([urls], ENTRIES)
+    items, _ = check_items([urls], ENTRIES)
     assert (items[0].quote, items[0].seqs) == ("https://example.com/A", (1,))
 
 
@@ -163,7 +161,7 @@ def test_a_replacement_can_be_taken_back():
 
 
 def test_what_the_application_states_wins_when_it_is_stated():
-    items = merge([_prefer("dark", 5)], stated({"user_preferences": {"theme": "light"}}))
+    items = merge([_prefer("dark", 5)], items_from_data({"user_preferences": {"theme": "light"}}))
     assert important_data(items)["user_preferences"] == {"theme": "light"}
     assert important_data(restore(items, -1))["user_preferences"] == {"theme": "dark"}
     later = merge(items, [_prefer("blue", 9)])
@@ -177,7 +175,7 @@ def test_what_the_application_states_wins_when_it_is_stated():
 )
 def test_what_the_application_states_has_the_right_shape(data):
     with pytest.raises(InputError):
-        stated(data)
+        items_from_data(data)
 
 
 def test_there_is_a_bound_and_the_oldest_entities_leave_first():
@@ -233,7 +231,7 @@ def _said(*messages: tuple[str, str | None], first: int = 0) -> tuple[Item, ...]
     entries = [
         entry(first + i, Message.user(text, name=name)) for i, (text, name) in enumerate(messages)
     ]
-    return checked(extract(entries), entries)[0]
+    return check_items(extract(entries), entries)[0]
 
 
 def _preferences(*found: Item) -> dict:
@@ -279,7 +277,7 @@ def test_in_a_group_a_change_of_mind_and_the_application_replace_the_speakers_ow
     found = merge(_said(*GROUP), _said(("My name is Robert.", "Bob"), first=5))
     assert _preferences(*found) == {**BOTH, "name (Bob)": "Robert"}
     assert _preferences(*restore(found, 5)) == BOTH
-    corrected = merge(found, stated({"user_preferences": {"name (Anna)": "Anne"}}))
+    corrected = merge(found, items_from_data({"user_preferences": {"name (Anna)": "Anne"}}))
     assert _preferences(*corrected)["name (Anna)"] == "Anne"
 
 
@@ -307,7 +305,7 @@ def test_plain_structures_merge_like_the_seed_says():
         "entities": ["ana", "Tom"],
         "important_facts": ["Z is late"],
     }
-    assert important_data(merge(stated(old), stated(new))) == {
+    assert important_data(merge(items_from_data(old), items_from_data(new))) == {
         **EMPTY,
         "user_preferences": {"Theme": "light", "tone": "short"},
         "source_urls": ["https://example.com/a", "https://b.org"],

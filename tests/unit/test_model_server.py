@@ -16,7 +16,7 @@ from firnline import Memory
 from firnline.digest import prompts
 from firnline.errors import InputError
 from firnline.log.message import Message, ToolCall
-from firnline.models.structured import problem
+from firnline.models.structured import schema_problem
 from firnline.protocols import Brief
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.model_server import FAULTS
@@ -368,7 +368,7 @@ async def test_our_own_extraction_gets_items_with_evidence():
     wanted = {"type": "json_schema", "json_schema": {"schema": schema}}
     messages = prompts.extraction_messages(await _brief())
     value = json.loads(think({"messages": messages, "response_format": wanted})["content"])
-    assert problem(value, schema) is None
+    assert schema_problem(value, schema) is None
     assert {1} == {
         seq for item in value["items"] for seq in item["seqs"] if "Oslo" in item["quote"]
     }
@@ -390,7 +390,7 @@ SCHEMAS = st.recursive(
 
 @given(SCHEMAS)
 def test_json_satisfies_its_schema(schema):
-    assert problem(sample(schema), schema) is None
+    assert schema_problem(sample(schema), schema) is None
 
 
 # -- by hand ----------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from firnline.errors import InputError, ModelError, ModelRefused
 from firnline.log.message import Message
 from firnline.models import callable_model, open_model
-from firnline.models.repair import Lenient, json_values
-from firnline.models.structured import check_schema, climb_down, problem, read_json
+from firnline.models.repair import LenientParser, json_values
+from firnline.models.structured import ask_structured, check_schema, read_json, schema_problem
 from firnline.protocols import Completion
 from firnline.testing import ModelServer
 
@@ -133,7 +133,7 @@ def test_what_does_not_say_what_was_asked_is_refused(text):
     ],
 )
 def test_the_patient_reader(text, value):
-    assert Lenient(text).value() == value
+    assert LenientParser(text).value() == value
 
 
 JSON = st.recursive(
@@ -158,7 +158,7 @@ def test_valid_json_in_any_wrapping_is_found(value, pretty, before, after):
 @given(JSON)
 def test_the_patient_reader_reads_valid_json_as_it_is(value):
     text = json.dumps([value])
-    assert Lenient(text).value() == [value]
+    assert LenientParser(text).value() == [value]
 
 
 @given(st.text(alphabet="{}[]\"',:\\/* \nab1.tunflse-+", max_size=60))
@@ -192,7 +192,7 @@ def test_a_hostile_answer_costs_bounded_work(text):
     ],
 )
 def test_the_first_problem_is_said_in_words(value, said):
-    assert problem(value, SCHEMA) == said
+    assert schema_problem(value, SCHEMA) == said
 
 
 @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ def test_the_first_problem_is_said_in_words(value, said):
 )
 def test_each_word_of_the_subset_is_checked(schema, good, bad):
     check_schema(schema)
-    assert problem(good, schema) is None
-    assert problem(bad, schema) is not None
+    assert schema_problem(good, schema) is None
+    assert schema_problem(bad, schema) is not None
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def _script(*answers):
 
 async def test_the_first_rung_has_the_endpoint_enforce_the_schema():
     send, asked = _script(TEXT)
-    completion, rung = await climb_down(send, ASK, SCHEMA)
+    completion, rung = await ask_structured(send, ASK, SCHEMA)
     assert (json.loads(completion.message.text), rung) == (GOOD, "json_schema")
     ((messages, wanted),) = asked
     assert messages == ASK
@@ -250,13 +250,13 @@ async def test_the_first_rung_has_the_endpoint_enforce_the_schema():
 async def test_strict_enforcement_is_asked_for_where_the_schema_allows_it():
     send, asked = _script('{"a": "x"}')
     schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
-    await climb_down(send, ASK, schema)
+    await ask_structured(send, ASK, schema)
     assert asked[0][1]["json_schema"]["strict"] is True
 
 
 async def test_a_format_that_is_not_taken_leads_to_the_next_rung():
     send, asked = _script(ModelRefused(status=400), ModelRefused(status=422), f"```\n{TEXT}\n```")
-    _, rung = await climb_down(send, ASK, SCHEMA)
+    _, rung = await ask_structured(send, ASK, SCHEMA)
     assert rung == "text"
     assert [wanted and wanted["type"] for _, wanted in asked] == [
         "json_schema",
@@ -269,7 +269,7 @@ async def test_a_format_that_is_not_taken_leads_to_the_next_rung():
 
 async def test_a_bad_answer_is_asked_for_again_with_the_reason_and_its_cost_is_counted():
     send, asked = _script('{"items": 1}', TEXT)
-    completion, rung = await climb_down(send, ASK, SCHEMA)
+    completion, rung = await ask_structured(send, ASK, SCHEMA)
     assert rung == "json_object"
     assert "items: expected array" in asked[1][0][-1]["content"]
     assert (completion.prompt_tokens, completion.completion_tokens) == (20, 10)
@@ -287,14 +287,14 @@ async def test_a_bad_answer_is_asked_for_again_with_the_reason_and_its_cost_is_c
 async def test_a_failure_that_another_rung_would_share_is_raised_at_once(error):
     send, asked = _script(error, TEXT)
     with pytest.raises(ModelError):
-        await climb_down(send, ASK, SCHEMA)
+        await ask_structured(send, ASK, SCHEMA)
     assert len(asked) == 1
 
 
 async def test_after_the_last_rung_the_error_says_what_was_wrong():
     send, asked = _script("x", "y", "[]{")
     with pytest.raises(ModelError, match="no JSON") as caught:
-        await climb_down(send, ASK, {**SCHEMA, "required": ["items", "more"]})
+        await ask_structured(send, ASK, {**SCHEMA, "required": ["items", "more"]})
     assert len(asked) == 3
     assert caught.value.context["raw"] == "[]{"
 
@@ -302,7 +302,7 @@ async def test_after_the_last_rung_the_error_says_what_was_wrong():
 async def test_a_whole_answer_must_be_an_object_or_an_array():
     send, _ = _script()
     with pytest.raises(InputError, match="object or an array"):
-        await climb_down(send, ASK, {"type": "string"})
+        await ask_structured(send, ASK, {"type": "string"})
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from firnline import Message, ToolCall
 from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest import model_extractor, model_summarizer
-from firnline.digest.items import FIELDS, checked
+from firnline.digest.items import FIELDS, check_items
 from firnline.digest.prompts import (
     EXTRACTION_SCHEMA,
     extraction_messages,
@@ -144,7 +144,7 @@ def test_items_are_read_however_they_are_wrapped(text):
 def test_the_seven_fields_as_one_object_are_taken_too():
     answer = {"user_preferences": {"theme": "dark mode"}, "entities": [], "key_decisions": "none"}
     raw = parse_items(json.dumps(answer))
-    items, _ = checked(raw, ENTRIES)
+    items, _ = check_items(raw, ENTRIES)
     assert [(item.name, item.value, item.seqs) for item in items] == [("theme", "dark mode", (0,))]
 
 
@@ -158,7 +158,7 @@ def test_no_json_no_items(text):
 def test_any_answer_is_read_and_checked(value):
     text = value if isinstance(value, str) else json.dumps(value)
     raw = parse_items(text)
-    items, set_aside = checked(raw, ENTRIES)
+    items, set_aside = check_items(raw, ENTRIES)
     assert len(items) + len(set_aside) == min(len(raw), len(items) + limits.SET_ASIDE_MAX)
     assert {seq for item in items for seq in item.seqs} <= {entry.seq for entry in ENTRIES}
 

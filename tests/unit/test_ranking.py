@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 from firnline.language.stems import stem
 from firnline.log.message import Message, ToolCall
 from firnline.recall import weights
-from firnline.recall.features import PASSAGE_WORDS, read
-from firnline.recall.query import Days, ask, in_year
+from firnline.recall.features import PASSAGE_WORDS, read_features
+from firnline.recall.query import DateRange, in_year, parse_question
 from firnline.recall.rank import features, pack, rank
 from support.entries import entry
 
@@ -42,7 +42,7 @@ def _pool(*texts, name=None, at=NOW, first=0):
 
 
 def _seqs(question, pool, matches=None, near=None, now=None):
-    return [item.seq for item in rank(ask(question, now), pool, matches or {}, near)]
+    return [item.seq for item in rank(parse_question(question, now), pool, matches or {}, near)]
 
 
 def _talk(*turns, at=NOW):
@@ -62,7 +62,7 @@ def _talk(*turns, at=NOW):
 )
 def test_no_text_is_an_error_and_every_entry_has_a_rank(question, texts, scores):
     pool = _pool(*texts)
-    asked = ask(question, NOW)
+    asked = parse_question(question, NOW)
     ranked = rank(asked, pool, scores, scores)
     assert {item.seq for item in ranked} == set(pool)
     assert len(ranked) == len(pool)
@@ -76,12 +76,12 @@ def test_the_order_of_what_is_given_does_not_matter(question, texts, random):
     turned = list(pool.items())
     random.shuffle(turned)
     near = {seq: 0.5 + seq / 100 for seq in pool}
-    again = rank(ask(question), dict(turned), {}, dict(reversed(near.items())))
-    assert again == rank(ask(question), pool, {}, near)
+    again = rank(parse_question(question), dict(turned), {}, dict(reversed(near.items())))
+    assert again == rank(parse_question(question), pool, {}, near)
 
 
 def test_an_empty_pool_has_no_ranks():
-    assert rank(ask("who?"), {}, {}) == []
+    assert rank(parse_question("who?"), {}, {}) == []
 
 
 @pytest.mark.parametrize("question", ["", "   ", "what did I do?", "?!"])
@@ -100,7 +100,7 @@ def test_a_very_long_message_is_read_in_bounded_time():
 
 def _only(name, question, pool, **scores):
     """The entries that have the feature, best first."""
-    values = features(ask(question, NOW), pool, **scores)[name]
+    values = features(parse_question(question, NOW), pool, **scores)[name]
     return sorted((seq for seq in values if values[seq]), key=lambda seq: (-values[seq], seq))
 
 
@@ -120,13 +120,13 @@ def test_rare_words_count_more_than_common_ones():
 def test_a_word_that_is_all_over_the_talk_tells_little():
     pool = _pool(*["The saxophone again."] * 9, "A thing.", "Nothing of it.")
     assert _seqs("the saxophone thing", pool)[0] == 9
-    values = features(ask("the saxophone"), _pool(*["A saxophone."] * 3))["words"]
+    values = features(parse_question("the saxophone"), _pool(*["A saxophone."] * 3))["words"]
     assert set(values) == {0, 1, 2}  # but if there is nothing else, it is what there is
 
 
 def test_endings_beginnings_and_concepts_are_taken_for_the_word():
     pool = _pool("A photo.", "My photography.", "No.", "A picture.")
-    best = features(ask("photos"), pool)["words"]
+    best = features(parse_question("photos"), pool)["words"]
     assert best[0] > best[1] > best[3] > 0
     assert 2 not in best
 
@@ -141,8 +141,8 @@ def test_around():
 
 def test_a_long_message_is_not_close_to_its_neighbours():
     page = "lorem " * 200
-    near = features(ask("violin"), _pool("Yes.", "My violin.", "Yes."))["around"]
-    far = features(ask("violin"), _pool(page, "My violin.", page))["around"]
+    near = features(parse_question("violin"), _pool("Yes.", "My violin.", "Yes."))["around"]
+    far = features(parse_question("violin"), _pool(page, "My violin.", page))["around"]
     assert far[0] < 0.6 * near[0]
 
 
@@ -184,8 +184,8 @@ def test_speaker():
 
 def test_a_speakers_name_is_not_a_word_to_look_for():
     pool = _talk(("Ana", "Hi Bob!"), ("Bob", "I like jazz."), ("Ana", "Bye Bob!"))
-    assert 0 not in features(ask("What does Bob like: jazz?"), pool)["words"]
-    assert 0 in features(ask("Bob?"), pool)["words"]  # there is nothing else to go by
+    assert 0 not in features(parse_question("What does Bob like: jazz?"), pool)["words"]
+    assert 0 in features(parse_question("Bob?"), pool)["words"]  # there is nothing else to go by
 
 
 def test_a_speaker_before_the_text_is_the_same_as_one_in_the_name():
@@ -198,7 +198,9 @@ def test_a_speaker_before_the_text_is_the_same_as_one_in_the_name():
     named = _talk(*turns)
     written = _pool(*[f"{name}: {text}" for name, text in turns])
     for question in ("What does Ana like?", "What does Bob think of jazz?", "jazz"):
-        assert rank(ask(question), named, {}) == rank(ask(question), written, {})
+        assert rank(parse_question(question), named, {}) == rank(
+            parse_question(question), written, {}
+        )
 
 
 def test_a_colon_alone_makes_nobody_a_speaker():
@@ -230,7 +232,7 @@ def test_without_names_i_is_the_user_and_you_the_assistant():
 def test_date(question):
     days = ((2025, 3, 1), (2025, 5, 5), (2025, 5, 9), (2025, 9, 1))
     pool = _talk(*[("Ana", "Nice.", datetime(*day, tzinfo=UTC)) for day in days])
-    values = features(ask(question), pool)["date"]
+    values = features(parse_question(question), pool)["date"]
     assert values[1] == pytest.approx(1.0)
     assert values[1] >= values[2] > 0.4
     assert max(values[0], values[3]) < 0.1
@@ -239,9 +241,11 @@ def test_date(question):
 
 def test_a_date_counts_from_now_and_a_year_counts_little():
     pool = _talk(("A", "x", NOW - timedelta(days=1)), ("A", "x", NOW - timedelta(days=90)))
-    assert features(ask("What was yesterday?", NOW), pool)["date"][0] == pytest.approx(1.0)
-    assert not features(ask("What was yesterday?"), pool)["date"]
-    assert features(ask("What was in 2026?"), pool)["date"][0] == pytest.approx(0.3)
+    assert features(parse_question("What was yesterday?", NOW), pool)["date"][0] == pytest.approx(
+        1.0
+    )
+    assert not features(parse_question("What was yesterday?"), pool)["date"]
+    assert features(parse_question("What was in 2026?"), pool)["date"][0] == pytest.approx(0.3)
 
 
 NAMED = {
@@ -265,18 +269,21 @@ NAMED = {
 )
 def test_days_are_read_inside_a_sentence_in_any_language(question, ends):
     first, last = map(date.fromisoformat, ends)
-    assert ask(question, NOW).dates == (Days(first, last),)
+    assert parse_question(question, NOW).dates == (DateRange(first, last),)
 
 
 def test_a_month_in_chinese_is_one_of_any_year():
-    assert ask("三月的压力是多少？", NOW).dates == ask("the pressure in March", NOW).dates
-    assert ask("三月三日的压力").dates == ask("pressure on March 3").dates
+    assert (
+        parse_question("三月的压力是多少？", NOW).dates
+        == parse_question("the pressure in March", NOW).dates
+    )
+    assert parse_question("三月三日的压力").dates == parse_question("pressure on March 3").dates
 
 
 def test_figures_that_can_be_two_days_are_both():
-    asked = ask("Was it 04/05/2026?", NOW)
+    asked = parse_question("Was it 04/05/2026?", NOW)
     assert [days.first for days in asked.dates] == [date(2026, 4, 5), date(2026, 5, 4)]
-    assert ask("Was it 04/05/2026?").dates == asked.dates
+    assert parse_question("Was it 04/05/2026?").dates == asked.dates
 
 
 @pytest.mark.parametrize(
@@ -285,29 +292,31 @@ def test_figures_that_can_be_two_days_are_both():
 )
 def test_a_bare_weekday_is_the_last_one_and_counts_half(question):
     tuesday = date(2026, 3, 10)
-    assert ask(question, NOW).dates == (Days(tuesday, tuesday, weight=0.5),)
-    assert ask(question, NOW).days is not None
-    assert ask(question).dates == ()
+    assert parse_question(question, NOW).dates == (DateRange(tuesday, tuesday, weight=0.5),)
+    assert parse_question(question, NOW).days is not None
+    assert parse_question(question).dates == ()
 
 
 def test_here_in_german_is_not_yesterday_in_french():
-    assert ask("Was ist hier los?", NOW).dates == ()
-    assert ask("Que faisait-on hier ?", NOW).dates == ask("yesterday", NOW).dates
+    assert parse_question("Was ist hier los?", NOW).dates == ()
+    assert (
+        parse_question("Que faisait-on hier ?", NOW).dates == parse_question("yesterday", NOW).dates
+    )
 
 
 def test_a_day_that_is_named_again_and_again_is_one():
-    assert len(ask("周一" * 2_000, NOW).dates) == 1
+    assert len(parse_question("周一" * 2_000, NOW).dates) == 1
 
 
 def test_a_weekday_of_a_date_or_of_every_week_is_no_day_of_its_own():
-    assert ask("on Tuesday, 5 May 2026", NOW).dates == ask("5 May 2026").dates
+    assert parse_question("on Tuesday, 5 May 2026", NOW).dates == parse_question("5 May 2026").dates
     for question in (
         "Where is she on Tuesdays?",
         "Who sings on Tuesday nights?",
         "Was ist jeden Dienstag?",
         "每周二做什么？",
     ):
-        assert ask(question, NOW).dates == (), question
+        assert parse_question(question, NOW).dates == (), question
 
 
 def test_what_only_looks_like_a_date_is_none():
@@ -320,18 +329,18 @@ def test_what_only_looks_like_a_date_is_none():
         "31.2.2025",
         "1.2.3.4",
     ):
-        assert ask(question, NOW).dates == ()
-        assert ask(question, NOW).days is None
+        assert parse_question(question, NOW).dates == ()
+        assert parse_question(question, NOW).days is None
 
 
 def test_the_days_to_look_at():
     day = datetime(2025, 5, 5, tzinfo=UTC)
-    assert ask("5 May 2025").days == (day - timedelta(days=1), day + timedelta(days=7))
-    assert ask("5 May", NOW).days == (day - timedelta(days=1), day + timedelta(days=7))
-    assert ask("5 May").days is None
-    assert ask("in 2025", NOW).days is None
-    assert ask("9999-12-31", NOW).days is None
-    assert in_year(Days(date(2000, 2, 29), date(2000, 2, 29)), 2023).first == date(2023, 2, 28)
+    assert parse_question("5 May 2025").days == (day - timedelta(days=1), day + timedelta(days=7))
+    assert parse_question("5 May", NOW).days == (day - timedelta(days=1), day + timedelta(days=7))
+    assert parse_question("5 May").days is None
+    assert parse_question("in 2025", NOW).days is None
+    assert parse_question("9999-12-31", NOW).days is None
+    assert in_year(DateRange(date(2000, 2, 29), date(2000, 2, 29)), 2023).first == date(2023, 2, 28)
 
 
 def test_asks():
@@ -358,7 +367,7 @@ def test_number():
 
 def test_meaning():
     pool = _pool(*ROUND)
-    values = features(ask("x"), pool, {2: 0.9, 5: 0.5})
+    values = features(parse_question("x"), pool, {2: 0.9, 5: 0.5})
     assert values["meaning"] == {0: 0.5, 1: 0.5, 2: 0.9, 3: 0.5, 4: 0.5, 5: 0.5, 6: 0.5}
     assert values["meaning_near"][1] == values["meaning_near"][3] == pytest.approx(0.7)
     assert set(_seqs("x", pool, near={2: 0.9, 5: 0.5})[:3]) == {1, 2, 3}
@@ -367,14 +376,14 @@ def test_meaning():
 def test_conversations_can_be_compared_whether_they_have_near_entries_or_not():
     pool = _pool("A violin.", "Nothing else.")
     (best, _), (other, _) = (
-        rank(ask("violin"), pool, {}, near, 0.3) for near in ({0: 0.3, 1: 0.3}, {})
+        rank(parse_question("violin"), pool, {}, near, 0.3) for near in ({0: 0.3, 1: 0.3}, {})
     )
     assert best == other, "as near as the last of the nearest, or further away: no difference"
-    assert rank(ask("violin"), pool, {}, {0: 0.8}, 0.3)[0].score > best.score
+    assert rank(parse_question("violin"), pool, {}, {0: 0.8}, 0.3)[0].score > best.score
 
 
 def test_every_feature_has_a_weight_and_only_questions_count_against_an_entry():
-    found = features(ask("violin"), _pool("A violin."), {0: 0.5})
+    found = features(parse_question("violin"), _pool("A violin."), {0: 0.5})
     assert set(found) == set(weights.MEANING)
     assert set(found) - {"meaning", "meaning_near"} == set(weights.LEXICAL)
     for table in (weights.LEXICAL, weights.MEANING):
@@ -388,8 +397,8 @@ def test_every_feature_has_a_weight_and_only_questions_count_against_an_entry():
 def test_scripts_without_blanks():
     pool = _pool("我昨天去了大阪城公园。", "今天很冷。", "大象和城市", "好的")
     assert _seqs("大阪城在哪里？", pool)[0] == 0
-    assert ask("大阪城").query == "大阪 阪城"
-    values = features(ask("大阪城"), pool)["words"]
+    assert parse_question("大阪城").query == "大阪 阪城"
+    values = features(parse_question("大阪城"), pool)["words"]
     assert set(values) == {0}
 
 
@@ -397,7 +406,7 @@ def test_a_long_message_counts_as_its_best_passage():
     filler = "lorem ipsum " * PASSAGE_WORDS
     together = _pool(f"{filler} The red violin. {filler}")
     apart = _pool(f"violin {filler} The red {filler}")
-    words = [features(ask("red violin"), pool)["words"][0] for pool in (together, apart)]
+    words = [features(parse_question("red violin"), pool)["words"][0] for pool in (together, apart)]
     assert words[0] > words[1]
 
 
@@ -411,7 +420,7 @@ def test_stems():
     assert stem("running") == stem("runs") == "run"
     assert stem("a" * 50) == "a" * 50
     assert stem("größe") == "größe"
-    assert read("Running runs").passages[0].counts == {"run": 2}
+    assert read_features("Running runs").passages[0].counts == {"run": 2}
 
 
 # -- packing ------------------------------------------------------------------------------------

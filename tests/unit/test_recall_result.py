@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 from firnline import Entry, Head, Message
 from firnline.engine.stats import measured
 from firnline.log.tokens import TokenCounter, counter
-from firnline.recall.result import Page, Writer, readable, runs
+from firnline.recall.result import RecallPage, RecallWriter, format_runs, readable_text
 
 NOW = datetime(2026, 3, 11, 12, tzinfo=UTC)
 TEXTS = some.text(max_size=40) | some.integers(0, 3_000).map(lambda n: "wort \u2603" * n)
@@ -26,14 +26,14 @@ def _entries(texts, times=None):
 
 
 def _page(entries, *, ranked=False):
-    return Page(tool="t", entries=entries, rest=lambda _: "ask by id.", ranked=ranked)
+    return RecallPage(tool="t", entries=entries, rest=lambda _: "ask by id.", ranked=ranked)
 
 
 @settings(deadline=None)
 @given(some.lists(TEXTS, min_size=1, max_size=12), some.integers(200, 2_000), some.booleans())
 def test_a_result_is_within_its_tokens_and_shows_something(texts, tokens_max, ranked):
     count = counter()
-    text = Writer(UTC, tokens_max, count).write(_page(_entries(texts), ranked=ranked))
+    text = RecallWriter(UTC, tokens_max, count).write(_page(_entries(texts), ranked=ranked))
     assert count.text(text) <= tokens_max
     assert '"id":0' in text
 
@@ -42,7 +42,7 @@ def test_a_whole_that_counts_more_than_its_parts_is_within_its_tokens_too():
     def more(text):
         return len(text) // 4 + (len(text) // 400) * 100, True
 
-    writer = Writer(UTC, 500, TokenCounter("o200k_base", 1.0, more, more))
+    writer = RecallWriter(UTC, 500, TokenCounter("o200k_base", 1.0, more, more))
     text = writer.write(_page(_entries(["some words " * 8] * 20)))
     assert 0 < text.count('"id"') < 20
     assert more(text)[0] <= 500
@@ -53,7 +53,7 @@ def test_a_whole_that_counts_more_than_its_parts_is_within_its_tokens_too():
     [([], ""), ([3], "3"), ([4, 3, 5, 9, 1], "1, 3-5, 9"), (range(0, 20, 2), "0, 2, 4, ...")],
 )
 def test_numbers_are_written_as_runs(numbers, text):
-    assert runs(numbers, 3) == text
+    assert format_runs(numbers, 3) == text
 
 
 def test_calls_in_other_shapes_are_readable():
@@ -67,7 +67,7 @@ def test_calls_in_other_shapes_are_readable():
             ],
         }
     )
-    assert readable(message) == 'wait\n[calls find {"order":7}]\n[audio]'
+    assert readable_text(message) == 'wait\n[calls find {"order":7}]\n[audio]'
 
 
 # -- stats ------------------------------------------------------------------------------------

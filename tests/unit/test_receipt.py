@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message
-from firnline.digest.items import checked, merge
+from firnline.digest.items import check_items, merge
 from firnline.digest.receipt import KINDS, describe, receipt
 from firnline.digest.rules import extract
 from firnline.log import limits
@@ -50,7 +50,7 @@ def test_a_receipt_says_what_is_covered_kept_and_lost():
 
 
 def test_what_the_items_hold_is_kept():
-    items = merge((), checked(extract(ENTRIES), ENTRIES)[0])
+    items = merge((), check_items(extract(ENTRIES), ENTRIES)[0])
     paper = receipt(ENTRIES, "", items)
     assert [row["quote"] for row in paper["residue"]] == ["And who pays for it?", "About 20 euros."]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from firnline import Message
 from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest import offline_extractor
-from firnline.digest.items import FIELDS, checked, important_data, merge
+from firnline.digest.items import FIELDS, check_items, important_data, merge
 from firnline.digest.rules import cues, extract
 from firnline.protocols import Brief
 from support.entries import chat, chats, entry
@@ -23,7 +23,7 @@ SEED = [
 def _data(*texts: str) -> dict:
     """Important data of what a user says."""
     entries = [entry(i, Message.user(text)) for i, text in enumerate(texts)]
-    items, aside = checked(extract(entries), entries)
+    items, aside = check_items(extract(entries), entries)
     assert aside == ()
     return important_data(merge((), items))
 
@@ -33,7 +33,7 @@ def _data(*texts: str) -> dict:
 async def test_the_seeds_example_is_found_without_a_model():
     entries = tuple(entry(i, Message.user(text)) for i, text in enumerate(SEED))
     written = await offline_extractor()(Brief(entries=entries))
-    items, aside = checked(written.items, entries)
+    items, aside = check_items(written.items, entries)
     data = important_data(merge((), items))
     assert aside == ()
     assert data["user_preferences"] == {"mode": "dark"}
@@ -267,7 +267,7 @@ def test_the_assistant_is_read_for_decisions_and_tools_for_urls_and_names_only()
         entry(1, Message.tool("We decided on Kafka: https://k.org costs 5 USD", tool_call_id="c")),
         entry(2, Message.system("The user is Bob. We decided nothing.")),
     )
-    data = important_data(merge((), checked(extract(entries), entries)[0]))
+    data = important_data(merge((), check_items(extract(entries), entries)[0]))
     assert data["user_preferences"] == {}
     assert data["key_decisions"] == ["We decided on the red one."]
     assert data["important_facts"] == []
@@ -299,7 +299,7 @@ def test_sentences_are_told_apart_by_their_wording():
 @settings(deadline=None)
 def test_everything_extracted_from_any_conversation_has_evidence(entries):
     raw = extract(entries)
-    items, aside = checked(raw, entries)
+    items, aside = check_items(raw, entries)
     assert len(items) + len(aside) >= min(len(raw), len(items) + 50)
     for item in raw:
         assert item["field"] in FIELDS
@@ -430,7 +430,7 @@ def test_what_a_speaker_takes_back_is_not_current(texts, expected):
 def test_nobody_corrects_what_another_prefers():
     said = [("Ana", "I prefer tea."), ("Bob", "Actually no, I prefer coffee.")]
     entries = [entry(i, Message.user(text, name=name)) for i, (name, text) in enumerate(said)]
-    items, _ = checked(extract(entries), entries)
+    items, _ = check_items(extract(entries), entries)
     assert important_data(merge((), items))["user_preferences"] == {
         "tea (Ana)": "preferred",
         "coffee (Bob)": "preferred",

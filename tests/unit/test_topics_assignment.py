@@ -17,10 +17,10 @@ from firnline.testing.drafts import START
 from firnline.topics import (
     LIKENESS,
     Rules,
-    calibrated,
+    calibrate,
     is_followup,
-    matches,
-    merge,
+    match_topics,
+    merge_topics,
     replay,
 )
 from firnline.topics.vectors import pack
@@ -117,7 +117,7 @@ def test_all_subjects_at_once_and_merging_does_no_harm():
     for seed in range(6):
         order = talk(seed, len(SUBJECTS))
         found, state = put(order, minilm(), MINILM)
-        whole = merge(state).state
+        whole = merge_topics(state).state
         before.append(f1(order, found))
         after.append(f1(order, [whole.current(topic).id for topic in found]))
     assert fmean(before) > 0.64
@@ -165,10 +165,10 @@ def test_what_has_no_words_is_a_followup(text):
 
 def test_calibration_goes_through_its_points_and_only_grows():
     for at in LIKENESS.values():
-        assert calibrated(-1, at) == 0
-        assert calibrated(at, at) == pytest.approx(0.7)
-        assert calibrated(1, at) == pytest.approx(1)
-        scale = [calibrated(n / 100, at) for n in range(-120, 121)]
+        assert calibrate(-1, at) == 0
+        assert calibrate(at, at) == pytest.approx(0.7)
+        assert calibrate(1, at) == pytest.approx(1)
+        scale = [calibrate(n / 100, at) for n in range(-120, 121)]
         assert scale == sorted(scale)
         assert min(scale) == 0
         assert max(scale) <= 1
@@ -179,6 +179,6 @@ def test_a_caller_can_calibrate_a_model_of_its_own():
         id=0, title="", created_at=START, last_active_at=START, model="mine", vectors=1,
         vector=pack([1.0, 0.0]),
     )  # fmt: skip
-    (match,) = matches([0.8, 0.6], "mine", [old], Rules(likeness={"mine": 0.8}))
+    (match,) = match_topics([0.8, 0.6], "mine", [old], Rules(likeness={"mine": 0.8}))
     assert (match.topic, match.raw) == (0, pytest.approx(0.8))
     assert match.similarity == pytest.approx(0.7)

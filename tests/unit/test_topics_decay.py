@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from firnline.errors import InputError
 from firnline.log.entry import Topic
 from firnline.testing.drafts import START
-from firnline.topics import Rules, half_life, memory_type, priority, stats, survival
+from firnline.topics import Rules, half_life, memory_type, priority, survival, topic_stats
 from firnline.topics.rules import DAY
 
 RULES = Rules()
@@ -100,7 +100,7 @@ def test_stats_say_what_the_seed_says():
         id=7, title="Features", importance=0.5, access_count=15, entries=12, archived=8, tags=("a",)
     )
     kept = replace(kept, last_active_at=START + timedelta(seconds=3_480))
-    told = stats(kept, START + timedelta(hours=1), RULES, has_summary=True).to_json()
+    told = topic_stats(kept, START + timedelta(hours=1), RULES, has_summary=True).to_json()
     assert told.pop("priority") == pytest.approx(0.5, rel=1e-3)
     assert told == {
         "topic_id": 7,

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from firnline.language.stop_words import split_words
 from firnline.log.message import Message
-from firnline.topics import checked, standalone, standalone_messages
+from firnline.topics import check_rewrite, standalone, standalone_messages
 from firnline.topics.standalone import SUBJECT_CHARS_MAX
 from support.entries import chat, entry, texts
 from support.subjects import SUBJECTS
@@ -83,12 +83,12 @@ def test_a_model_is_asked_with_what_was_said():
     ],
 )
 def test_a_models_answer_is_taken_only_if_it_says_nothing_new(answer, taken):
-    made = checked(answer, "What does it cost?", LISBON)
+    made = check_rewrite(answer, "What does it cost?", LISBON)
     expected = answer.strip() if taken else "What does it cost? (Alfama apartment, Lisbon)"
     assert made == expected
 
 
 @given(texts, texts)
 def test_any_answer_of_a_model_is_survived(answer, question):
-    assert isinstance(checked(answer, question, LISBON), str)
+    assert isinstance(check_rewrite(answer, question, LISBON), str)
     assert isinstance(standalone(question, [entry(0, Message.user(answer))]), str)

@@ -17,18 +17,18 @@ from firnline.testing.conversations import conversations
 from firnline.testing.drafts import START
 from firnline.topics import (
     Rules,
-    State,
+    TopicState,
+    apply_feedback,
+    apply_use,
     assign,
-    feedback,
-    folded,
+    change_tags,
     is_followup,
-    merge,
-    merged,
+    mark_folded,
+    merge_pair,
+    merge_topics,
     needs_vector,
     replay,
-    tagged,
     title_of,
-    used,
 )
 from firnline.topics.vectors import pack, unit, unpack
 from support.entries import entry
@@ -47,7 +47,7 @@ def run(*pairs, state=None, rules=RULES):
     """The steps of entries with their vectors."""
     steps = []
     for item, vector in pairs:
-        now = steps[-1].state if steps else state or State()
+        now = steps[-1].state if steps else state or TopicState()
         steps.append(assign(now, item, vector, model="m", rules=rules))
     return steps
 
@@ -125,7 +125,7 @@ def test_vectors_of_another_model_or_dimension_are_not_compared():
 def test_an_archived_topic_comes_back_when_it_is_spoken_of_again():
     steps = run((said(0), EAST), (said(1, make=Message.assistant), None), (said(2), NORTH))
     state = steps[-1].state
-    state = state.having(folded(state.topics[0], [0, 1]))
+    state = state.having(mark_folded(state.topics[0], [0, 1]))
     (back,) = run((said(3), EAST), state=state)
     topic = back.state.topics[0]
     assert (back.restored, topic.restored_by) == (0, 3)
@@ -134,7 +134,7 @@ def test_an_archived_topic_comes_back_when_it_is_spoken_of_again():
 
 def test_a_topic_that_goes_on_does_not_get_its_archive_back():
     (first,) = run((said(0), EAST))
-    state = first.state.having(folded(first.state.topics[0], [0]))
+    state = first.state.having(mark_folded(first.state.topics[0], [0]))
     (step,) = run((said(1), EAST), state=state)
     assert step.restored is None
     assert (step.state.topics[0].active_from, step.state.topics[0].archived) == (1, 1)
@@ -219,7 +219,7 @@ def test_every_entry_has_one_topic_and_nothing_is_lost(talk, rules):
     for item, step in zip(entries, steps, strict=True):
         active = step.state.active_topic
         assert active is None or (active.id == step.topic and not active.dormant)
-        assert step.state == State.of(step.state.topics.values())
+        assert step.state == TopicState.of(step.state.topics.values())
         assert is_question(item.message) or step.opened is None or step.topic == item.seq
         assert all(step.state.topics[topic.id] == topic for topic in step.changed)
 
@@ -232,7 +232,7 @@ def test_replay_gives_the_same_from_any_point(talk, rules, data):
     cut = data.draw(st.integers(0, len(entries) - 1))
     # As a store gives it back: the topics alone, in any order.
     kept = data.draw(st.permutations(list(steps[cut].state.topics.values())))
-    rest = replay(entries[cut + 1 :], vectors, state=State.of(kept), model="m", rules=rules)
+    rest = replay(entries[cut + 1 :], vectors, state=TopicState.of(kept), model="m", rules=rules)
     assert [step.topic for step in rest] == [step.topic for step in steps[cut + 1 :]]
 
 
@@ -241,7 +241,7 @@ def test_merging_preserves_totals(talk, rules, whole):
     entries, vectors = talk
     state = list(replay(entries, vectors, model="m", rules=rules))[-1].state
     among = None if whole or state.active is None else {state.active}
-    done = merge(state, rules, among)
+    done = merge_topics(state, rules, among)
     before, after = state.topics.values(), done.state.topics.values()
     for name in ("entries", "access_count"):
         left = [getattr(t, name) for t in after if t.merged_into is None]
@@ -255,7 +255,7 @@ def test_merging_preserves_totals(talk, rules, whole):
     if state.active is not None:
         assert done.state.active == done.state.current(state.active).id
         assert not done.state.active_topic.dormant
-    again = merge(done.state, rules, among if among is None else {done.state.active})
+    again = merge_topics(done.state, rules, among if among is None else {done.state.active})
     assert again.into == {}
     assert {topic.id for topic in done.changed} >= set(done.into)
 
@@ -275,7 +275,7 @@ def test_what_merging_makes_of_two():
         5, entries=2, access_count=1, importance=0.9, tags=("a", "b"), model="m", vectors=1,
         vector=pack(NORTH), last_seq=30, last_active_at=START + timedelta(1),
     )  # fmt: skip
-    whole, gone = merged(older, younger)
+    whole, gone = merge_pair(older, younger)
     assert list(unpack(whole.vector)) == [0.75, 0.25, 0.0]
     assert (whole.entries, whole.access_count, whole.importance, whole.tags) == (
         5, 5, 0.9, ("a", "b"),
@@ -283,9 +283,9 @@ def test_what_merging_makes_of_two():
     assert (whole.active_from, whole.archived, whole.dormant, whole.last_seq) == (0, 0, False, 30)
     assert whole.last_active_at == START + timedelta(1)
     assert (gone.merged_into, gone.entries, gone.vectors) == (2, 0, 0)
-    other, _ = merged(older, replace(younger, model="n"))
+    other, _ = merge_pair(older, replace(younger, model="n"))
     assert (other.vector, other.vectors) == (older.vector, 3)
-    bare, _ = merged(topic(1), younger)
+    bare, _ = merge_pair(topic(1), younger)
     assert (bare.model, bare.vector, bare.vectors) == ("m", younger.vector, 1)
 
 
@@ -296,7 +296,11 @@ def test_what_merging_makes_of_two():
 def test_importance_stays_in_its_range_with_smaller_and_smaller_steps(votes, importance):
     kept = topic(0, importance=importance)
     for vote in votes:
-        moved = used(kept) if vote == "use" else feedback(kept, 1 if vote == "praise" else -1)
+        moved = (
+            apply_use(kept)
+            if vote == "use"
+            else apply_feedback(kept, 1 if vote == "praise" else -1)
+        )
         assert 0 <= moved.importance <= 1
         up = moved.importance - kept.importance
         room = 1 - kept.importance
@@ -305,17 +309,17 @@ def test_importance_stays_in_its_range_with_smaller_and_smaller_steps(votes, imp
         assert moved.access_count == kept.access_count + (vote == "praise")
         kept = moved
     with pytest.raises(InputError):
-        feedback(kept, 2)
+        apply_feedback(kept, 2)
 
 
 def test_tags_are_clean_sorted_and_not_too_many():
-    kept = tagged(topic(0), ["b", "a", "b"])
+    kept = change_tags(topic(0), ["b", "a", "b"])
     assert kept.tags == ("a", "b")
-    assert tagged(kept, ["c"], ["a", "unknown"]).tags == ("b", "c")
-    assert len(tagged(kept, map(str, range(48))).tags) == 50
+    assert change_tags(kept, ["c"], ["a", "unknown"]).tags == ("b", "c")
+    assert len(change_tags(kept, map(str, range(48))).tags) == 50
     for wrong in (["  x"], [""], [7], "abc", map(str, range(49))):
         with pytest.raises(InputError):
-            tagged(kept, wrong)
+            change_tags(kept, wrong)
 
 
 @given(st.text(max_size=300))

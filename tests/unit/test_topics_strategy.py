@@ -13,7 +13,7 @@ from firnline.log.entry import Digest, Topic
 from firnline.log.message import Message, ToolCall
 from firnline.testing.conversations import conversations
 from firnline.testing.drafts import START
-from firnline.topics import folded, just_restored, to_fold
+from firnline.topics import entries_to_fold, is_just_restored, mark_folded
 from support.entries import chat, entry
 
 BUDGET = Budget(4_000)
@@ -31,17 +31,17 @@ def view(entries, topic=TOPIC, **fields):
 
 
 def test_up_to_twelve_nothing_is_folded_and_above_all_but_four():
-    assert to_fold(sparse(12)) == ()
-    assert to_fold(sparse(13)) == tuple(e.seq for e in sparse(13)[:9])
+    assert entries_to_fold(sparse(12)) == ()
+    assert entries_to_fold(sparse(13)) == tuple(e.seq for e in sparse(13)[:9])
     with pytest.raises(InputError):
-        to_fold(sparse(3), 4, 5)
+        entries_to_fold(sparse(3), 4, 5)
 
 
 def test_a_tool_call_is_not_parted_from_its_results():
     calls = Message.assistant(tool_calls=[ToolCall.of(f"c{n}", "f", {}) for n in range(5)])
     results = [Message.tool("1", tool_call_id=f"c{n}") for n in range(5)]
     more = [entry(40 + n, message) for n, message in enumerate([calls, *results])]
-    assert to_fold((*sparse(8), *more)) == tuple(e.seq for e in sparse(8))
+    assert entries_to_fold((*sparse(8), *more)) == tuple(e.seq for e in sparse(8))
 
 
 @settings(deadline=None)
@@ -49,7 +49,7 @@ def test_a_tool_call_is_not_parted_from_its_results():
 def test_folds_end_between_units_and_keep_enough(messages, most, keep, step):
     entries = [entry(n * step, message) for n, message in enumerate(messages)]
     keep = min(keep, most)
-    seqs = to_fold(entries, most, keep)
+    seqs = entries_to_fold(entries, most, keep)
     assert seqs == tuple(e.seq for e in entries[: len(seqs)])
     assert not seqs or len(entries) - len(seqs) >= keep
     assert len(entries) > most or not seqs
@@ -76,7 +76,7 @@ def test_the_first_fold_and_the_next_one_which_goes_on_with_it():
     later = sparse(22)
     seen = view(
         later[9:],
-        topic=folded(TOPIC, to_fold(entries)),
+        topic=mark_folded(TOPIC, entries_to_fold(entries)),
         digests=(made,),
         first_open=entries[8].seq + 1,
     )
@@ -107,10 +107,10 @@ def test_a_round_ends_with_an_answer_or_with_the_next_question():
     back = replace(TOPIC, restored_by=9)
     call = Message.assistant(tool_calls=[ToolCall.of("c", "f", {})])
     asked = entry(9, Message.user("Bread again."))
-    assert just_restored(back, [asked, entry(10, call)])
-    assert not just_restored(back, [asked, entry(10, Message.assistant("Yes."))])
-    assert not just_restored(back, [asked, entry(10, Message.user("Well?"))])
-    assert not just_restored(TOPIC, [asked])
+    assert is_just_restored(back, [asked, entry(10, call)])
+    assert not is_just_restored(back, [asked, entry(10, Message.assistant("Yes."))])
+    assert not is_just_restored(back, [asked, entry(10, Message.user("Well?"))])
+    assert not is_just_restored(TOPIC, [asked])
 
 
 def test_a_digest_that_covers_all_that_would_be_folded_is_not_made_again():
@@ -119,7 +119,7 @@ def test_a_digest_that_covers_all_that_would_be_folded_is_not_made_again():
     seen = view(entries, digests=(made,), first_open=entries[10].seq + 1)
     plan = strategies.topics()(seen, BUDGET)
     assert plan.folds == ()
-    assert to_fold(entries) == tuple(e.seq for e in entries[:10])
+    assert entries_to_fold(entries) == tuple(e.seq for e in entries[:10])
 
 
 @settings(deadline=None)

@@ -37,7 +37,7 @@ from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.tokens import counter
 from firnline.recall import weights
-from firnline.recall.query import ask
+from firnline.recall.query import parse_question
 from firnline.recall.rank import features, pack
 
 FOUND_MAX: Final = 250
@@ -178,7 +178,7 @@ def features_of(
     question: str, entries: Sequence[Entry], index: apsw.Connection, vectors: Vectors | None
 ) -> tuple[Mapping[str, Mapping[int, float]], Mapping[int, Entry]]:
     """The pool of a question as recall would make it, and its features."""
-    asked = ask(question, entries[-1].message.created_at)
+    asked = parse_question(question, entries[-1].message.created_at)
     matches = matches_of(index, asked.query)
     near = vectors.near(question, entries) if vectors else {}
     dated = [

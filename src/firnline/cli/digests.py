@@ -109,7 +109,10 @@ def _detail_text(conversation: str, digest: Digest, force: Collection[int]) -> s
         ", ".join(filter(None, facts)),
         _titled("Error", digest.error),
         _titled("Text", digest.text),
-        _titled("Important data", "\n".join(map(_item, items.shown(items.from_json(digest.data))))),
+        _titled(
+            "Important data",
+            "\n".join(map(_item, items.items_with_speakers(items.from_json(digest.data)))),
+        ),
         _titled("Set aside, no evidence", "\n".join(_aside(digest))),
         _titled("Receipt", describe(digest.receipt) if digest.receipt else ""),
     ]

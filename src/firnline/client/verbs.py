@@ -33,7 +33,7 @@ from firnline.log import limits
 from firnline.log.chain import Verification
 from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
 from firnline.log.wire import MessageLike
-from firnline.topics import Match, TopicStats
+from firnline.topics import TopicMatch, TopicStats
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
 
@@ -413,11 +413,11 @@ class Client:
         found = await self._post(path, {"budget": budget}, repeatable=True)
         return read(values.Context, found)
 
-    async def match_topic(self, conversation: str, text: str) -> Match | None:
+    async def match_topic(self, conversation: str, text: str) -> TopicMatch | None:
         """The topic that a text is most like, with the raw cosine and the similarity."""
         path = _at(conversation, "topics", "match")
         found = await self._post(path, {"text": text}, repeatable=True)
-        return None if found["topic"] is None else read(Match, found)
+        return None if found["topic"] is None else read(TopicMatch, found)
 
     async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
         """Put the messages of `topic` into the topic `into`."""

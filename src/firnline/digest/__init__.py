@@ -25,9 +25,9 @@ _TOKENS_PER_WORD: Final = 4
 _TOKENS_OVER: Final = 512
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Let go of the texts that were read lately and are remembered to be read faster."""
-    claims.forget()
+    claims.clear_caches()
     rules.cues.cache_clear()
 
 
@@ -35,7 +35,7 @@ def offline_summarizer(count: Count) -> Summarizer:
     """A summariser that takes the conversation's own sentences; no model, no network."""
 
     async def summarize(brief: Brief) -> Written:
-        text = await _aside(brief, lambda: extractive.summarize(brief, count))
+        text = await _run_in_thread_if_long(brief, lambda: extractive.summarize(brief, count))
         return Written(text=text, made_by=OFFLINE)
 
     return summarize
@@ -45,7 +45,7 @@ def offline_extractor() -> Extractor:
     """An extractor that works by rules; no model, no network."""
 
     async def extract(brief: Brief) -> Written:
-        found = await _aside(brief, lambda: tuple(rules.extract(brief.entries)))
+        found = await _run_in_thread_if_long(brief, lambda: tuple(rules.extract(brief.entries)))
         return Written(items=found, made_by=OFFLINE)
 
     return extract
@@ -62,12 +62,12 @@ def model_summarizer(model: ChatModel, count: Count) -> Summarizer:
         most = brief.words_max * _TOKENS_PER_WORD + _TOKENS_OVER
         completion = await model.complete(messages, max_tokens=most)
         asked = count("\n".join(str(message["content"]) for message in messages))
-        text = _whole(completion)
+        text = _complete_text(completion)
         return Written(
             text=text,
             made_by=completion.model or model.name,
             calls=1,
-            spent_tokens=_spent(completion) or asked + count(completion.message.text),
+            spent_tokens=_spent_tokens(completion) or asked + count(completion.message.text),
         )
 
     return summarize
@@ -83,17 +83,17 @@ def model_extractor(model: ChatModel) -> Extractor:
             items=prompts.parse_items(completion.message.text),
             made_by=completion.model or model.name,
             calls=1,
-            spent_tokens=_spent(completion),
+            spent_tokens=_spent_tokens(completion),
         )
 
     return extract
 
 
-def _spent(completion: Completion) -> int:
+def _spent_tokens(completion: Completion) -> int:
     return completion.prompt_tokens + completion.completion_tokens
 
 
-def _whole(completion: Completion) -> str:
+def _complete_text(completion: Completion) -> str:
     """The answer's text as far as it is whole."""
     text = prompts.answer_text(completion.message.text)
     if completion.finish_reason == "content_filter":
@@ -104,7 +104,7 @@ def _whole(completion: Completion) -> str:
     return text
 
 
-async def _aside(brief: Brief, work: Callable[[], _T]) -> _T:
+async def _run_in_thread_if_long(brief: Brief, work: Callable[[], _T]) -> _T:
     """Run the work, beside the event loop if there is much of it."""
     size = sum(len(entry.message.text) for entry in (*brief.entries, *brief.window))
     if size + sum(map(len, brief.earlier)) <= limits.DIGEST_INLINE_CHARS:

@@ -16,7 +16,7 @@ from firnline.language.prose import Count, count_words, cut_to, fold_text, sente
 from firnline.log.regex import regex
 from firnline.protocols import Brief
 
-__all__ = ["Problem", "ProblemCode", "complaint", "cut_to", "problems"]
+__all__ = ["ProblemCode", "SummaryProblem", "complaint", "cut_to", "find_problems"]
 
 ProblemCode: TypeAlias = Literal[
     "empty", "too_long", "too_short", "not_shorter", "refusal", "unsupported", "echo", "broken"
@@ -40,37 +40,41 @@ _ECHO_NEW: Final = 0.4
 _NAMED_MAX: Final = 8
 
 
-class Problem(NamedTuple):
+class SummaryProblem(NamedTuple):
     """One reason not to take a summary: a word for machines, a sentence for its writer."""
 
     code: ProblemCode
     detail: str
 
 
-def problems(brief: Brief, text: str, covered_tokens: int, count: Count) -> list[Problem]:
+def find_problems(
+    brief: Brief, text: str, covered_tokens: int, count: Count
+) -> list[SummaryProblem]:
     """All that is wrong with a summary of the brief; nothing, if it can be taken.
 
     `covered_tokens` are the tokens of what it stands for. Too short counts only if the source has
     at least twice the words asked for.
     """
     if not text.strip():
-        return [Problem("empty", "the summary is empty")]
+        return [SummaryProblem("empty", "the summary is empty")]
     words, tokens = count_words(text), count(text)
-    found = list(_length(brief, words, tokens))
+    found = list(_length_problems(brief, words, tokens))
     if tokens >= covered_tokens:
         detail = f"it has {tokens} tokens and what it stands for has {covered_tokens}"
-        found.append(Problem("not_shorter", detail))
+        found.append(SummaryProblem("not_shorter", detail))
     if words <= _REFUSAL_WORDS_MAX and _REFUSAL.match(text):
-        found.append(Problem("refusal", "it is a refusal, not a summary"))
-    if _echoes(text):
-        found.append(Problem("echo", "it says the same thing over and over"))
+        found.append(SummaryProblem("refusal", "it is a refusal, not a summary"))
+    if _repeats_itself(text):
+        found.append(SummaryProblem("echo", "it says the same thing over and over"))
     there = sources(brief)
     if text.count(_FENCE) % 2 and not any(_FENCE in source for source in there):
-        found.append(Problem("broken", "it breaks off inside a code block; write plain sentences"))
+        found.append(
+            SummaryProblem("broken", "it breaks off inside a code block; write plain sentences")
+        )
     foreign = unsupported(text, there)
     if foreign:
         named = ", ".join(claim.value for claim in foreign[:_NAMED_MAX])
-        found.append(Problem("unsupported", f"the conversation does not mention: {named}"))
+        found.append(SummaryProblem("unsupported", f"the conversation does not mention: {named}"))
     return found
 
 
@@ -80,20 +84,26 @@ def sources(brief: Brief) -> list[str]:
     return [brief.prompt, *brief.earlier, *(marks.source(entry) for entry in entries)]
 
 
-def _length(brief: Brief, words: int, tokens: int) -> list[Problem]:
+def _length_problems(brief: Brief, words: int, tokens: int) -> list[SummaryProblem]:
     if words > brief.words_max:
-        return [Problem("too_long", f"it has {words} words; at most {brief.words_max} are allowed")]
+        return [
+            SummaryProblem(
+                "too_long", f"it has {words} words; at most {brief.words_max} are allowed"
+            )
+        ]
     if brief.tokens_max is not None and tokens > brief.tokens_max:
         limit = brief.tokens_max
-        return [Problem("too_long", f"it has {tokens} tokens; at most {limit} are allowed")]
+        return [SummaryProblem("too_long", f"it has {tokens} tokens; at most {limit} are allowed")]
     if words < brief.words_min and source_words(brief) >= 2 * brief.words_min:
         return [
-            Problem("too_short", f"it has {words} words; at least {brief.words_min} are asked for")
+            SummaryProblem(
+                "too_short", f"it has {words} words; at least {brief.words_min} are asked for"
+            )
         ]
     return []
 
 
-def _echoes(text: str) -> bool:
+def _repeats_itself(text: str) -> bool:
     said = Counter(fold_text(sentence).strip(" .!?") for sentence in sentences(text))
     if said and said.most_common(1)[0][1] >= _ECHO_TIMES:
         sentence, times = said.most_common(1)[0]
@@ -106,7 +116,7 @@ def _echoes(text: str) -> bool:
     return len(runs) >= _ECHO_PIECES_MIN and len(set(runs)) < _ECHO_NEW * len(runs)
 
 
-def complaint(found: Sequence[Problem]) -> str:
+def complaint(found: Sequence[SummaryProblem]) -> str:
     """What the writer is told when it is asked again; empty if nothing is wrong."""
     if not found:
         return ""

@@ -41,7 +41,7 @@ _NEAR: Final = 0.06
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class TextClaim:
     """One thing that a text asserts: as it is written, and the plain form to compare it by.
 
     `start` is where it is in the text. Not `sure` are words that may be names only because they
@@ -62,30 +62,30 @@ class Claim:
 
 
 @lru_cache(maxsize=1_024)  # extractor, check and receipt all read the same messages
-def claims(text: str) -> tuple[Claim, ...]:
+def claims(text: str) -> tuple[TextClaim, ...]:
     """The names, numbers, dates and URLs of the text, in the order they come."""
     found = list(_urls(text))
-    rest = _masked(text, ((claim.start, claim.start + len(claim.value)) for claim in found))
+    rest = _mask(text, ((claim.start, claim.start + len(claim.value)) for claim in found))
     days = list(numbers.dates(rest))
-    rest = _without_far(_masked(rest, ((day.start, day.end) for day in days)))
+    rest = _without_cjk(_mask(rest, ((day.start, day.end) for day in days)))
     times = list(numbers.times(rest))
-    rest = _masked(rest, ((time.start, time.end) for time in times))
+    rest = _mask(rest, ((time.start, time.end) for time in times))
     found += [_claim("date", text, day) for day in days]
     found += [_claim("number", text, time) for time in times]
     named = list(names(rest))
     found += [_claim("name", text, name) for name in named]
     ids = ((n.start, n.end) for n in named if any(map(str.isdigit, rest[n.start : n.end])))
-    found += [_claim("number", text, number) for number in numbers.numbers(_masked(rest, ids))]
+    found += [_claim("number", text, number) for number in numbers.numbers(_mask(rest, ids))]
     return tuple(sorted(found, key=lambda claim: (claim.start, claim.kind)))
 
 
-def _claim(kind: ClaimKind, text: str, span: numbers.Mention) -> Claim:
+def _claim(kind: ClaimKind, text: str, span: numbers.Mention) -> TextClaim:
     value = text[span.start : span.end]
     first, *more = span.readings
-    return Claim(kind, value, first, span.start, span.sure, tuple(more))
+    return TextClaim(kind, value, first, span.start, span.sure, tuple(more))
 
 
-def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
+def _mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """The text with the spans blanked; everything else stays where it is."""
     chars = list(text)
     for start, end in spans:
@@ -94,34 +94,34 @@ def _masked(text: str, spans: Iterable[tuple[int, int]]) -> str:
     return "".join(chars)
 
 
-def _without_far(text: str) -> str:
+def _without_cjk(text: str) -> str:
     return text if text.isascii() else _FAR.sub(" ", text)
 
 
 # -- addresses --------------------------------------------------------------------------------
 
 
-def _urls(text: str) -> Iterator[Claim]:
+def _urls(text: str) -> Iterator[TextClaim]:
     spans = []
     for match in _URL.finditer(text):
-        url = trimmed_url(match[0])
+        url = trim_url(match[0])
         spans.append((match.start(), match.start() + len(url)))
-        yield Claim("url", url, url_key(url), match.start())
+        yield TextClaim("url", url, url_key(url), match.start())
     if "@" in text:
-        for match in _EMAIL.finditer(_masked(text, spans) if spans else text):
-            yield Claim(
+        for match in _EMAIL.finditer(_mask(text, spans) if spans else text):
+            yield TextClaim(
                 "name", match[0].rstrip("."), match[0].rstrip(".").casefold(), match.start()
             )
 
 
-def trimmed_url(url: str) -> str:
+def trim_url(url: str) -> str:
     """The URL without the punctuation of the sentence it stands in."""
-    while url and _hangs(url):
+    while url and _ends_with_punctuation(url):
         url = url[:-1]
     return url
 
 
-def _hangs(url: str) -> bool:
+def _ends_with_punctuation(url: str) -> bool:
     """Whether the last character belongs to the sentence rather than to the URL."""
     last = url[-1]
     if last == ")":
@@ -133,7 +133,7 @@ def _hangs(url: str) -> bool:
 
 def url_key(url: str) -> str:
     """The URL for comparing: scheme and host in lower case, no ``www.``, no slash at the end."""
-    match = _URL_PARTS.match(trimmed_url(url.strip()))
+    match = _URL_PARTS.match(trim_url(url.strip()))
     if not match:
         return url
     host = match[2].lower().removeprefix("www.")
@@ -144,7 +144,7 @@ def url_key(url: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class SourceFacts:
     """What some texts make known, ready to be asked about many claims."""
 
     words: frozenset[str]
@@ -157,14 +157,14 @@ class Known:
     initials: frozenset[str]
 
 
-def known(texts: Iterable[str]) -> Known:
+def source_facts(texts: Iterable[str]) -> SourceFacts:
     """What the texts make known, all of them together."""
-    return _known("\n\n".join(texts))
+    return _source_facts("\n\n".join(texts))
 
 
 @lru_cache(maxsize=32)  # one fold asks about the same texts several times
-def _known(text: str) -> Known:
-    clear = _without_far(text)
+def _source_facts(text: str) -> SourceFacts:
+    clear = _without_cjk(text)
     words = frozenset(fold_name(clear).split())
     starts: dict[str, list[str]] = {}
     for word in sorted(words):
@@ -174,22 +174,22 @@ def _known(text: str) -> Known:
     loose = numbers.loose_numbers(text) | {
         key for claim in found if claim.kind == "number" for key in claim.keys
     }
-    return Known(
+    return SourceFacts(
         words=words,
         starts={start: tuple(group) for start, group in starts.items()},
         numbers=frozenset(loose),
         values=tuple(value for value in map(_float, sorted(loose)) if value),
-        counted=_counted(clear, found),
+        counted=_numbers_by_noun(clear, found),
         dates=frozenset(days | {day for day in map(numbers.weekday, days) if day}),
         urls=frozenset(claim.key for claim in found if claim.kind == "url"),
         initials=_initials(clear),
     )
 
 
-def forget() -> None:
+def clear_caches() -> None:
     """Let go of the texts that were read lately."""
     claims.cache_clear()
-    _known.cache_clear()
+    _source_facts.cache_clear()
 
 
 def _float(text: str) -> float:
@@ -199,7 +199,7 @@ def _float(text: str) -> float:
         return 0.0
 
 
-def _counted(text: str, found: Iterable[Claim]) -> dict[str, frozenset[str]]:
+def _numbers_by_noun(text: str, found: Iterable[TextClaim]) -> dict[str, frozenset[str]]:
     """For each word that follows a number, the numbers that it follows."""
     pairs: dict[str, set[str]] = {}
     for claim in found:
@@ -210,7 +210,7 @@ def _counted(text: str, found: Iterable[Claim]) -> dict[str, frozenset[str]]:
     return {word: frozenset(keys) for word, keys in pairs.items()}
 
 
-def _noun_after(text: str, claim: Claim) -> str:
+def _noun_after(text: str, claim: TextClaim) -> str:
     end = claim.start + len(claim.value)
     match = PIECE.search(text, end, end + 30)
     if not match or text[end : match.start()].strip():
@@ -229,7 +229,7 @@ def _initials(text: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def supports(sources: Known, claim: Claim, text: str = "") -> bool:
+def supports(sources: SourceFacts, claim: TextClaim, text: str = "") -> bool:
     """Whether the sources make the claim known; `text` is where it stands, if that is at hand."""
     if claim.kind == "url":
         return _knows_url(sources, claim.key)
@@ -242,7 +242,7 @@ def supports(sources: Known, claim: Claim, text: str = "") -> bool:
     return _knows_name(sources, claim)
 
 
-def unsupported(summary: str, sources: Iterable[str]) -> tuple[Claim, ...]:
+def unsupported(summary: str, sources: Iterable[str]) -> tuple[TextClaim, ...]:
     """The claims of the summary that occur nowhere in the sources, each once.
 
     Lenient to inflection, possessives, parts of names, other formats of numbers and dates, and to
@@ -251,12 +251,12 @@ def unsupported(summary: str, sources: Iterable[str]) -> tuple[Claim, ...]:
     made = claims(summary)
     if not made:
         return ()
-    source = known(sources)
+    source = source_facts(sources)
     lost = [claim for claim in made if not supports(source, claim, summary)]
     return tuple({(claim.kind, claim.key): claim for claim in lost}.values())
 
 
-def _knows_url(sources: Known, key: str) -> bool:
+def _knows_url(sources: SourceFacts, key: str) -> bool:
     if key in sources.urls:
         return True
     return any(url.startswith(key) and url[len(key)] in "/?#" for url in sources.urls)
@@ -281,7 +281,7 @@ def _knows_date(dates: frozenset[str], key: str) -> bool:
     return False
 
 
-def _knows_number(sources: Known, claim: Claim, text: str) -> bool:
+def _knows_number(sources: SourceFacts, claim: TextClaim, text: str) -> bool:
     keys = claim.keys
     if any(key in sources.numbers for key in keys):
         return True
@@ -294,7 +294,7 @@ def _knows_number(sources: Known, claim: Claim, text: str) -> bool:
     return any(abs(value - other) <= _NEAR * other for other in sources.values)
 
 
-def _knows_name(sources: Known, claim: Claim) -> bool:
+def _knows_name(sources: SourceFacts, claim: TextClaim) -> bool:
     pieces = claim.key.split()
     # In "O'Brien" or "Node.js" single letters say nothing.
     said = [piece for piece in pieces if len(piece) > 1 or len(pieces) == 1]
@@ -308,13 +308,13 @@ def _knows_name(sources: Known, claim: Claim) -> bool:
     return not claim.sure and is_everyday_word(re.split(r"['’-]", claim.value)[0])
 
 
-def _knows_word(sources: Known, word: str) -> bool:
+def _knows_word(sources: SourceFacts, word: str) -> bool:
     if word in sources.words or (word in COMMON and not word.isdigit()):
         return True
-    return any(_inflected(word, other) for other in sources.starts.get(word[:3], ()))
+    return any(_are_inflections(word, other) for other in sources.starts.get(word[:3], ()))
 
 
-def _inflected(word: str, other: str) -> bool:
+def _are_inflections(word: str, other: str) -> bool:
     """Whether two words that start alike are forms of one."""
     short, long = sorted((word, other), key=len)
     if long.startswith(short):

@@ -80,8 +80,8 @@ def summarize(brief: Brief, count: Count | None = None) -> str:
         return ""
     least = brief.words_min if total >= brief.words_min else 0
     pool = _pool(texts, max(least, 1))
-    chosen = _chosen(pool, least, brief.words_max, _goal(brief, total))
-    text = _written(pool, chosen)
+    chosen = _choose(pool, least, brief.words_max, _goal(brief, total))
+    text = _format_summary(pool, chosen)
     return cut_to(text, max(brief.words_max, 0), brief.tokens_max, count)
 
 
@@ -107,7 +107,7 @@ def _texts(brief: Brief) -> Iterator[tuple[str, str, bool]]:
     """Speaker and text of all there is to summarise, oldest first; True for earlier summaries."""
     for earlier in () if brief.window else brief.earlier:
         for line in earlier.splitlines():
-            yield *_labelled(line), True
+            yield *_split_label(line), True
     for entry in _entries(brief):
         yield speaker(entry.message), marks.said(entry.message), False
 
@@ -120,10 +120,10 @@ def speaker(message: Message) -> str:
     words = message.name.replace(":", " ").split()[:_LABEL_WORDS_MAX]
     name = " ".join(words)[:_LABEL_CHARS_MAX].strip()
     mistaken = name.casefold() in map(str.casefold, _ROLE_WEIGHTS)
-    return label if mistaken or _labelled(f"{name}: x") != (name, "x") else name
+    return label if mistaken or _split_label(f"{name}: x") != (name, "x") else name
 
 
-def _labelled(line: str) -> tuple[str, str]:
+def _split_label(line: str) -> tuple[str, str]:
     """Speaker and text of a summary's line; no speaker if it does not start with a label.
 
     What only looks like a label does no harm: it is written again as it was.
@@ -149,7 +149,7 @@ def _pool(texts: Sequence[tuple[str, str, bool]], least: int) -> list[_Sentence]
         pool = _sentences(texts, short=short, once=once)
         if sum(sentence.halves for sentence in pool) >= 2 * least:
             break
-    return _capped(pool, least)
+    return _limit_pool(pool, least)
 
 
 def _sentences(
@@ -162,7 +162,7 @@ def _sentences(
             key = fold_text(piece).rstrip(" .!?…")
             if not once or (key and key not in seen):
                 seen.add(key)
-                weight = _standing(speaker, piece) * (1.5 if earlier else 1.0)
+                weight = _base_weight(speaker, piece) * (1.5 if earlier else 1.0)
                 found.append(_Sentence(speaker, piece, half_words(piece), weight))
     return [sentence for sentence in found if sentence.halves]
 
@@ -191,7 +191,7 @@ def _one_line(sentence: str) -> str:
     return " ".join(sentence.split())
 
 
-def _standing(speaker: str, text: str) -> float:
+def _base_weight(speaker: str, text: str) -> float:
     """How much a sentence counts before its words are weighed."""
     weight = _ROLE_WEIGHTS.get(speaker, _ROLE_WEIGHTS["User"])
     told = rules.cues(text)
@@ -201,7 +201,7 @@ def _standing(speaker: str, text: str) -> float:
     return weight * (1.0 + 0.15 * min(len(_HARD.findall(text)), 4))
 
 
-def _capped(pool: list[_Sentence], least: int) -> list[_Sentence]:
+def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
     """The sentences that count most, so that the work stays bounded; in their order."""
     if len(pool) <= limits.SENTENCES_MAX:
         return pool
@@ -219,13 +219,13 @@ def _capped(pool: list[_Sentence], least: int) -> list[_Sentence]:
 # -- the choice -------------------------------------------------------------------------------
 
 
-def _chosen(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int, str]:
+def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int, str]:
     """The sentences taken, by their place, with their text: one of them may be cut to fit."""
     taken: list[int] = []
     halves = 0
     left: list[int] = []
-    for i in _ranked(pool):
-        cost = pool[i].halves + _labels(pool, taken, i)
+    for i in _rank_sentences(pool):
+        cost = pool[i].halves + _label_cost(pool, taken, i)
         if halves >= 2 * goal:
             break
         if halves + cost > 2 * most:
@@ -237,13 +237,13 @@ def _chosen(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int
     if halves < 2 * max(least, 1):
         # All that is left is too long: cut the best of it.
         for i in left:
-            room = most - (halves + _labels(pool, taken, i) + 1) // 2
+            room = most - (halves + _label_cost(pool, taken, i) + 1) // 2
             if room > 0:
                 return {**chosen, i: cut_words(pool[i].text, room)}
     return chosen
 
 
-def _ranked(pool: list[_Sentence]) -> Iterator[int]:
+def _rank_sentences(pool: list[_Sentence]) -> Iterator[int]:
     """Places in the order in which the sentences add most to those before them.
 
     What a sentence adds only shrinks as others are taken, so a stale value is an upper bound and
@@ -287,7 +287,7 @@ def _weights(terms: Sequence[frozenset[str]]) -> dict[str, float]:
 # -- the text ---------------------------------------------------------------------------------
 
 
-def _labels(pool: Sequence[_Sentence], taken: Sequence[int], i: int) -> int:
+def _label_cost(pool: Sequence[_Sentence], taken: Sequence[int], i: int) -> int:
     """How many more half words of labels the text needs when sentence `i` joins those taken."""
     place = bisect(taken, i)
     before = taken[place - 1] if place else None
@@ -302,7 +302,7 @@ def _label(pool: Sequence[_Sentence], before: int | None, i: int | None) -> int:
     return 0 if same else half_words(f"{pool[i].speaker}:")
 
 
-def _written(pool: Sequence[_Sentence], chosen: dict[int, str]) -> str:
+def _format_summary(pool: Sequence[_Sentence], chosen: dict[int, str]) -> str:
     """The chosen sentences in their order, a line for each turn of a speaker."""
     lines: list[str] = []
     speaker: str | None = None
@@ -312,11 +312,11 @@ def _written(pool: Sequence[_Sentence], chosen: dict[int, str]) -> str:
             speaker = pool[i].speaker
             lines.append(f"{speaker}: {text}" if speaker else text)
         else:
-            lines[-1] = _joined(lines[-1], text, next_to=i == before + 1)
+            lines[-1] = _join_sentences(lines[-1], text, next_to=i == before + 1)
     return "\n".join(lines)
 
 
-def _joined(line: str, text: str, *, next_to: bool) -> str:
+def _join_sentences(line: str, text: str, *, next_to: bool) -> str:
     """The line and what its speaker says further on.
 
     A colon announces what stood next to it, and nothing else.

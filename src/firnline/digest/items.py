@@ -38,10 +38,10 @@ FIELDS: Final[tuple[Field, ...]] = (
 )
 """The fields of important data, in their order."""
 
-_STATED: Final = ("user_preferences", "key_decisions", "important_facts")
+_STATEMENT_FIELDS: Final = ("user_preferences", "key_decisions", "important_facts")
 """What somebody says of themselves, or in their own name: "I live in Porto"."""
 _QUOTE_CHARS_MIN: Final = 3
-_LEAVING: Final = ("entities", "superseded", "important_facts", "source_urls")
+_DROPPED_FIRST: Final = ("entities", "superseded", "important_facts", "source_urls")
 """What makes room first when there are too many items."""
 
 
@@ -74,7 +74,7 @@ SetAside: TypeAlias = dict[str, Json]
 # -- evidence ---------------------------------------------------------------------------------
 
 
-def checked(
+def check_items(
     raw_items: Iterable[Mapping[str, Any]], entries: Sequence[Entry]
 ) -> tuple[tuple[Item, ...], tuple[SetAside, ...]]:
     """Part what the entries prove from what they do not.
@@ -90,28 +90,31 @@ def checked(
     items: list[Item] = []
     aside: list[SetAside] = []
     for raw in raw_items:
-        item, reason = _proved(raw, texts, folded)
+        item, reason = _prove_item(raw, texts, folded)
         if item is None:
-            aside.append({"item": _visible(raw), "reason": reason})
+            aside.append({"item": _storable(raw), "reason": reason})
         else:
-            items.append(_attributed(item, speakers))
+            items.append(_with_speaker(item, speakers))
     return tuple(items), tuple(aside[-limits.SET_ASIDE_MAX :])
 
 
-def _proved(
+def _prove_item(
     raw: Mapping[str, Any], texts: Mapping[int, str], folded: Mapping[int, str]
 ) -> tuple[Item | None, str]:
-    item, reason = _shaped(raw)
+    item, reason = _parse_item(raw)
     if item is None:
         return None, reason
     wanted = prose.fold_text(item.quote).strip("\"'“”‘’«».… ")
-    if len(wanted) < min(_QUOTE_CHARS_MIN, len(prose.fold_text(_words(item.value)))) or not wanted:
+    if (
+        len(wanted) < min(_QUOTE_CHARS_MIN, len(prose.fold_text(_value_text(item.value))))
+        or not wanted
+    ):
         return None, "it has no quote"
     named = [seq for seq in item.seqs if wanted in folded.get(seq, "")]
     seqs = named or [seq for seq, text in folded.items() if wanted in text][:1]
     if not seqs:
         return None, "its quote is in none of the messages"
-    value = _words(item.value)
+    value = _value_text(item.value)
     # Most values are words of the message itself; only the others have to be looked into.
     if not any(prose.fold_text(value) in folded[seq] for seq in seqs):
         foreign = unsupported(value, [texts[seq] for seq in seqs])
@@ -126,16 +129,16 @@ def _speaker(entry: Entry) -> str:
     return " ".join((message.name or "").split()) if message.role == "user" else ""
 
 
-def _attributed(item: Item, speakers: Mapping[int, str]) -> Item:
+def _with_speaker(item: Item, speakers: Mapping[int, str]) -> Item:
     """The item with its speaker, if it is a statement and one user's alone."""
     said_by = {speakers[seq] for seq in item.seqs}
-    if item.field not in _STATED or len(said_by) != 1:
+    if item.field not in _STATEMENT_FIELDS or len(said_by) != 1:
         return item
     names = {name_key(name) for name in speakers.values() if name}
     return replace(item, speaker=said_by.pop(), in_company=len(names) > 1)
 
 
-def _shaped(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
+def _parse_item(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
     """The item as a value; or why it is none."""
     field = raw.get("field") if isinstance(raw, Mapping) else None
     if field not in FIELDS:
@@ -149,17 +152,17 @@ def _shaped(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
         return None, "it has no value"
     if not isinstance(name, str) or (field in DICT_FIELDS and not name.strip()):
         return None, "it has no name"
-    given = raw.get("seqs")
-    seqs = given if isinstance(given, list | tuple) else [given]
+    items_from_data = raw.get("seqs")
+    seqs = items_from_data if isinstance(items_from_data, list | tuple) else [items_from_data]
     numbers = tuple(seq for seq in seqs if type(seq) is int)
     quote = raw.get("quote")
-    quote = quote if isinstance(quote, str) and quote.strip() else _words(value)
+    quote = quote if isinstance(quote, str) and quote.strip() else _value_text(value)
     if field == "source_urls" and isinstance(value, str):
         value = value.strip()
     return Item(cast("Field", field), name.strip(), value, numbers, quote), ""
 
 
-def _visible(raw: object) -> Json:
+def _storable(raw: object) -> Json:
     """What was set aside, as far as it can be stored."""
     try:
         return clean_json(raw)
@@ -167,14 +170,14 @@ def _visible(raw: object) -> Json:
         return str(raw)[: limits.ITEM_CHARS_MAX].encode(errors="replace").decode()
 
 
-def _words(value: Json) -> str:
+def _value_text(value: Json) -> str:
     """The words in a value."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        return ", ".join(map(_words, value))
+        return ", ".join(map(_value_text, value))
     if isinstance(value, dict):
-        return ", ".join(map(_words, value.values()))
+        return ", ".join(map(_value_text, value.values()))
     return "" if value is None or isinstance(value, bool) else encode_json(value)
 
 
@@ -191,21 +194,21 @@ def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
     """
     merged: list[Item] = []
     places: dict[tuple[str, ...], list[int]] = {}
-    apart = _several((*old, *new))
-    for item in (*old, *sorted(new, key=_first)):
-        _take(merged, places.setdefault(_subject(item, apart=apart), []), item)
-    return _bounded(sorted(merged, key=_first))
+    apart = _has_several_speakers((*old, *new))
+    for item in (*old, *sorted(new, key=_first_seq)):
+        _merge_item(merged, places.setdefault(_subject(item, apart=apart), []), item)
+    return _drop_excess(sorted(merged, key=_first_seq))
 
 
-def _first(item: Item) -> int:
+def _first_seq(item: Item) -> int:
     return item.seqs[0] if item.seqs else -1
 
 
-def _newest(item: Item) -> int:
+def _newest_seq(item: Item) -> int:
     return item.seqs[-1] if item.seqs else -1
 
 
-def _take(merged: list[Item], same: list[int], item: Item) -> None:
+def _merge_item(merged: list[Item], same: list[int], item: Item) -> None:
     """Add one item to the list: as evidence for what is there, as a successor, or as new.
 
     `same` are the places of what is there on its subject.
@@ -218,33 +221,33 @@ def _take(merged: list[Item], same: list[int], item: Item) -> None:
         same.append(place)
         merged.append(item)
     else:
-        merged[place] = _again(merged[place], item)
+        merged[place] = _add_evidence(merged[place], item)
     if live is None or live == place or item.superseded_by is not None:
         return
-    if _follows(item, merged[live], known=known):
-        merged[live] = replace(merged[live], superseded_by=_newest(item))
+    if _replaces(item, merged[live], known=known):
+        merged[live] = replace(merged[live], superseded_by=_newest_seq(item))
         merged[place] = replace(merged[place], superseded_by=None)
     elif not known:
-        merged[place] = replace(merged[place], superseded_by=_newest(merged[live]))
+        merged[place] = replace(merged[place], superseded_by=_newest_seq(merged[live]))
 
 
-def _again(one: Item, other: Item) -> Item:
+def _add_evidence(one: Item, other: Item) -> Item:
     """An item that was said once more."""
     return replace(
         one,
-        seqs=_evidence(one, other),
+        seqs=_joined_seqs(one, other),
         speaker=one.speaker or other.speaker,
         in_company=one.in_company or other.in_company,
     )
 
 
-def _evidence(one: Item, other: Item) -> tuple[int, ...]:
+def _joined_seqs(one: Item, other: Item) -> tuple[int, ...]:
     """Where something was said first, and where lately: said a thousand times, it is proved."""
     seqs = sorted({*one.seqs, *other.seqs})
     return (*seqs[:1], *seqs[1:][-limits.EVIDENCE_MAX + 1 :])
 
 
-def _follows(item: Item, live: Item, *, known: bool) -> bool:
+def _replaces(item: Item, live: Item, *, known: bool) -> bool:
     """Whether it was said after the live one; what the application states always is.
 
     Of one message's two values the later one counts, but a value that is known already only comes
@@ -252,10 +255,12 @@ def _follows(item: Item, live: Item, *, known: bool) -> bool:
     """
     if not item.seqs:
         return True
-    return _newest(item) > _newest(live) or (not known and _newest(item) == _newest(live))
+    return _newest_seq(item) > _newest_seq(live) or (
+        not known and _newest_seq(item) == _newest_seq(live)
+    )
 
 
-def _several(items: Iterable[Item]) -> bool:
+def _has_several_speakers(items: Iterable[Item]) -> bool:
     """Whether these are from a conversation of several users with names."""
     known = list(items)
     names = {name_key(item.speaker) for item in known if item.speaker}
@@ -300,15 +305,15 @@ def value_key(field: str, value: Json) -> str:
     return prose.fold_text(value).rstrip(".!;, ")
 
 
-def _bounded(items: list[Item]) -> tuple[Item, ...]:
+def _drop_excess(items: list[Item]) -> tuple[Item, ...]:
     excess = len(items) - limits.ITEMS_MAX
     if excess <= 0:
         return tuple(items)
 
     def rank(item: Item) -> tuple[int, int]:
         kind = "superseded" if item.superseded_by is not None else item.field
-        place = _LEAVING.index(kind) if kind in _LEAVING else len(_LEAVING)
-        return place, _newest(item)
+        place = _DROPPED_FIRST.index(kind) if kind in _DROPPED_FIRST else len(_DROPPED_FIRST)
+        return place, _newest_seq(item)
 
     order = sorted(range(len(items)), key=lambda i: (rank(items[i]), i))
     leaving = set(order[:excess])
@@ -317,15 +322,15 @@ def _bounded(items: list[Item]) -> tuple[Item, ...]:
 
 def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
     """Take back the replacements that the entry `seq` made: what was before is in force again."""
-    apart = _several(items)
+    apart = _has_several_speakers(items)
     back = {_subject(item, apart=apart): item for item in items if item.superseded_by == seq}
     undone = []
     for item in items:
         earlier = back.get(_subject(item, apart=apart))
         if item.superseded_by == seq:
             undone.append(replace(item, superseded_by=None))
-        elif earlier is not None and item.superseded_by is None and _newest(item) == seq:
-            undone.append(replace(item, superseded_by=_newest(earlier)))
+        elif earlier is not None and item.superseded_by is None and _newest_seq(item) == seq:
+            undone.append(replace(item, superseded_by=_newest_seq(earlier)))
         else:
             undone.append(item)
     return tuple(undone)
@@ -341,7 +346,7 @@ def important_data(items: Iterable[Item]) -> dict[str, Any]:
     or a fact before it, "Ana: I live in Porto".
     """
     data: dict[str, Any] = {name: {} if name in DICT_FIELDS else [] for name in FIELDS}
-    for item in shown(items):
+    for item in items_with_speakers(items):
         if item.superseded_by is not None:
             continue
         if item.field in DICT_FIELDS:
@@ -351,17 +356,17 @@ def important_data(items: Iterable[Item]) -> dict[str, Any]:
     return data
 
 
-def shown(items: Iterable[Item]) -> tuple[Item, ...]:
+def items_with_speakers(items: Iterable[Item]) -> tuple[Item, ...]:
     """The items as they are shown: where several users speak, each statement with its speaker."""
     known = tuple(items)
-    apart = _several(known)
+    apart = _has_several_speakers(known)
     return tuple(
         replace(item, name=_shown_name(item, apart=apart), value=_shown_value(item, apart=apart))
         for item in known
     )
 
 
-def given(data: Mapping[str, Any]) -> tuple[Item, ...]:
+def items_from_data(data: Mapping[str, Any]) -> tuple[Item, ...]:
     """Items that the application states itself, from the seven fields or some of them.
 
     They have no evidence and need none. What is not one of the fields raises `InputError`.
@@ -410,7 +415,7 @@ def from_json(data: Mapping[str, Json]) -> tuple[Item, ...]:
     rows = data.get("items", [])
     if not isinstance(rows, list):
         raise StoreCorrupt("a digest's items are not a list")
-    return tuple(map(_item, rows))
+    return tuple(map(_item_from_json, rows))
 
 
 def set_aside(data: Mapping[str, Json]) -> tuple[SetAside, ...]:
@@ -421,7 +426,7 @@ def set_aside(data: Mapping[str, Json]) -> tuple[SetAside, ...]:
     return tuple(row for row in rows if isinstance(row, dict))
 
 
-def _item(row: Json) -> Item:
+def _item_from_json(row: Json) -> Item:
     fields = row if isinstance(row, dict) else {}
     field, name, seqs = fields.get("field"), fields.get("name"), fields.get("seqs")
     quote, superseded_by = fields.get("quote", fields.get("value")), fields.get("superseded_by")

@@ -138,7 +138,7 @@ _FILLER: Final = regex(
 _NO_THING_FAR: Final = regex(r"[的你您他她它这那什谁吗上]")
 
 
-def matched(match: re.Match[str] | None, name: str) -> str:
+def group_text(match: re.Match[str] | None, name: str) -> str:
     """The text of the group that matched, of all those whose name starts alike."""
     if match is None:
         return ""
@@ -150,19 +150,19 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     """Attribute and value of everything that the sentence's speaker says of themselves."""
     if speaker.is_foreign(sentence):
         return
-    named = speaker.called(sentence)
+    named = speaker.stated_name(sentence)
     if named:
         yield "name", named
     language = _LANGUAGE.search(sentence)
-    spoken = language and speaker.is_asked(sentence, language.start())
+    spoken = language and speaker.is_request_to_reader(sentence, language.start())
     if language and spoken:
         yield "language", language["language"]
     diet = _DIET.search(sentence)
-    if diet and speaker.is_own(sentence, diet.start()):
+    if diet and speaker.is_own_statement(sentence, diet.start()):
         yield "diet", diet["diet"].lower()
-    yield from _stopped(sentence)
-    yield from _avoided(sentence)
-    preferred = _preferred(sentence)
+    yield from _ended_preferences(sentence)
+    yield from _allergies(sentence)
+    preferred = _preference(sentence)
     if preferred:
         yield preferred
     elif not spoken:
@@ -170,26 +170,26 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
         yield from _wishes(sentence)
 
 
-def _stopped(sentence: str) -> Iterator[tuple[str, Json]]:
+def _ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
     """What holds no longer."""
     for match in _STOPPED.finditer(sentence):
-        if not speaker.is_own(sentence, match.start()):
+        if not speaker.is_own_statement(sentence, match.start()):
             continue
-        diet, free = matched(match, "diet"), matched(match, "free")
-        thing = _thing(matched(match, "thing"))
+        diet, free = group_text(match, "diet"), group_text(match, "free")
+        thing = _clean_thing(group_text(match, "thing"))
         if diet:
             yield "diet", f"no longer {diet.lower()}"
         for part in LIST_SPLIT.split(free.replace(" or ", " and ")) if free else ():
-            yield _phrase(_thing(part)), "no longer allergic"
+            yield _phrase(_clean_thing(part)), "no longer allergic"
         if thing:
             name, value = _attribute(thing, None)
             yield name, f"no longer {value}"
 
 
-def _avoided(sentence: str) -> Iterator[tuple[str, Json]]:
+def _allergies(sentence: str) -> Iterator[tuple[str, Json]]:
     for match in _ALLERGIC.finditer(sentence):
         between = match["between"] or ""
-        if not speaker.is_own(sentence, match.start()) or speaker.is_denied(between):
+        if not speaker.is_own_statement(sentence, match.start()) or speaker.is_denied(between):
             continue
         listed = _THINGS_END.split(match["things"], maxsplit=1)[0]
         for thing in LIST_SPLIT.split(listed.replace(" or ", " and ")):
@@ -199,16 +199,19 @@ def _avoided(sentence: str) -> Iterator[tuple[str, Json]]:
                 yield _phrase(thing), "allergic"
 
 
-def _preferred(sentence: str) -> tuple[str, Json] | None:
+def _preference(sentence: str) -> tuple[str, Json] | None:
     doing = _PREFERS_DOING.search(sentence)
     if doing:
-        thing = _thing(doing["doing"])
+        thing = _clean_thing(doing["doing"])
         toward = "preferred" if doing["toward"].lower() == "to" else "not preferred"
-        fine = thing and speaker.is_own(sentence, doing.start())
+        fine = thing and speaker.is_own_statement(sentence, doing.start())
         return (_phrase(thing), toward) if fine else None
     for match in _PREFERS.finditer(sentence):
-        thing, far = _thing(matched(match, "thing")), _thing(matched(match, "far"))
-        if not (thing or far) or not speaker.is_own(sentence, match.start()):
+        thing, far = (
+            _clean_thing(group_text(match, "thing")),
+            _clean_thing(group_text(match, "far")),
+        )
+        if not (thing or far) or not speaker.is_own_statement(sentence, match.start()):
             continue
         if thing:
             return _attribute(thing, match["over"])
@@ -222,8 +225,8 @@ def _preferred(sentence: str) -> tuple[str, Json] | None:
 def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
     for pattern, attitude in _ATTITUDE:
         match = pattern.search(sentence)
-        thing = _thing(match["thing"]) if match else ""
-        if match and thing and speaker.is_own(sentence, match.start()):
+        thing = _clean_thing(match["thing"]) if match else ""
+        if match and thing and speaker.is_own_statement(sentence, match.start()):
             yield _phrase(thing), attitude
 
 
@@ -234,14 +237,14 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
     """
     for pattern, how in _WISHES:
         match = pattern.search(sentence)
-        if match and speaker.is_asked(sentence, match.start()):
+        if match and speaker.is_request_to_reader(sentence, match.start()):
             yield _phrase(match["thing"]), how
     habit = _HABITS.search(sentence)
-    if habit and speaker.is_own(sentence, habit.start()):
+    if habit and speaker.is_own_statement(sentence, habit.start()):
         yield _phrase(habit["thing"]), habit["how"].lower()
 
 
-def _thing(words: str) -> str:
+def _clean_thing(words: str) -> str:
     """The thing itself, without what only says when or how much; nothing if it is out of sight."""
     said = words.strip(" \"'“”").split()
     while said and said[-1].casefold() in TIME_AND_DEGREE:

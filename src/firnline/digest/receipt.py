@@ -28,7 +28,7 @@ _PLURAL: Final = {"name": "names", "number": "numbers", "date": "dates", "url": 
 _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates", "numbers")
 """What is carried along when it is lost, the most valuable first."""
 _SAME_SHARE: Final = 0.7
-_NOWHERE: Final = -1
+_NO_SEQ: Final = -1
 _FAR: Final = regex(f"[{prose.CJK}]")
 _PAIR: Final = regex(f"(?=([{prose.CJK}]{{2}}))")
 
@@ -40,14 +40,14 @@ class _Thing(NamedTuple):
     value: str
     seq: int
     quote: str
-    claim: claims.Claim | None = None
+    claim: claims.TextClaim | None = None
     speaker: str = ""
 
 
 class _Memory(NamedTuple):
     """What a digest holds: what can be checked, and pairs of characters where no blanks are."""
 
-    known: claims.Known
+    known: claims.SourceFacts
     pairs: frozenset[str]
 
 
@@ -69,17 +69,17 @@ def receipt(
     """
     kept_items = [item for item in items if item.superseded_by is None]
     memory = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
-    known = _Memory(claims.known([memory]), frozenset(_PAIR.findall(memory)))
+    known = _Memory(claims.source_facts([memory]), frozenset(_PAIR.findall(memory)))
     things = _things([*map(_as_entry, earlier), *entries])
-    lost = [thing for thing in things if not _kept(thing, known)]
+    lost = [thing for thing in things if not _is_kept(thing, known)]
     return {
-        "covers": _covers(entries),
+        "covers": _coverage(entries),
         "kinds": {kind: _tally(kind, things, lost) for kind in KINDS},
         "residue": _residue(lost, carried, known),
     }
 
 
-def continued(
+def continue_receipt(
     paper: Mapping[str, Any], before: Iterable[Mapping[str, Any]], first_seq: int, last_seq: int
 ) -> dict[str, Any]:
     """The receipt of a digest that goes on where others ended, over the whole span.
@@ -101,7 +101,7 @@ def continued(
 
 def _as_entry(text: str) -> Entry:
     """An earlier digest's text in the place of an entry; it is nobody's word for word."""
-    return Entry(_NOWHERE, Message.assistant(text), 0, 0, "", "")
+    return Entry(_NO_SEQ, Message.assistant(text), 0, 0, "", "")
 
 
 def _item_text(item: Item) -> str:
@@ -109,7 +109,7 @@ def _item_text(item: Item) -> str:
     return f"{item.name} {value}. {item.quote}"
 
 
-def _covers(entries: Sequence[Entry]) -> dict[str, Json]:
+def _coverage(entries: Sequence[Entry]) -> dict[str, Json]:
     return {
         "first_seq": entries[0].seq if entries else None,
         "last_seq": entries[-1].seq if entries else None,
@@ -124,7 +124,7 @@ def _tally(kind: str, things: Sequence[_Thing], lost: Sequence[_Thing]) -> dict[
     listed: list[Json] = [
         {
             "value": thing.value[: limits.RESIDUE_QUOTE_CHARS_MAX],
-            "seq": None if thing.seq == _NOWHERE else thing.seq,
+            "seq": None if thing.seq == _NO_SEQ else thing.seq,
         }
         for thing in gone[: limits.LOST_MAX]
     ]
@@ -139,7 +139,7 @@ def _things(entries: Sequence[Entry]) -> list[_Thing]:
     found: dict[tuple[str, str], _Thing] = {}
     answered = max((e.seq for e in entries if _answers(e)), default=-1)
     for entry in entries:
-        for thing in _said(entry, open_question=entry.seq > answered):
+        for thing in _entry_things(entry, open_question=entry.seq > answered):
             key = thing.claim.key if thing.claim else prose.fold_text(thing.value)
             found.setdefault((thing.kind, key), thing)
     return list(found.values())
@@ -149,32 +149,34 @@ def _answers(entry: Entry) -> bool:
     return entry.message.role == "assistant" and bool(marks.said(entry.message).strip())
 
 
-def _said(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
+def _entry_things(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
     role = entry.message.role
     text = marks.said(entry.message)
     if not text.strip():
         return
     speaker = extractive.speaker(entry.message)
     for sentence in prose.sentences(rules.CODE.sub("\n\n", text)):
-        for thing in _asserted(sentence, entry.seq, urls_only=role == "tool"):
+        for thing in _claimed_things(sentence, entry.seq, urls_only=role == "tool"):
             yield thing._replace(speaker=speaker)
         if role != "tool":
-            for thing in _meant(sentence, entry.seq, by_user=role == "user", asks=open_question):
+            for thing in _cued_things(
+                sentence, entry.seq, by_user=role == "user", asks=open_question
+            ):
                 yield thing._replace(speaker=speaker)
     for code in rules.CODE.findall(text):
         # A program's numbers say little without it; an address does.
-        for thing in _asserted(code, entry.seq, urls_only=True):
+        for thing in _claimed_things(code, entry.seq, urls_only=True):
             yield thing._replace(speaker=speaker, quote=thing.value)
 
 
-def _asserted(sentence: str, seq: int, *, urls_only: bool) -> Iterator[_Thing]:
+def _claimed_things(sentence: str, seq: int, *, urls_only: bool) -> Iterator[_Thing]:
     for claim in claims.claims(sentence):
         if claim.sure and (claim.kind == "url" or not urls_only):
-            quote = _around(sentence, claim)
+            quote = _quote_around(sentence, claim)
             yield _Thing(_PLURAL[claim.kind], claim.value, seq, quote, claim)
 
 
-def _meant(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_Thing]:
+def _cued_things(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_Thing]:
     told = rules.cues(sentence)
     quote = prose.beginning(sentence, limits.RESIDUE_QUOTE_CHARS_MAX).strip()
     if told.decision:
@@ -185,7 +187,7 @@ def _meant(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_T
         yield _Thing("questions", quote, seq, quote)
 
 
-def _around(sentence: str, claim: claims.Claim) -> str:
+def _quote_around(sentence: str, claim: claims.TextClaim) -> str:
     """The sentence, or as much of it around the claim as a quote may have."""
     limit = limits.RESIDUE_QUOTE_CHARS_MAX
     if len(sentence) <= limit:
@@ -201,13 +203,13 @@ def _around(sentence: str, claim: claims.Claim) -> str:
 # -- what is left of it -----------------------------------------------------------------------
 
 
-def _kept(thing: _Thing, known: _Memory) -> bool:
+def _is_kept(thing: _Thing, known: _Memory) -> bool:
     if thing.claim is not None:
         return claims.supports(known.known, thing.claim)
-    return _repeats(thing.quote, known)
+    return _is_repeated(thing.quote, known)
 
 
-def _repeats(quote: str, known: _Memory) -> bool:
+def _is_repeated(quote: str, known: _Memory) -> bool:
     """Whether the memory has nearly all the words of a quote, and all that can be checked."""
     near, pairs = fold_name(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
     words = [word for word in near if word not in COMMON]
@@ -225,11 +227,11 @@ def _residue(
     lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: _Memory
 ) -> list[Json]:
     """Quotes of what is lost, the most valuable first, so that the end can be left out."""
-    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NOWHERE]
+    waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ]
     # A row of a table or a line of a program says little by itself.
     waiting = [t for t in waiting if t.kind == "urls" or not prose.is_code(t.quote)]
     fresh = len(waiting)
-    waiting += [thing for thing in _carried(carried) if not _repeats(thing.quote, known)]
+    waiting += [thing for thing in _carried_things(carried) if not _is_repeated(thing.quote, known)]
     order = sorted(
         range(len(waiting)),
         key=lambda i: (_CARRIED_KINDS.index(waiting[i].kind), i >= fresh, -waiting[i].seq, i),
@@ -250,7 +252,7 @@ def _row(thing: _Thing) -> Json:
     return {**row, "speaker": thing.speaker} if thing.speaker else row
 
 
-def _carried(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
+def _carried_things(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
     """The residue of an earlier digest; what is damaged in it is left out."""
     for row in carried:
         seq, kind, quote = row.get("seq"), row.get("kind"), row.get("quote")
@@ -276,7 +278,9 @@ def describe(receipt: Mapping[str, Any]) -> str:
         )
     for kind, tally in (receipt.get("kinds") or {}).items():
         if tally["total"]:
-            lines.append(f"{kind}: {tally['kept']:,} of {tally['total']:,} kept{_lost(tally)}")
+            lines.append(
+                f"{kind}: {tally['kept']:,} of {tally['total']:,} kept{_describe_lost(tally)}"
+            )
     residue = receipt.get("residue") or []
     if residue:
         lines.append("carried along word for word:")
@@ -284,7 +288,7 @@ def describe(receipt: Mapping[str, Any]) -> str:
     return "\n".join(lines) or "covers nothing"
 
 
-def _lost(tally: Mapping[str, Any]) -> str:
+def _describe_lost(tally: Mapping[str, Any]) -> str:
     if not tally["lost"]:
         return ""
     names = ", ".join(

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 from firnline.context import marks
 from firnline.digest import speaker
-from firnline.digest.claims import Claim, claims
-from firnline.digest.preferences import LIST_SPLIT, any_of, matched, preferences
+from firnline.digest.claims import TextClaim, claims
+from firnline.digest.preferences import LIST_SPLIT, any_of, group_text, preferences
 from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry
@@ -117,7 +117,7 @@ def _decides(sentence: str) -> bool:
     reasons = [0, *(reason.end() for reason in _CONCLUDES.finditer(sentence))]
     for match in _DECISION.finditer(sentence):
         own = reasons[bisect(reasons, match.start()) - 1]
-        if speaker.is_own(sentence[own:], match.start() - own):
+        if speaker.is_own_statement(sentence[own:], match.start() - own):
             return True
     return False
 
@@ -139,12 +139,12 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
             continue
         if role != "tool":
             for sentence in prose.sentences(text):
-                found += _stated(sentence, entry.seq, by_user=role == "user")
-        found += _mentioned(text, entry.seq)
-    return list(_corrected(found, speakers))
+                found += _statements(sentence, entry.seq, by_user=role == "user")
+        found += _mentions(text, entry.seq)
+    return list(_with_corrections(found, speakers))
 
 
-def _corrected(
+def _with_corrections(
     found: Iterable[dict[str, Any]], speakers: Mapping[int, str]
 ) -> Iterator[dict[str, Any]]:
     """The items, and for one that takes back what its speaker just preferred, that this is over.
@@ -165,7 +165,7 @@ def _corrected(
         before[speakers[seq]] = (seq, name)
 
 
-def _stated(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any]]:
+def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any]]:
     """What a sentence says about preferences, structure, decisions or facts."""
     cue = cues(sentence)
     if prose.count_words(sentence) > _WORDS_MAX or cue.question:
@@ -190,7 +190,7 @@ def _raw(field: str, name: str, value: Json, seq: int, quote: str) -> dict[str, 
     return {"field": field, "name": name, "value": value, "seqs": [seq], "quote": quote}
 
 
-def _mentioned(text: str, seq: int) -> Iterator[dict[str, Any]]:
+def _mentions(text: str, seq: int) -> Iterator[dict[str, Any]]:
     """The URLs and entities of a text, each once."""
     seen: set[tuple[str, str]] = set()
     for claim in claims(text):
@@ -200,7 +200,7 @@ def _mentioned(text: str, seq: int) -> Iterator[dict[str, Any]]:
             yield _raw(field, "", claim.value, seq, claim.value)
 
 
-def _field(claim: Claim) -> str:
+def _field(claim: TextClaim) -> str:
     if claim.kind == "url":
         return "source_urls"
     return "entities" if claim.kind == "name" and claim.sure and len(claim.value) > 1 else ""
@@ -226,7 +226,7 @@ def _is_fact(sentence: str, *, by_user: bool) -> bool:
 
 def _sections(sentence: str) -> tuple[str, ...]:
     """The sections that the sentence lists, at least two; else none."""
-    listed = matched(_STRUCTURE.search(sentence), "list")
+    listed = group_text(_STRUCTURE.search(sentence), "list")
     parts = [part.strip(" .:\"'“”*`") for part in LIST_SPLIT.split(listed.rstrip(".!"))]
     named = [part for part in parts if part and prose.count_words(part) <= _SECTION_WORDS_MAX]
     capitals = sum(part[0].isupper() or not part[0].isascii() for part in named)

@@ -92,7 +92,7 @@ def is_request(sentence: str) -> bool:
     return sentence.startswith(">") or bool(_REQUEST.match(sentence))
 
 
-def is_own(sentence: str, start: int) -> bool:
+def is_own_statement(sentence: str, start: int) -> bool:
     """Whether what starts there is stated, and by the speaker."""
     before = sentence[:start]
     if _SUPPOSED.search(before) or _REPORTED.search(before):
@@ -107,9 +107,9 @@ def is_denied(words: str) -> bool:
     return bool(_DENIED.search(words))
 
 
-def is_asked(sentence: str, start: int) -> bool:
+def is_request_to_reader(sentence: str, start: int) -> bool:
     """Whether what starts there is asked of the reader: "answer in French", not "they answer …"."""
-    if not is_own(sentence, start):
+    if not is_own_statement(sentence, start):
         return False
     clause = _PAUSES.split(sentence[:start])[-1]
     bidding = _BIDDING.match(clause)
@@ -147,10 +147,10 @@ _NO_NAME_BEFORE: Final = regex(
 """What follows a title, a part that is played, or what somebody bids welcome; but not a name."""
 
 
-def called(sentence: str) -> str:
+def stated_name(sentence: str) -> str:
     """What the speaker says to be called; empty if the sentence does not say it for sure."""
     for match in _CALLED.finditer(sentence):
-        whose = is_asked if match["call"] else is_own
+        whose = is_request_to_reader if match["call"] else is_own_statement
         name = next(name for name in match.group("name", "name2", "name3", "name4") if name)
         if _is_name(name, match) and whose(sentence, match.start()):
             return name.rstrip("'’-")

@@ -14,7 +14,7 @@ from firnline.embedding.minilm import MiniLM
 from firnline.embedding.multilingual import Multilingual
 from firnline.embedding.words import WordEmbedder
 from firnline.errors import FirnlineError, InputError
-from firnline.models import Timeouts, locate
+from firnline.models import Timeouts, locate_model
 from firnline.protocols import Embedder
 
 __all__ = [
@@ -63,11 +63,11 @@ def open_embedder(
     if name in _LOCAL and url is None:
         if api_key is not None:
             raise InputError(f"{name} works inside this process and takes no api_key")
-        _need(name, _LOCAL[name])
+        _require_extra(name, _LOCAL[name])
         return _open_local(name)
     local = ", ".join(_LOCAL)
-    found = locate(name, api_key=api_key, url=url, or_else=f"one of {local}, or ")
-    _need(name, _REMOTE)
+    found = locate_model(name, api_key=api_key, url=url, or_else=f"one of {local}, or ")
+    _require_extra(name, _REMOTE)
     from firnline.embedding.http import HttpEmbedder  # noqa: PLC0415 - an optional extra
 
     return HttpEmbedder(
@@ -86,6 +86,6 @@ def _open_local(name: str) -> Embedder:
     return Multilingual() if name == "multilingual" else WordEmbedder()
 
 
-def _need(name: str, extra: _Extra) -> None:
+def _require_extra(name: str, extra: _Extra) -> None:
     if not extra.installed:
         raise FirnlineError(f'{name} needs an extra: pip install "firnline[{extra.name}]"')

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from firnline.errors import ModelError
 from firnline.log.text import clean_text
-from firnline.models.answers import read_complaint
-from firnline.models.endpoint import Endpoint
+from firnline.models.answers import read_error
+from firnline.models.endpoint import ModelEndpoint
 
-TEXT_CHARS_MAX: Final = 8_000
+REQUEST_TEXT_CHARS_MAX: Final = 8_000
 """Characters of a text that are sent; endpoints refuse what is longer than their model reads."""
 BATCH_TEXTS_MAX: Final = 64
 BATCH_CHARS_MAX: Final = 100_000
@@ -25,7 +25,7 @@ _BLANK: Final = "."
 """Stands for a text without characters, which many endpoints refuse."""
 
 
-class HttpEmbedder(Endpoint):
+class HttpEmbedder(ModelEndpoint):
     """An `Embedder` at `url` (up to and including ``/v1``); how it fails is its endpoint's.
 
     Vectors have length one, whatever the endpoint sends. An answer with other than one vector of
@@ -46,12 +46,12 @@ class HttpEmbedder(Endpoint):
         try:
             length = math.hypot(*numbers)
         except (TypeError, OverflowError) as error:
-            raise _unusable("has something in a vector that is no number", "numbers") from error
+            raise _answer_error("has something in a vector that is no number", "numbers") from error
         if not numbers or not math.isfinite(length):
-            raise _unusable("has a vector that is empty or not finite", "numbers")
+            raise _answer_error("has a vector that is empty or not finite", "numbers")
         if len(numbers) != (self._dimension or len(numbers)):
             text = f"has a vector of {len(numbers)} numbers instead of {self._dimension}"
-            raise _unusable(text, "dimension")
+            raise _answer_error(text, "dimension")
         self._dimension = len(numbers)
         return array("f", [number / (length or 1.0) for number in numbers])
 
@@ -60,7 +60,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     chars = 0
     for given in texts:
-        text = clean_text(given[:TEXT_CHARS_MAX])
+        text = clean_text(given[:REQUEST_TEXT_CHARS_MAX])
         text = text if text.strip() else _BLANK
         if batch and (len(batch) == BATCH_TEXTS_MAX or chars + len(text) > BATCH_CHARS_MAX):
             yield batch
@@ -74,9 +74,9 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
 def _vectors(answer: object, count: int) -> list[list[Any]]:
     """The vectors of an answer in the order of the texts; `ModelError` if there are not `count`."""
     if not isinstance(answer, dict):
-        raise _unusable("is not the JSON of embeddings", "not_json")
+        raise _answer_error("is not the JSON of embeddings", "not_json")
     if answer.get("error"):
-        code, message = read_complaint(answer)
+        code, message = read_error(answer)
         raise ModelError(f"the embedder failed: {message}", code=code or "error_body")
     data = answer.get("data")
     rows = data if isinstance(data, list) else []
@@ -87,9 +87,9 @@ def _vectors(answer: object, count: int) -> list[list[Any]]:
         if isinstance(index, int) and isinstance(numbers, list):
             found[index] = numbers
     if len(rows) != count or sorted(found) != list(range(count)):
-        raise _unusable(f"does not have one vector for each of {count} texts", "count")
+        raise _answer_error(f"does not have one vector for each of {count} texts", "count")
     return [found[place] for place in range(count)]
 
 
-def _unusable(what: str, code: str) -> ModelError:
+def _answer_error(what: str, code: str) -> ModelError:
     return ModelError(f"the embedder's answer {what}", code=code)

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from firnline.embedding.model_thread import TEXT_CHARS_MAX, Lane, lane
+from firnline.embedding.model_thread import EMBED_CHARS_MAX, ModelThread, model_thread
 from firnline.embedding.wordpiece import END, START, wordpiece
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class MiniLM:
     def __init__(self, *, weights: Path | None = None, threads: int = 1) -> None:
         self._weights = weights
         self._threads = threads
-        self._lane: Lane[Session] | None = None
+        self._lane: ModelThread[Session] | None = None
 
     def __repr__(self) -> str:
         return f"MiniLM(threads={self._threads})"
@@ -50,7 +50,9 @@ class MiniLM:
 
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 384 numbers for each text; they are 32-bit floats."""
-        self._lane = running = self._lane or lane(NAME, self._load, self._weights, self._threads)
+        self._lane = running = self._lane or model_thread(
+            NAME, self._load, self._weights, self._threads
+        )
         given = list(texts)
         found: list[array[float]] = []
         for first in range(0, len(given), WINDOW_TEXTS):
@@ -87,7 +89,7 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 def _cut(_: Session, texts: Sequence[str]) -> list[list[int]]:
     pieces = wordpiece().pieces
-    starts = (islice(pieces(text[:TEXT_CHARS_MAX]), PIECES_MAX - 2) for text in texts)
+    starts = (islice(pieces(text[:EMBED_CHARS_MAX]), PIECES_MAX - 2) for text in texts)
     return [[START, *(piece.id for piece in start), END] for start in starts]
 
 

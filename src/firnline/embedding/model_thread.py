@@ -15,12 +15,12 @@ Model = TypeVar("Model")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-TEXT_CHARS_MAX: Final = 65_536
+EMBED_CHARS_MAX: Final = 65_536
 """Characters of a text that are looked at; every model here reads far fewer words than that."""
 
 
-class Lane(Generic[Model]):
-    """A model and its thread. Get one from `lane`, so that there is one for each model.
+class ModelThread(Generic[Model]):
+    """A model and its thread. Get one from `model_thread`, so that there is one for each model.
 
     The first job loads the model. Jobs are done one by one in the order they come, so those who
     cut their work into short ones take turns. A caller that is cancelled is gone at once; its job,
@@ -50,11 +50,11 @@ class Lane(Generic[Model]):
         return job(self._model, *given)
 
 
-_LANES: Final[WeakValueDictionary[tuple[object, ...], Lane[Any]]] = WeakValueDictionary()
+_LANES: Final[WeakValueDictionary[tuple[object, ...], ModelThread[Any]]] = WeakValueDictionary()
 _LOCK: Final = threading.Lock()
 
 
-def lane(name: str, load: Callable[[], Model], *variant: object) -> Lane[Model]:
+def model_thread(name: str, load: Callable[[], Model], *variant: object) -> ModelThread[Model]:
     """The process's lane for the model called `name`; it ends when nobody holds it any more.
 
     A `variant` of a model that is loaded in another way has a lane of its own.
@@ -62,5 +62,5 @@ def lane(name: str, load: Callable[[], Model], *variant: object) -> Lane[Model]:
     with _LOCK:
         found = _LANES.get((name, *variant))
         if found is None:
-            found = _LANES[name, *variant] = Lane(name, load)
+            found = _LANES[name, *variant] = ModelThread(name, load)
         return found

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib import resources
 from typing import Any, Final
 
-from firnline.embedding.model_thread import Lane, lane
+from firnline.embedding.model_thread import ModelThread, model_thread
 from firnline.errors import ModelRefused
 from firnline.log.text import clean_text
 
@@ -35,7 +35,7 @@ class Multilingual:
     """
 
     def __init__(self) -> None:
-        self._lane: Lane[Any] | None = None
+        self._lane: ModelThread[Any] | None = None
 
     def __repr__(self) -> str:
         return "Multilingual()"
@@ -47,7 +47,7 @@ class Multilingual:
 
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 512 numbers for each text; they are 32-bit floats."""
-        self._lane = running = self._lane or lane(NAME, _load)
+        self._lane = running = self._lane or model_thread(NAME, _load)
         given = [clean_text(text[:CHARS_MAX]) for text in texts]
         found: list[array[float]] = []
         for first in range(0, len(given), BATCH_TEXTS_MAX):

@@ -34,7 +34,7 @@ _WORD: Final = regex(r"[^ \t\n\r\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\
 _ASCII_RUNS: Final = regex(r"[a-z0-9]+|[^a-z0-9]")
 
 
-class Piece(NamedTuple):
+class WordPieceToken(NamedTuple):
     """A piece's number, and where in the text the word is (from blank to blank) that it is of."""
 
     id: int
@@ -55,13 +55,13 @@ class WordPiece:
         self._runs = re.compile(f"[{classes['alone']}]|[^{classes['alone']}]+")
         self._remembered = lru_cache(maxsize=WORDS_REMEMBERED)(self._cut)
 
-    def pieces(self, text: str) -> Iterator[Piece]:
+    def pieces(self, text: str) -> Iterator[WordPieceToken]:
         """The pieces of a text in order, without those that mark its start and end."""
         for match in _WORD.finditer(text):
             word = match.group()
             cut = self._remembered if len(word) <= WORD_CHARS_MAX else self._cut
             for number in cut(word):
-                yield Piece(number, match.start(), match.end())
+                yield WordPieceToken(number, match.start(), match.end())
 
     def _cut(self, word: str) -> tuple[int, ...]:
         return tuple(number for run in self._plain(word) for number in self._longest(run))

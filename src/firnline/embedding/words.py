@@ -16,7 +16,7 @@ from typing import Final
 
 import apsw
 
-from firnline.embedding.model_thread import TEXT_CHARS_MAX, Lane, lane
+from firnline.embedding.model_thread import EMBED_CHARS_MAX, ModelThread, model_thread
 from firnline.language.stop_words import CORE, ENGLISH_SPLIT
 from firnline.language.terms import index_terms
 
@@ -39,7 +39,7 @@ class WordEmbedder:
     """
 
     def __init__(self) -> None:
-        self._lane: Lane[WordVectors] | None = None
+        self._lane: ModelThread[WordVectors] | None = None
 
     def __repr__(self) -> str:
         return "WordEmbedder()"
@@ -51,11 +51,11 @@ class WordEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 256 numbers for each text; they are 32-bit floats."""
-        self._lane = running = self._lane or lane(NAME, WordVectors)
+        self._lane = running = self._lane or model_thread(NAME, WordVectors)
         given = list(texts)
         found: list[array[float]] = []
         for first in range(0, len(given), BATCH_TEXTS_MAX):
-            found += await running.run(_each, given[first : first + BATCH_TEXTS_MAX])
+            found += await running.run(_embed_each, given[first : first + BATCH_TEXTS_MAX])
         return found
 
     async def close(self) -> None:
@@ -73,8 +73,8 @@ class WordVectors:
     def __call__(self, text: str) -> array[float]:
         """The vector of one text."""
         vector = [0.0] * DIMENSION
-        for stem, count in Counter(map(self._stem, _features(text[:TEXT_CHARS_MAX]))).items():
-            place, sign = _place(stem)
+        for stem, count in Counter(map(self._stem, _features(text[:EMBED_CHARS_MAX]))).items():
+            place, sign = _hash_stem(stem)
             # Said ten times, a word counts for more, but not for ten.
             vector[place] += sign * (1.0 + math.log(count))
         length = math.hypot(*vector) or 1.0
@@ -91,13 +91,13 @@ class WordVectors:
 
 
 @lru_cache(maxsize=WORDS_REMEMBERED)
-def _place(stem: str) -> tuple[int, float]:
+def _hash_stem(stem: str) -> tuple[int, float]:
     """Where a stem counts, and with which sign; those that fall together cancel out on average."""
     drawn = int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little")
     return drawn % DIMENSION, 1.0 if drawn >> 63 else -1.0
 
 
-def _each(words: WordVectors, texts: Sequence[str]) -> list[array[float]]:
+def _embed_each(words: WordVectors, texts: Sequence[str]) -> list[array[float]]:
     return [words(text) for text in texts]
 
 

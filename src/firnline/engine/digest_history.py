@@ -112,7 +112,9 @@ def difference(before: Digest, after: Digest) -> Difference:
         f"version {after.version}",
         lineterm="",
     )
-    old, new = (items.shown(items.from_json(digest.data)) for digest in (before, after))
+    old, new = (
+        items.items_with_speakers(items.from_json(digest.data)) for digest in (before, after)
+    )
     return Difference(
         before.version,
         after.version,

@@ -17,7 +17,7 @@ from firnline.context.plan import Fold
 from firnline.context.render import WORDLESS, Sizes, excerpt, render_digest, residue_line
 from firnline.context.view import span_of
 from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
-from firnline.digest.receipt import continued, receipt
+from firnline.digest.receipt import continue_receipt, receipt
 from firnline.errors import FirnlineError, ModelError, outline
 from firnline.language.prose import count_words
 from firnline.log import limits
@@ -152,7 +152,7 @@ class Scribe:
         summary, extracted = await asyncio.gather(
             self._summary(key, brief), self._extracted(key, brief)
         )
-        found, aside = items.checked(extracted.items, told)
+        found, aside = items.check_items(extracted.items, told)
         merged = items.merge(state.items, found)
         paper = await self._receipt(state, brief, summary.text, merged)
         paper["residue"] = self._bounded_residue(paper["residue"], work.fold.residue_tokens)
@@ -177,7 +177,7 @@ class Scribe:
         before = () if brief.window else state.before
         paper = await asyncio.to_thread(receipt, entries, text, known, state.residue, earlier)
         last = entries[-1].seq if entries else brief.first_seq
-        return continued(paper, before, brief.first_seq, last)
+        return continue_receipt(paper, before, brief.first_seq, last)
 
     def _bounded_residue(self, residue: Sequence[Any], tokens_max: int) -> list[Any]:
         """As much of what is quoted beside the summary as there is room for; the best is first."""
@@ -208,10 +208,10 @@ class Scribe:
             return self._cut(first, brief)
         covered = sum(entry.tokens for entry in brief.window or brief.entries)
         covered += sum(self._count.text(text) for text in brief.earlier)
-        problems = check.problems(brief, first.text, covered, self._count.text)
+        problems = check.find_problems(brief, first.text, covered, self._count.text)
         best = first
         if problems and (second := await self._again(key, brief, problems)):
-            again = check.problems(brief, second.text, covered, self._count.text)
+            again = check.find_problems(brief, second.text, covered, self._count.text)
             if _severity(again) <= _severity(problems):
                 best, problems = second, again
             best = replace(
@@ -241,7 +241,7 @@ class Scribe:
             return await self._asked(key, brief)
 
     async def _again(
-        self, key: Key, brief: Brief, problems: Sequence[check.Problem]
+        self, key: Key, brief: Brief, problems: Sequence[check.SummaryProblem]
     ) -> Written | None:
         """The summary asked for once more, with the reason; None if that fails."""
         told = replace(brief, complaint=check.complaint(problems))
@@ -381,14 +381,14 @@ def refuse(key: Key, wait: float) -> None:
         )
 
 
-def _is_wrong(text: str, brief: Brief, problems: Sequence[check.Problem]) -> bool:
+def _is_wrong(text: str, brief: Brief, problems: Sequence[check.SummaryProblem]) -> bool:
     """Whether a summary cannot be taken, not even cut: also if next to nothing is in it."""
     if any(problem.code in _WRONG for problem in problems):
         return True
     return count_words(text) < brief.words_min // _FAR_TOO_SHORT
 
 
-def _severity(problems: Sequence[check.Problem]) -> int:
+def _severity(problems: Sequence[check.SummaryProblem]) -> int:
     return sum(100 if problem.code in _WRONG else 1 for problem in problems)
 
 

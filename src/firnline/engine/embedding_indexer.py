@@ -24,9 +24,9 @@ from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
 from firnline.recall.passages import model_key, passages
 from firnline.recall.tools import is_recalled
-from firnline.recall.vectors import Nearest
+from firnline.recall.vectors import NearestVectors
 
-__all__ = ["Indexer", "Nearest"]
+__all__ = ["Indexer", "NearestVectors"]
 
 _FAILURES_MAX: Final = 3  # conversations in a row; then it is not they that are to blame
 _PROBE: Final = "dimension"

@@ -23,11 +23,11 @@ from firnline.log.entry import Entry, Head, Hit, Key, Scope, Topic
 from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import ChatModel, Clock, Embedder, Progress, Store
-from firnline.recall.search import Finder, names_of
+from firnline.recall.search import EntryFinder, scope_conversations
 from firnline.recall.tools import is_recalled
 
 if TYPE_CHECKING:
-    from firnline.engine.embedding_indexer import Indexer, Nearest
+    from firnline.engine.embedding_indexer import Indexer, NearestVectors
 
 logger: Final = logging.getLogger("firnline.recall")
 
@@ -69,7 +69,7 @@ class Recaller:
         self._store, self._tenant, self._count = store, tenant, count
         self.embedder = _meant(embedder)
         self._near, self._indexer = _by_meaning(store, self.embedder, tenant)
-        self._finder = Finder(store, clock=clock, embedder=self.embedder, near=self._near)
+        self._finder = EntryFinder(store, clock=clock, embedder=self.embedder, near=self._near)
         self.topics = Assigner(store, self.embedder or WordEmbedder(), clock=clock, rules=rules)
 
     def poke(self, key: Key | None = None) -> None:
@@ -162,13 +162,13 @@ class Recaller:
             raise InputError("topic: say of which conversation")
         found: list[tuple[str, int]] = []
         within = Scope(conversation=conversation, project=filters.get("project"))
-        for name in await names_of(self._store, self._tenant, within):
+        for name in await scope_conversations(self._store, self._tenant, within):
             key = Key(self._tenant, name)
             known = await self._store.topics(key)
             # Tags are given to topics that are there; for others nothing need be assigned now.
             if topic is not None or any(wanted <= set(t.tags) for t in known.topics.values()):
                 known = await self.topics.at_hand(key)
-            state = topics.State(known.topics)
+            state = topics.TopicState(known.topics)
             if topic is not None and topic not in known.topics:
                 raise InputError(f"{name} has no topic {topic}")
             chosen = None if topic is None else state.current(topic).id
@@ -188,11 +188,11 @@ class Recaller:
         if not shown or turn.degraded:
             return
         known = [m.text for s in turn.context.sections if s.name != "recalled" for m in s.messages]
-        used = topics.made_use(turn.text, shown, [turn.question.message.text, *known])
+        used = topics.used_entries(turn.text, shown, [turn.question.message.text, *known])
         try:
             found = await self._store.topics_of(key, [entry.seq for entry in used])
             for topic in sorted(set(found.values())):
-                await self.topics.change(key, topic, topics.used)
+                await self.topics.change(key, topic, topics.apply_use)
         except FirnlineError as error:
             logger.warning("%s: what was used is not noted: %s", key.conversation, outline(error))
 
@@ -200,7 +200,7 @@ class Recaller:
 
     async def standalone(self, key: Key, question: str, model: ChatModel | None) -> str:
         """The question with what it leaves to the conversation; itself if that is nothing."""
-        if not topics.leans(question):
+        if not topics.depends_on_context(question):
             return question
         entries, title = await self._before(key, question)
         if model is None:
@@ -211,7 +211,7 @@ class Recaller:
         except ModelError as error:
             logger.warning("rewritten by rules, the model failed: %s", outline(error))
             answer = ""
-        return topics.checked(answer, question, entries, title)
+        return topics.check_rewrite(answer, question, entries, title)
 
     async def _before(self, key: Key, question: str) -> tuple[list[Entry], str]:
         """The newest entries of the active topic before the question, and the topic's title."""
@@ -251,17 +251,17 @@ def _meant(embedder: Embedder | str | None) -> Embedder | None:
 
 def _by_meaning(
     store: Store, embedder: Embedder | None, tenant: str
-) -> tuple[Nearest | None, Indexer | None]:
+) -> tuple[NearestVectors | None, Indexer | None]:
     """What search by meaning needs."""
     if embedder is None:
         return None, None
     try:
-        from firnline.engine.embedding_indexer import Indexer, Nearest  # noqa: PLC0415 - numpy is an optional extra
+        from firnline.engine.embedding_indexer import Indexer, NearestVectors  # noqa: PLC0415 - numpy is an optional extra
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise
         raise FirnlineError('an embedder needs an extra: pip install "firnline[recall]"') from error
-    return Nearest(store), Indexer(store, embedder, tenant)
+    return NearestVectors(store), Indexer(store, embedder, tenant)
 
 
 class _Checked:

@@ -9,7 +9,7 @@ from typing import Final
 from firnline.log import limits
 from firnline.log.entry import Entry, Head
 from firnline.log.message import EPOCH
-from firnline.recall.tools import Reader
+from firnline.recall.tools import RecallMemory
 
 FIXED_TOKENS: Final = 4_000
 """What every request holds besides messages: the system's text and the task at hand."""
@@ -95,7 +95,7 @@ def stats(
     )
 
 
-async def measured(memory: Reader, head: Head, *, price: float = PRICE) -> Stats:
+async def measured(memory: RecallMemory, head: Head, *, price: float = PRICE) -> Stats:
     """The stats of the conversation at `head`, with its times and its newest messages read."""
     name = head.conversation
     if not head.entries:
@@ -115,7 +115,7 @@ def _time(entry: Entry) -> datetime:
     return entry.message.created_at or EPOCH
 
 
-async def _farthest(memory: Reader, name: str, best: datetime, far: datetime) -> datetime:
+async def _farthest(memory: RecallMemory, name: str, best: datetime, far: datetime) -> datetime:
     """The time nearest to `far` at which something was said, given one such time.
 
     One question to the store if messages were stored in the order of their times, else some more:

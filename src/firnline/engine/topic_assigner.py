@@ -22,7 +22,7 @@ from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Key, Topic, runs
 from firnline.protocols import Assigned, Clock, Embedder, Store
 from firnline.strategies.topics import topics as by_topics
-from firnline.topics import Match, Rules, State, Step, TopicStats
+from firnline.topics import Rules, TopicMatch, TopicState, TopicStats, TopicStep
 
 logger: Final = logging.getLogger("firnline.topics")
 
@@ -76,13 +76,13 @@ class Assigner:
             return await self._store.topics(key)
 
     async def _assign(self, key: Key, known: Assigned, page: Sequence[Entry]) -> None:
-        state = State.of(known.topics.values())
+        state = TopicState.of(known.topics.values())
         vectors = await self._vectors(page)
         steps = list(
             topics.replay(page, vectors, state=state, model=self._embedder.name, rules=self.rules)
         )
         touched = {topic.id for step in steps for topic in step.changed}
-        merged = topics.merge(steps[-1].state, self.rules, among=_grown(steps))
+        merged = topics.merge_topics(steps[-1].state, self.rules, among=_grown(steps))
         members: dict[int, int | None] = {
             entry.seq: _current(merged.state, step.topic)
             for entry, step in zip(page, steps, strict=True)
@@ -180,7 +180,7 @@ class Assigner:
         return await self._with_late(key, known, view) if view.topic else view
 
     async def _view(self, key: Key, known: Assigned, tokens: Mapping[str, int]) -> View:
-        topic = State.of(known.topics.values()).active_topic
+        topic = TopicState.of(known.topics.values()).active_topic
         if topic is None:
             return await look(self._store, key, by_topics(), **tokens)
         others = [t for t in known.topics.values() if t.id != topic.id and self._may_rest(t)]
@@ -213,9 +213,11 @@ class Assigner:
     def _rested(self, view: View, topic: Topic) -> int:
         """The last entry that was brought back and may rest again: a digest covers it already."""
         rules = self.rules
-        if not view.digests or topics.just_restored(topic, view.entries):
+        if not view.digests or topics.is_just_restored(topic, view.entries):
             return -1
-        seqs = topics.to_fold(view.entries, rules.max_messages_per_topic, rules.recent_message_keep)
+        seqs = topics.entries_to_fold(
+            view.entries, rules.max_messages_per_topic, rules.recent_message_keep
+        )
         return max((seq for seq in seqs if seq < view.first_open), default=-1)
 
     async def _with_late(self, key: Key, known: Assigned, view: View) -> View:
@@ -243,7 +245,7 @@ class Assigner:
             return  # it was erased, or merged with another one meanwhile
         if topic.restored_by >= 0:
             later = await self._store.members(key, topic.id, topic.restored_by + 1)
-            if topics.just_restored(topic, await self._store.at(key, later[:_ROUND])):
+            if topics.is_just_restored(topic, await self._store.at(key, later[:_ROUND])):
                 return  # somebody has just come back to it
         await self._rest(key, topic, digest.last_seq)
 
@@ -255,7 +257,7 @@ class Assigner:
 
         def change(known: Topic) -> Topic:
             now = known.id, known.outdated, known.restored_by, known.active_from
-            return topics.folded(known, seqs) if now == seen else known
+            return topics.mark_folded(known, seqs) if now == seen else known
 
         changed = await self.change(key, topic.id, change)
         if changed.active_from > topic.active_from:
@@ -315,7 +317,7 @@ class Assigner:
             kept, gone = self._known(known, key, into), self._known(known, key, topic)
             if kept.id == gone.id:
                 raise InputError(f"topics {into} and {topic} are one already")
-            whole, empty = topics.merged(kept, gone)
+            whole, empty = topics.merge_pair(kept, gone)
             version = await self._last_version(key)
             whole = replace(whole, outdated=version)
             moved = dict.fromkeys(await self._store.members(key, gone.id), kept.id)
@@ -340,7 +342,7 @@ class Assigner:
         found = []
         for one in sorted(there, key=lambda t: -t.last_seq):
             summed_up = await self._covered(key, one) >= 0
-            found.append(topics.stats(one, now, self.rules, has_summary=summed_up))
+            found.append(topics.topic_stats(one, now, self.rules, has_summary=summed_up))
         return found
 
     async def of(self, key: Key, seq: int) -> int:
@@ -356,30 +358,30 @@ class Assigner:
     async def active(self, key: Key) -> Topic | None:
         """The topic of the newest message, or the last known while nothing can be assigned."""
         known = await self.at_hand(key)
-        return State.of(known.topics.values()).active_topic
+        return TopicState.of(known.topics.values()).active_topic
 
-    async def match(self, key: Key, text: str) -> Match | None:
+    async def match(self, key: Key, text: str) -> TopicMatch | None:
         """The topic that a text is most like; None if there is nothing to compare."""
         known = await self.catch_up(key)
         if topics.is_followup(text):
             return None
         (vector,) = await self._embed([text])
         there = known.topics.values()
-        return next(iter(topics.matches(vector, self._embedder.name, there, self.rules)), None)
+        return next(iter(topics.match_topics(vector, self._embedder.name, there, self.rules)), None)
 
     def _known(self, known: Assigned, key: Key, topic: int) -> Topic:
         if topic not in known.topics:
             there = ", ".join(map(str, list(known.topics)[:20])) or "none"
             raise InputError(f"{key.conversation} has no topic {topic}; there are: {there}")
-        return State(known.topics).current(topic)
+        return TopicState(known.topics).current(topic)
 
 
-def _grown(steps: Sequence[Step]) -> set[int]:
+def _grown(steps: Sequence[TopicStep]) -> set[int]:
     """The topics whose mean vectors may have changed."""
     return {step.topic for step in steps if step.match is not None and step.topic is not None}
 
 
-def _current(state: State, topic: int | None) -> int | None:
+def _current(state: TopicState, topic: int | None) -> int | None:
     return None if topic is None else state.current(topic).id
 
 

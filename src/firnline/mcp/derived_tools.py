@@ -164,7 +164,7 @@ async def state(desk: Desk, asked: args.State) -> results.Known:
     force = await desk.memory.in_force(asked.conversation)
     none: tuple[items.Item, ...] = ()
     known = reduce(items.merge, (items.from_json(digest.data) for digest in force), none)
-    live = [item for item in items.shown(known) if item.superseded_by is None]
+    live = [item for item in items.items_with_speakers(known) if item.superseded_by is None]
     facts = [_fact(item) for item in sorted(live, key=lambda item: items.FIELDS.index(item.field))]
     quoter = desk.quoter(asked.tokens)
     kept = quoter.fitting(facts[asked.skip : asked.skip + asked.limit])

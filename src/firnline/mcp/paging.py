@@ -21,7 +21,7 @@ from firnline.log.entry import Entry
 from firnline.log.message import encode_json
 from firnline.log.tokens import TokenCounter
 from firnline.mcp.results import Said
-from firnline.recall.result import Writer, readable
+from firnline.recall.result import RecallWriter, readable_text
 
 _TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
 _TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
@@ -101,7 +101,7 @@ class Quoter:
 
     def time(self, at: datetime | None) -> str:
         """A time as the reader's clock shows it."""
-        return "" if at is None else Writer(self.zone, self.tokens, self.count).time(at)
+        return "" if at is None else RecallWriter(self.zone, self.tokens, self.count).time(at)
 
     def _row(self, one: Found, offset: int, room: int) -> Said | None:
         """The message from `offset` on; None if it does not fit."""
@@ -122,7 +122,7 @@ class Quoter:
         return row(max(fits, min(_LEAST_CHARS, len(text))))
 
     def _text(self, one: Found, offset: int) -> str:
-        text = readable(one.entry.message)
+        text = readable_text(one.entry.message)
         if offset and offset >= len(text):
             raise InputError(f"offset: message {one.entry.seq} has {len(text)} characters")
         return text[offset:]

@@ -22,7 +22,7 @@ from firnline.mcp import results
 from firnline.mcp.deps import Desk
 from firnline.mcp.derived_tools import digests, state, topics
 from firnline.mcp.paging import Found, Quoter, next_seq, quoted
-from firnline.recall.result import readable
+from firnline.recall.result import readable_text
 
 # -- writing ----------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ async def context(desk: Desk, asked: args.Context) -> results.Prepared:
             results.Shown(
                 role=piece.message.role,
                 name=piece.message.name or "",
-                text=readable(piece.message),
+                text=readable_text(piece.message),
                 tokens=piece.tokens,
                 seq=piece.entry.seq if piece.entry else None,
             )

@@ -62,7 +62,7 @@ def open_model(
     and including ``/v1``. Without `api_key` the provider's environment variable is read, here and
     nowhere else, and only for the provider's own address: a key is never sent to another.
     """
-    found = locate(name, api_key=api_key, url=url)
+    found = locate_model(name, api_key=api_key, url=url)
     try:
         from firnline.models.http import HttpModel  # noqa: PLC0415 - an optional extra
     except ModuleNotFoundError as error:
@@ -74,7 +74,7 @@ def open_model(
     )
 
 
-class Located(NamedTuple):
+class ModelAddress(NamedTuple):
     """A model's name as its provider spells it, the provider's address, and the key for it."""
 
     model: str
@@ -82,9 +82,9 @@ class Located(NamedTuple):
     api_key: str | None
 
 
-def locate(
+def locate_model(
     name: str, *, api_key: str | None = None, url: str | None = None, or_else: str = ""
-) -> Located:
+) -> ModelAddress:
     """Where the model called `name` is, and with which key; the rules are those of `open_model`.
 
     `or_else` is what else the caller would take, for those who gave neither.
@@ -98,9 +98,9 @@ def locate(
                 f"{name!r}: expected {or_else}PROVIDER/MODEL with one of {known}, or a name and"
                 " the URL of an endpoint"
             )
-        return Located(name, url, api_key)
+        return ModelAddress(name, url, api_key)
     if api_key is None and url is None and provider.key_variable:
         api_key = os.environ.get(provider.key_variable)
         if not api_key:
             raise InputError(f"{name} needs a key: set {provider.key_variable}, or give one")
-    return Located(model, url or provider.url, api_key)
+    return ModelAddress(model, url or provider.url, api_key)

@@ -23,14 +23,14 @@ _TOO_LONG: Final = regex(
 )
 
 
-class Complaint(NamedTuple):
+class EndpointError(NamedTuple):
     """An endpoint's error: its stable code, `context_length_exceeded` among them, and its words."""
 
     code: str
     message: str
 
 
-def read_complaint(data: object, otherwise: str = "") -> Complaint:
+def read_error(data: object, otherwise: str = "") -> EndpointError:
     """What an error body says, in any of the shapes that providers use."""
     if isinstance(data, list) and data:
         data = data[0]
@@ -41,7 +41,7 @@ def read_complaint(data: object, otherwise: str = "") -> Complaint:
     code = str(fields.get("code") or fields.get("type") or "")
     if _TOO_LONG.search(f"{code} {message}"):
         code = CONTEXT_LENGTH
-    return Complaint(code, message[:MESSAGE_CHARS_MAX])
+    return EndpointError(code, message[:MESSAGE_CHARS_MAX])
 
 
 def load_body(body: bytes | str) -> object:
@@ -54,13 +54,13 @@ def load_body(body: bytes | str) -> object:
 
 def read_completion(data: object, name: str) -> Completion:
     """The completion in a whole answer; `ModelError` if it holds an error or nothing at all."""
-    body = _answer(data)
+    body = _check_answer(data)
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
     if not isinstance(choice, dict):
         raise ModelError("the model's answer has no choices", code="no_choices")
     message = choice.get("message")
-    return _complete(
+    return _make_completion(
         dict(message) if isinstance(message, dict) else {},
         str(choice.get("finish_reason") or "stop"),
         str(body.get("model") or name),
@@ -68,7 +68,7 @@ def read_completion(data: object, name: str) -> Completion:
     )
 
 
-def _answer(data: object) -> Mapping[str, Any]:
+def _check_answer(data: object) -> Mapping[str, Any]:
     """An answer's object, which may hold an error though its status was 200."""
     if not isinstance(data, dict):
         raise ModelError("the endpoint's answer is not the JSON of a completion", code="not_json")
@@ -76,12 +76,14 @@ def _answer(data: object) -> Mapping[str, Any]:
     first = choices[0] if isinstance(choices, list) and choices else None
     for part in (data, first):
         if isinstance(part, dict) and part.get("error"):
-            code, message = read_complaint(part)
+            code, message = read_error(part)
             raise ModelError(f"the model failed: {message}", code=code or "error_body")
     return data
 
 
-def _complete(fields: dict[str, Any], finish_reason: str, model: str, usage: object) -> Completion:
+def _make_completion(
+    fields: dict[str, Any], finish_reason: str, model: str, usage: object
+) -> Completion:
     # What is null or empty says nothing here, and some endpoints do not take it back.
     said = {key: value for key, value in fields.items() if value not in (None, [], {}, "")}
     try:
@@ -100,19 +102,19 @@ def _complete(fields: dict[str, Any], finish_reason: str, model: str, usage: obj
         message=message,
         model=model,
         finish_reason=finish_reason,
-        prompt_tokens=_count(costs.get("prompt_tokens")),
-        completion_tokens=_count(costs.get("completion_tokens")),
+        prompt_tokens=_token_count(costs.get("prompt_tokens")),
+        completion_tokens=_token_count(costs.get("completion_tokens")),
     )
 
 
-def _count(value: object) -> int:
+def _token_count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
 # -- an answer in pieces ----------------------------------------------------------------------
 
 
-class Pieces:
+class AnswerPieces:
     """Puts a streamed answer together; `done` once the endpoint says that this was all."""
 
     def __init__(self, name: str) -> None:
@@ -153,7 +155,7 @@ class Pieces:
 
     def add(self, event: object) -> str:
         """The same for what an event holds, read already."""
-        body = _answer(event)
+        body = _check_answer(event)
         self._model = str(body.get("model") or self._model)
         self._usage = body.get("usage") or self._usage
         choices = body.get("choices")
@@ -167,7 +169,7 @@ class Pieces:
         if not self.done and not self._finish_reason:
             raise ModelError("the model's answer broke off", code="cut", partial=self.text)
         finish_reason = self._finish_reason or "stop"
-        return _complete(self.fields(), finish_reason, self._model, self._usage)
+        return _make_completion(self.fields(), finish_reason, self._model, self._usage)
 
     def _add(self, delta: Mapping[str, Any]) -> str:
         for key, value in delta.items():

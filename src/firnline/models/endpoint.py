@@ -17,7 +17,7 @@ import httpx2
 from firnline.errors import InputError, ModelError, ModelRefused, ModelTimeout
 from firnline.log import limits
 from firnline.log.message import utc_now
-from firnline.models.answers import load_body, read_complaint
+from firnline.models.answers import load_body, read_error
 from firnline.models.guard import Backoff, Chance
 from firnline.models.timeouts import Timeouts, retry_after
 from firnline.protocols import Clock
@@ -34,7 +34,7 @@ _BROKEN: Final = 500
 _NO_QUOTA: Final = "insufficient_quota"
 
 
-class Passing(Exception):
+class TransientFailure(Exception):
     """A failure that may pass, and how long the endpoint wants to be left alone."""
 
     def __init__(self, error: ModelError, wait: float | None = None) -> None:
@@ -43,7 +43,7 @@ class Passing(Exception):
         self.wait = wait
 
 
-class Endpoint:
+class ModelEndpoint:
     """The model `name` at `url` (up to and including ``/v1``); what it is asked is a subclass's.
 
     Failures that may pass (no connection, 408, 409, 429, 5xx) are tried again up to `retries`
@@ -68,7 +68,7 @@ class Endpoint:
     ) -> None:
         if not 0 <= retries <= RETRIES_MAX:
             raise InputError(f"retries: {retries} is not between 0 and {RETRIES_MAX}")
-        self._url = _checked(url)
+        self._url = _check_url(url)
         self._name = name
         self._api_key = api_key
         self._timeouts = timeouts
@@ -126,7 +126,7 @@ class Endpoint:
             try:
                 piece = await _within(wait, deadline, anext(pieces, None))
             except httpx2.RequestError as error:
-                raise _unreachable(error) from error
+                raise _connection_failure(error) from error
             if piece is None:
                 return
             size += len(piece)
@@ -141,7 +141,7 @@ class Endpoint:
         for number in range(self._retries + 1):
             try:
                 return await attempt()
-            except Passing as failure:
+            except TransientFailure as failure:
                 delay = self._backoff.delay(number) + (failure.wait or 0.0)
                 if number == self._retries or _now() + delay >= deadline:
                     raise failure.error from failure.__cause__
@@ -156,7 +156,7 @@ class Endpoint:
         try:
             response = await _within(wait, deadline, client.send(request, stream=True))
         except httpx2.RequestError as error:
-            raise _unreachable(error) from error
+            raise _connection_failure(error) from error
         if response.status_code == _OK:
             return response
         try:
@@ -167,7 +167,7 @@ class Endpoint:
 
     def _failure(self, response: httpx2.Response, said: bytes) -> Exception:
         status = response.status_code
-        code, message = read_complaint(load_body(said), said[:500].decode(errors="replace"))
+        code, message = read_error(load_body(said), said[:500].decode(errors="replace"))
         if self._api_key:
             message = message.replace(self._api_key, "***")
         text = f"{self._name}: status {status}: {message}"
@@ -177,7 +177,7 @@ class Endpoint:
         wait = retry_after(response.headers, self._clock())
         kind = ModelTimeout if status == 408 else ModelError  # noqa: PLR2004 - its own name
         facts: dict[str, Any] = {} if wait is None else {"retry_after": wait}
-        return Passing(kind(text, status=status, code=code, **facts), wait)
+        return TransientFailure(kind(text, status=status, code=code, **facts), wait)
 
     def _connected(self) -> httpx2.AsyncClient:
         if self._client is None:
@@ -193,7 +193,7 @@ class Endpoint:
 # -- pieces -----------------------------------------------------------------------------------
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"url: expected something like https://host/v1, got {url!r}")
@@ -224,7 +224,7 @@ async def _within(seconds: float, deadline: float, awaited: Awaitable[T]) -> T:
         raise ModelTimeout(f"the model took too long: {what} did not come in time") from error
 
 
-def _unreachable(error: httpx2.RequestError) -> Passing:
+def _connection_failure(error: httpx2.RequestError) -> TransientFailure:
     text = f"the model's endpoint cannot be reached: {type(error).__name__}: {error}"
     kind = ModelTimeout if isinstance(error, httpx2.TimeoutException) else ModelError
-    return Passing(kind(text, code="connection"))
+    return TransientFailure(kind(text, code="connection"))

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 
-async def events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
+async def read_events(pieces: AsyncGenerator[bytes, None]) -> AsyncGenerator[str, None]:
     """The data of server-sent events. Lines end with LF or CRLF only: JSON may hold the others."""
     rest, data = b"", list[str]()
     async with aclosing(pieces):

@@ -50,7 +50,7 @@ class FallbackModel:
                     messages, tools=tools, schema=schema, max_tokens=max_tokens
                 )
             except ModelRefused as error:
-                _only_too_long(error)
+                _raise_unless_too_long(error)
         self.fallbacks += 1
         return await self._larger.complete(
             messages, tools=tools, schema=schema, max_tokens=max_tokens
@@ -72,7 +72,7 @@ class FallbackModel:
                     async for item in items:
                         yield item
             except ModelRefused as error:
-                _only_too_long(error)  # said before the first piece, or never
+                _raise_unless_too_long(error)  # said before the first piece, or never
             else:
                 return
         self.fallbacks += 1
@@ -133,7 +133,7 @@ def with_fallback(
     )
 
 
-def _only_too_long(error: ModelRefused) -> None:
+def _raise_unless_too_long(error: ModelRefused) -> None:
     if error.context.get("code") != "context_length_exceeded":
         raise error
 

@@ -8,11 +8,11 @@ from typing import Any, Final, TypeAlias
 
 from firnline.errors import FirnlineError, ModelError, ModelRefused, ModelTimeout
 from firnline.log.message import Message
-from firnline.models.structured import Rung, climb_down
+from firnline.models.structured import Rung, ask_structured
 from firnline.protocols import ChatModel, Completion
 
-Answered: TypeAlias = "str | Mapping[str, Any] | Message"
-ModelFunction: TypeAlias = Callable[..., Awaitable[Answered]]
+FunctionAnswer: TypeAlias = "str | Mapping[str, Any] | Message"
+ModelFunction: TypeAlias = Callable[..., Awaitable[FunctionAnswer]]
 
 _TWICE: Final[tuple[Rung, ...]] = ("text", "text")
 """A function knows no response format: it is asked in words, and once more with the reason."""
@@ -56,7 +56,7 @@ class _FunctionModel:
         given = [dict(message) for message in messages]
         if schema is None:
             return await send(given, None)
-        return (await climb_down(send, given, schema, _TWICE)).completion
+        return (await ask_structured(send, given, schema, _TWICE)).completion
 
     async def stream(
         self,
@@ -90,7 +90,7 @@ class _FunctionModel:
         reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message=message, model=self._name, finish_reason=reason)
 
-    def _awaitable(self, answer: Any) -> Awaitable[Answered]:
+    def _awaitable(self, answer: Any) -> Awaitable[FunctionAnswer]:
         if not inspect.isawaitable(answer):
             why = "it gave an answer, not a coroutine; write it with `async def`"
             raise ModelRefused(f"{self._name} is not async: {why}")

@@ -129,7 +129,7 @@ WINDOW_SECONDS: Final = 600.0
 
 
 @dataclass(slots=True)
-class _Spent:
+class _SpentInWindow:
     """What one key spent in the window: at most as many rows as calls are allowed."""
 
     rows: deque[tuple[float, int, int]] = field(default_factory=deque)  # when, calls, tokens
@@ -188,7 +188,7 @@ class Spend:
         self._seconds = seconds
         self._clock = clock
         self._keys_max = keys_max
-        self._spent: dict[Key | str, _Spent] = {}  # the one used last is at the end
+        self._spent: dict[Key | str, _SpentInWindow] = {}  # the one used last is at the end
 
     def allow(self, key: Key, tokens: int) -> float:
         """Seconds to wait; 0 if a call of about `tokens` may be made, which then counts as made."""
@@ -222,7 +222,7 @@ class Spend:
         return (key, self._conversation), (key.tenant, self._tenant)
 
     def _add(self, name: Key | str, now: float, calls: int, tokens: int, rows_max: int) -> None:
-        spent = self._spent.pop(name, None) or _Spent()
+        spent = self._spent.pop(name, None) or _SpentInWindow()
         self._spent[name] = spent
         spent.add(now, calls, tokens, max(rows_max, 1))
 

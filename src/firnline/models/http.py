@@ -11,16 +11,16 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from firnline.errors import ModelError
-from firnline.models.answers import Pieces, read_completion
-from firnline.models.endpoint import Body, Endpoint, Passing
-from firnline.models.events import events
-from firnline.models.structured import RUNGS, climb_down
+from firnline.models.answers import AnswerPieces, read_completion
+from firnline.models.endpoint import Body, ModelEndpoint, TransientFailure
+from firnline.models.events import read_events
+from firnline.models.structured import RUNGS, ask_structured
 from firnline.protocols import Completion
 
 _PATH: Final = "/chat/completions"
 
 
-class HttpModel(Endpoint):
+class HttpModel(ModelEndpoint):
     """A `ChatModel` at `url` (up to and including ``/v1``); how it fails is its endpoint's."""
 
     _rung = 0
@@ -45,7 +45,7 @@ class HttpModel(Endpoint):
             wanted = {"response_format": response_format} if response_format else {}
             return await self._whole({**body, "messages": asked, **wanted})
 
-        answer = await climb_down(send, body["messages"], schema, RUNGS[self._rung :])
+        answer = await ask_structured(send, body["messages"], schema, RUNGS[self._rung :])
         self._rung = RUNGS.index(answer.rung)
         return answer.completion
 
@@ -63,12 +63,12 @@ class HttpModel(Endpoint):
         body = self._body(messages, tools, max_tokens)
         body |= {"stream": True, "stream_options": {"include_usage": True}}
         deadline = self._deadline()
-        pieces = Pieces(self._name)
+        pieces = AnswerPieces(self._name)
         response = await self._begin(_PATH, body, deadline)
         try:
             # Some endpoints do not stream, or not their errors: then the body is one event.
             is_json = response.headers.get("content-type", "").startswith("application/json")
-            read = _whole_body if is_json else events
+            read = _whole_body if is_json else read_events
             async with aclosing(read(self._pieces(response, deadline))) as arriving:
                 async for data in arriving:
                     if text := pieces.take(data):
@@ -76,7 +76,7 @@ class HttpModel(Endpoint):
                     if pieces.done:
                         break
             completion = pieces.completion()
-        except Passing as failure:
+        except TransientFailure as failure:
             text = f"the model's answer broke off: {failure}"
             raise ModelError(text, code="cut", partial=pieces.text) from failure.__cause__
         except ModelError as error:

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn
 from firnline.log import limits
 from firnline.log.regex import regex
 
-TEXT_CHARS_MAX: Final = 2_000_000
+ANSWER_CHARS_MAX: Final = 2_000_000
 """Longer answers are not looked at."""
 REPAIR_CHARS_MAX: Final = 400_000
 """Longer answers are taken as they are or not at all: repair is slow."""
@@ -46,7 +46,7 @@ def json_values(text: str, opening: str = "{[") -> Iterator[Any]:
     become valid by repair. `opening` says which brackets count. Thoughts in tags before the answer
     are left out.
     """
-    if len(text) > TEXT_CHARS_MAX:
+    if len(text) > ANSWER_CHARS_MAX:
         return
     bare = _THOUGHTS.sub("", text)
     starts = [match.start() for match in re.finditer(f"[{re.escape(opening)}]", bare)]
@@ -61,7 +61,7 @@ def json_values(text: str, opening: str = "{[") -> Iterator[Any]:
     tries = max(_STARTS_MIN, _REPAIR_WORK_CHARS_MAX // (len(bare) + 1))
     for start in starts[:tries]:
         try:
-            yield Lenient(bare, start).value()
+            yield LenientParser(bare, start).value()
         except ValueError:
             continue
 
@@ -73,7 +73,7 @@ def _no_constant(name: str) -> NoReturn:
 _STRICT: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
-class Lenient:
+class LenientParser:
     """Reads one value from `text` at `start` as a patient reader would; `ValueError` if it cannot.
 
     Allows comments, trailing and missing commas, bare keys, any kind of quotes, raw line breaks and

@@ -16,7 +16,7 @@ from firnline.errors import InputError, ModelError, ModelRefused
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json, clean_json
-from firnline.models.repair import REPAIR_CHARS_MAX, Lenient, json_values
+from firnline.models.repair import REPAIR_CHARS_MAX, LenientParser, json_values
 from firnline.protocols import Completion
 
 Rung: TypeAlias = Literal["json_schema", "json_object", "text"]
@@ -55,7 +55,7 @@ _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def check_schema(schema: Schema, where: str = "schema") -> None:
-    """Raise `InputError` if the schema says something that `problem` would not check."""
+    """Raise `InputError` if the schema says something that `schema_problem` would not check."""
     if not isinstance(schema, Mapping):
         raise InputError(f"{where}: expected an object")
     if unknown := set(schema) - _CHECKED - _REMARKS:
@@ -70,7 +70,7 @@ def check_schema(schema: Schema, where: str = "schema") -> None:
         check_schema(schema["items"], f"{where}[]")
 
 
-def problem(value: object, schema: Schema, where: str = "answer") -> str | None:
+def schema_problem(value: object, schema: Schema, where: str = "answer") -> str | None:
     """What is wrong with `value`, in words a model understands, or None if nothing is.
 
     Knows type, enum, properties, required, additionalProperties and items.
@@ -83,7 +83,9 @@ def problem(value: object, schema: Schema, where: str = "answer") -> str | None:
     if isinstance(value, dict):
         return _object_problem(value, schema, where)
     if isinstance(value, list) and "items" in schema:
-        found = (problem(item, schema["items"], f"{where}[{i}]") for i, item in enumerate(value))
+        found = (
+            schema_problem(item, schema["items"], f"{where}[{i}]") for i, item in enumerate(value)
+        )
         return next((text for text in found if text), None)
     return None
 
@@ -95,7 +97,7 @@ def _object_problem(value: dict[str, Any], schema: Schema, where: str) -> str | 
             return f"{where}: {name} is missing"
     for name, item in value.items():
         if name in properties:
-            if found := problem(item, properties[name], f"{where}.{name}"):
+            if found := schema_problem(item, properties[name], f"{where}.{name}"):
                 return found
         elif schema.get("additionalProperties") is False:
             return f"{where}: {name} is not asked for"
@@ -122,11 +124,11 @@ def read_json(text: str, schema: Schema) -> Json:
     """
     reason = ""
     for value in json_values(text, "{" if _types(schema) == ("object",) else "{["):
-        found = problem(value, schema)
+        found = schema_problem(value, schema)
         if found is None:
             return clean_json(value, "answer")
         reason = reason or found
-    wrapped = _wrapped(text, schema)
+    wrapped = _wrap_bare_list(text, schema)
     if wrapped is not None:
         return clean_json(wrapped, "answer")
     reason = reason or "the answer holds no JSON"
@@ -138,7 +140,7 @@ def read_json(text: str, schema: Schema) -> Json:
     )
 
 
-def _wrapped(text: str, schema: Schema) -> Json:
+def _wrap_bare_list(text: str, schema: Schema) -> Json:
     """A bare list, where an object with that list as its one required field is asked for.
 
     It must be the whole answer: a list inside something that breaks off is not what was asked for.
@@ -148,25 +150,25 @@ def _wrapped(text: str, schema: Schema) -> Json:
     if bare is None or len(names) != 1 or _types(schema) != ("object",):
         return None
     try:
-        whole = {names[0]: Lenient(bare[1]).value()}
+        whole = {names[0]: LenientParser(bare[1]).value()}
     except ValueError:
         return None
-    return whole if problem(whole, schema) is None else None
+    return whole if schema_problem(whole, schema) is None else None
 
 
 # -- the ladder -------------------------------------------------------------------------------
 
 
-class Answer(NamedTuple):
+class StructuredAnswer(NamedTuple):
     """A completion whose text is JSON that satisfies the schema, and the rung it came from."""
 
     completion: Completion
     rung: Rung
 
 
-async def climb_down(
+async def ask_structured(
     send: Send, messages: Request, schema: Schema, rungs: Sequence[Rung] = RUNGS
-) -> Answer:
+) -> StructuredAnswer:
     """Ask on each of `rungs` until an answer satisfies the schema; else the last `ModelError`.
 
     Goes on to the next rung if the endpoint does not take the format or the answer does not
@@ -180,24 +182,24 @@ async def climb_down(
     spent: list[Completion] = []
     for rung in rungs:
         try:
-            completion = await send(*_ask(rung, messages, schema, failure))
+            completion = await send(*_rung_request(rung, messages, schema, failure))
             spent.append(completion)
             value = _read(completion, schema)
         except ModelError as error:
-            if not _may_go_on(error):
+            if not _may_try_next(error):
                 raise
             failure = error
         else:
-            return Answer(_total(completion, value, spent), rung)
+            return StructuredAnswer(_with_total_cost(completion, value, spent), rung)
     raise failure
 
 
-def _ask(
+def _rung_request(
     rung: Rung, messages: Request, schema: Schema, failure: ModelError
 ) -> tuple[Request, dict[str, Any] | None]:
     if rung == "json_schema":
         name = re.sub(r"[^A-Za-z0-9_-]", "_", str(schema.get("title") or "answer"))[:64]
-        wanted = {"name": name, "strict": _is_strict(schema), "schema": _closed(schema)}
+        wanted = {"name": name, "strict": _is_strict(schema), "schema": _close_schema(schema)}
         return messages, {"type": "json_schema", "json_schema": wanted}
     order = (
         "Answer with one JSON value that satisfies this JSON schema, and nothing else: no "
@@ -226,14 +228,16 @@ def _read(completion: Completion, schema: Schema) -> Json:
     return read_json(completion.message.text, schema)
 
 
-def _may_go_on(error: ModelError) -> bool:
+def _may_try_next(error: ModelError) -> bool:
     if isinstance(error, ModelRefused):
         known = error.context.get("code") == "context_length_exceeded"
         return not known and error.context.get("status") in _NOT_SUPPORTED
     return error.context.get("code") == "invalid_json"
 
 
-def _total(completion: Completion, value: Json, spent: Sequence[Completion]) -> Completion:
+def _with_total_cost(
+    completion: Completion, value: Json, spent: Sequence[Completion]
+) -> Completion:
     """The answer with its text in canonical form, and with what all the asking cost."""
     return replace(
         completion,
@@ -250,14 +254,14 @@ def _is_strict(schema: Schema) -> bool:
     return set(properties) == set(schema.get("required", ())) and all(map(_is_strict, inner))
 
 
-def _closed(schema: Schema) -> dict[str, Any]:
+def _close_schema(schema: Schema) -> dict[str, Any]:
     """The schema with no other fields allowed than it names: strict enforcement demands it."""
     closed = dict(schema)
     if "properties" in closed:
         closed["properties"] = {
-            name: _closed(inner) for name, inner in closed["properties"].items()
+            name: _close_schema(inner) for name, inner in closed["properties"].items()
         }
         closed.setdefault("additionalProperties", False)
     if "items" in closed:
-        closed["items"] = _closed(closed["items"])
+        closed["items"] = _close_schema(closed["items"])
     return closed

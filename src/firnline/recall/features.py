@@ -19,7 +19,7 @@ from firnline.language.stems import stem
 from firnline.language.terms import index_terms
 from firnline.log.regex import regex
 
-TEXT_CHARS_MAX: Final = 16_000
+FEATURE_CHARS_MAX: Final = 16_000
 """Characters of a message that are read; the index still finds what comes after them."""
 PASSAGE_WORDS: Final = 80
 """Words that are weighed together: a long message counts as its best passage, not as its sum."""
@@ -51,7 +51,7 @@ class Passage(NamedTuple):
     words: int
 
 
-class Reading(NamedTuple):
+class TextFeatures(NamedTuple):
     """What was read in a text."""
 
     passages: tuple[Passage, ...]
@@ -69,19 +69,19 @@ def prefix(stemmed: str) -> str:
 
 
 @lru_cache(maxsize=65_536)
-def _akin(stemmed: str) -> frozenset[str]:
+def _related_terms(stemmed: str) -> frozenset[str]:
     """Under what else a stem can be found."""
     return concepts(stemmed) | {prefix(stemmed)}
 
 
 @lru_cache(maxsize=4_096)
-def read(text: str) -> Reading:
+def read_features(text: str) -> TextFeatures:
     """Read a text; of a very long one, its beginning."""
-    text = text[:TEXT_CHARS_MAX]
+    text = text[:FEATURE_CHARS_MAX]
     terms = index_terms(text)
     words = frozenset(terms)
     parts = [terms[at : at + PASSAGE_WORDS] for at in range(0, len(terms), PASSAGE_WORDS)]
-    return Reading(
+    return TextFeatures(
         passages=tuple(_passage(part) for part in parts),
         asks=_asks(text),
         timely=not _TIMELY.isdisjoint(words) or any(map(_YEAR.fullmatch, words)),
@@ -91,7 +91,7 @@ def read(text: str) -> Reading:
 
 def _passage(terms: list[str]) -> Passage:
     counts = Counter(map(stem, terms))
-    kin = _NOTHING.union(*map(_akin, counts))
+    kin = _NOTHING.union(*map(_related_terms, counts))
     if not all(map(str.isascii, terms)):
         # Scripts without blanks: neighbours are asked for as pairs.
         pairs = (a + b for a, b in pairwise(terms) if len(a) == len(b) == 1 and not a.isascii())

@@ -1,6 +1,6 @@
 """What a question asks for: its words and what they weigh, who and when it names. Pure.
 
-`ask` reads a question once; `ranking.rank` then weighs the entries of any conversation with it.
+`parse_question` reads a question once; `rank` then weighs the entries of any conversation by it.
 What a word weighs comes from the vocabulary of the tokenizer, which is sorted by how common its
 pieces are: as good as counting in the conversation itself, and nothing has to be looked up.
 """
@@ -39,21 +39,21 @@ themselves type wasn weren won wouldn yourselves
 """
 _STOP: Final = ENGLISH_FREQUENT | ENGLISH_SPLIT | frozenset(_QUESTION_WORDS.split())
 """Words that questions are made of, whatever they are about."""
-_OWN: Final = {
+_SPEAKER_ROLES: Final = {
     **dict.fromkeys(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours"), "user"),
     **dict.fromkeys(("you", "your", "yours", "yourself"), "assistant"),
 }
-_WHEN: Final = regex(
+_ASKS_TIME: Final = regex(
     r"\bwhen\b|\bhow long\b|\b(?:what|which) (?:date|day|month|year|time)\b|\bwann\b|\bcuando\b"
     r"|\bquand\b|когда|什么时候|何时|いつ|언제"
 )
-_MANY: Final = regex(
+_ASKS_NUMBER: Final = regex(
     r"\bhow (?:many|much|often|old)\b|\bwie ?(?:viele?|oft|alt)\b|\bcuant[oa]s?\b|\bcombien\b"
     r"|сколько|多少|几|いくつ|何人|몇"
 )
 
 
-class Term(NamedTuple):
+class QueryTerm(NamedTuple):
     """A word of the question: its stem, what it weighs, and what it is akin to."""
 
     stem: str
@@ -62,7 +62,7 @@ class Term(NamedTuple):
     concepts: frozenset[str]
 
 
-class Days(NamedTuple):
+class DateRange(NamedTuple):
     """Days that the question names, in any year if it named none; `weight` is how telling."""
 
     first: date
@@ -71,19 +71,19 @@ class Days(NamedTuple):
     weight: float = 1.0
 
 
-class Asked(NamedTuple):
+class RecallQuery(NamedTuple):
     """A question as it was read.
 
     `query` is what to ask the search index for, `days` when to look for entries by their date.
     """
 
     query: str
-    terms: tuple[Term, ...] = ()
+    terms: tuple[QueryTerm, ...] = ()
     words: frozenset[str] = frozenset()
     """The stems of all its words: a speaker who is among them is named in it."""
     role: str = ""
     """Who is meant by "I" or "you" where speakers have no names: a role."""
-    dates: tuple[Days, ...] = ()
+    dates: tuple[DateRange, ...] = ()
     days: tuple[datetime, datetime] | None = None
     when: bool = False
     """It asks for a time."""
@@ -91,33 +91,33 @@ class Asked(NamedTuple):
     """It asks for a number."""
 
 
-def ask(question: str, now: datetime | None = None) -> Asked:
+def parse_question(question: str, now: datetime | None = None) -> RecallQuery:
     """Read a question. Any text can be one; "last week" is counted from `now`, if it is given."""
     question = question[:QUESTION_CHARS_MAX]
     asked = query_terms(question)
     content = [term for term in asked if len(term) > 1 or term[0] not in _STOP]
     words = index_terms(question)
     plain = to_english(fold(question))
-    dates = tuple(_dates(plain, now))
-    return Asked(
+    dates = tuple(_find_dates(plain, now))
+    return RecallQuery(
         query=" ".join("".join(term) for term in content) or question,
         terms=_terms(content),
         words=frozenset(map(stem, words)),
-        role=next((_OWN[word] for word in words if word in _OWN), ""),
+        role=next((_SPEAKER_ROLES[word] for word in words if word in _SPEAKER_ROLES), ""),
         dates=dates,
-        days=_hull(dates, now),
-        when=_WHEN.search(plain) is not None,
-        many=_MANY.search(plain) is not None,
+        days=_search_interval(dates, now),
+        when=_ASKS_TIME.search(plain) is not None,
+        many=_ASKS_NUMBER.search(plain) is not None,
     )
 
 
-def _terms(asked: list[tuple[str, ...]]) -> tuple[Term, ...]:
-    terms: dict[str, Term] = {}
+def _terms(asked: list[tuple[str, ...]]) -> tuple[QueryTerm, ...]:
+    terms: dict[str, QueryTerm] = {}
     for term in asked:
         stemmed = stem(term[0]) if len(term) == 1 else "".join(term)
         if stemmed not in terms:
             weight = _weight("".join(term))
-            terms[stemmed] = Term(stemmed, weight, prefix(stemmed), concepts(stemmed))
+            terms[stemmed] = QueryTerm(stemmed, weight, prefix(stemmed), concepts(stemmed))
     return tuple(terms.values())
 
 
@@ -164,7 +164,7 @@ _RELATIVE: Final = regex(
     rf"|,? (?:the )?(?:{_NAME})\b)))\b"
 )
 """Days that are counted from now: what of `interval` is told apart from other words."""
-_VAGUE: Final = frozenset(
+_AMBIGUOUS_MONTHS: Final = frozenset(
     {"may", "march", "mars", "mar", "sept", "dec", "jan", "jun", "mai", "set"}
 )
 """Months that are other words, too, or somebody's name: one of these needs a sign that it is."""
@@ -175,12 +175,12 @@ _SLACK: Final = timedelta(days=1), timedelta(days=7)
 """How long before and after a day it is still talked about."""
 
 
-def _dates(plain: str, now: datetime | None) -> Iterator[Days]:
+def _find_dates(plain: str, now: datetime | None) -> Iterator[DateRange]:
     """The days named in a question that is folded and in English."""
     for found in _DATE.finditer(plain):
         if found["figures"]:
-            yield from (Days(day, day) for day in numeric_dates(found["figures"]))
-        elif named := _named(found):
+            yield from (DateRange(day, day) for day in numeric_dates(found["figures"]))
+        elif named := _parse_date(found):
             yield named
     if now is None or now.utcoffset() is None:
         return
@@ -191,26 +191,26 @@ def _dates(plain: str, now: datetime | None) -> Iterator[Days]:
         except InputError:
             continue
         last = (meant.until - timedelta(microseconds=1)).date()
-        yield Days(meant.since.date(), last, weight=_WEEKDAY_WEIGHT if bare else 1.0)
+        yield DateRange(meant.since.date(), last, weight=_WEEKDAY_WEIGHT if bare else 1.0)
 
 
-def _named(found: re.Match[str]) -> Days | None:
+def _parse_date(found: re.Match[str]) -> DateRange | None:
     """The days of a match, or None if it is no date after all."""
     if found["iso"]:
         numbers = [*map(int, re.split("[-/.]", found["iso"])), 0]
-        return _days(*numbers[:3])
+        return _month_or_day(*numbers[:3])
     if found["y3"]:
-        return Days(
+        return DateRange(
             date(int(found["y3"]), 1, 1), date(int(found["y3"]), 12, 31), weight=_YEAR_WEIGHT
         )
     month_name = found["m1"] or found["m2"]
     day, year_name = found["d1"] or found["d2"], found["y1"] or found["y2"]
-    if month_name in _VAGUE and not (day or year_name or found["in"]):
+    if month_name in _AMBIGUOUS_MONTHS and not (day or year_name or found["in"]):
         return None
-    return _days(int(year_name or 0), MONTHS[month_name], int(day or 0))
+    return _month_or_day(int(year_name or 0), MONTHS[month_name], int(day or 0))
 
 
-def _days(year: int, month: int, day: int) -> Days | None:
+def _month_or_day(year: int, month: int, day: int) -> DateRange | None:
     """A day, or a month if `day` is 0; of every year if `year` is."""
     if not 1 <= month <= 12:  # noqa: PLR2004
         return None
@@ -220,10 +220,12 @@ def _days(year: int, month: int, day: int) -> Days | None:
             first = last = first.replace(day=day)
     except ValueError:
         return None
-    return Days(first, last, yearly=not year)
+    return DateRange(first, last, yearly=not year)
 
 
-def _hull(dates: tuple[Days, ...], now: datetime | None) -> tuple[datetime, datetime] | None:
+def _search_interval(
+    dates: tuple[DateRange, ...], now: datetime | None
+) -> tuple[datetime, datetime] | None:
     """When entries about the first of the dates were said; whole years are no help."""
     telling = [days for days in dates if days.weight > _YEAR_WEIGHT]
     if not telling:
@@ -232,7 +234,7 @@ def _hull(dates: tuple[Days, ...], now: datetime | None) -> tuple[datetime, date
     if days.yearly:
         if now is None:
             return None
-        days = newest(days, now.date())
+        days = newest_range(days, now.date())
     before, after = _SLACK
     first, last = (datetime.combine(day, time(), UTC) for day in (days.first, days.last))
     try:
@@ -241,13 +243,13 @@ def _hull(dates: tuple[Days, ...], now: datetime | None) -> tuple[datetime, date
         return None
 
 
-def newest(days: Days, today: date) -> Days:
+def newest_range(days: DateRange, today: date) -> DateRange:
     """The last such days that have begun by `today`."""
     here = in_year(days, today.year)
     return here if here.first <= today else in_year(days, max(today.year - 1, 1))
 
 
-def in_year(days: Days, year: int) -> Days:
+def in_year(days: DateRange, year: int) -> DateRange:
     """The same days in another year; 29 February is the 28th where there is none."""
     moved = []
     for day in (days.first, days.last):
@@ -255,4 +257,4 @@ def in_year(days: Days, year: int) -> Days:
             moved.append(day.replace(year=year))
         except ValueError:
             moved.append(day.replace(year=year, day=28))
-    return Days(moved[0], moved[1], yearly=False, weight=days.weight)
+    return DateRange(moved[0], moved[1], yearly=False, weight=days.weight)

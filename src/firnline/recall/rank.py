@@ -33,8 +33,8 @@ from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.recall import weights
-from firnline.recall.features import Passage, Reading, read
-from firnline.recall.query import Asked, Days, Term, in_year
+from firnline.recall.features import Passage, TextFeatures, read_features
+from firnline.recall.query import DateRange, QueryTerm, RecallQuery, in_year
 
 REACH: Final = 4
 """Entries on each side in which a word of the question still counts for an entry."""
@@ -58,7 +58,7 @@ _Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how
 _NONE: Final[_Hits] = {}
 
 
-class Ranked(NamedTuple):
+class RankedEntry(NamedTuple):
     """An entry's place: the higher the score, the better; `parts` are what it is the sum of."""
 
     seq: int
@@ -66,25 +66,25 @@ class Ranked(NamedTuple):
     parts: Mapping[str, float]
 
 
-class _Turn(NamedTuple):
+class _RankedTurn(NamedTuple):
     """An entry as it is weighed."""
 
     seq: int
     message: Message
     speaker: frozenset[str]
-    reading: Reading
+    reading: TextFeatures
     session: int
     middle: float
     """How many words of the talk have been said when half of it is."""
 
 
 def rank(
-    asked: Asked,
+    asked: RecallQuery,
     pool: Mapping[int, Entry],
     matches: Mapping[int, float],
     near: Mapping[int, float] | None = None,
     floor: float | None = None,
-) -> list[Ranked]:
+) -> list[RankedEntry]:
     """Every entry of the pool, best first.
 
     The pool holds entries of one conversation: what was found, and its neighbours. `matches` are
@@ -95,13 +95,13 @@ def rank(
     """
     found = features(asked, pool, near, floor)
     table = weights.of(meaning="meaning" in found)
-    ranked = [_weighed(seq, found, table) for seq in pool]
+    ranked = [_score_entry(seq, found, table) for seq in pool]
     ranked.sort(key=lambda item: (-item.score, -matches.get(item.seq, 0.0), -item.seq))
     return ranked
 
 
 def features(
-    asked: Asked,
+    asked: RecallQuery,
     pool: Mapping[int, Entry],
     near: Mapping[int, float] | None = None,
     floor: float | None = None,
@@ -109,11 +109,11 @@ def features(
     """The features of every entry of the pool, by name and sequence number; what is absent is 0."""
     turns = _turns(pool)
     found: dict[str, Mapping[int, float]] = {
-        **_lexical(asked, turns),
-        **_circumstances(asked, turns),
+        **_word_features(asked, turns),
+        **_other_features(asked, turns),
     }
     if near or floor is not None:
-        found |= _meanings(near or {}, floor, turns)
+        found |= _meaning_scores(near or {}, floor, turns)
     return found
 
 
@@ -130,48 +130,48 @@ def pack(items: Iterable[Item], size: Callable[[Item], int], tokens: int) -> lis
     return packed
 
 
-def _weighed(
+def _score_entry(
     seq: int, found: Mapping[str, Mapping[int, float]], table: Mapping[str, float]
-) -> Ranked:
+) -> RankedEntry:
     parts = {}
     for name, values in found.items():
         value = values.get(seq)
         if value:
             parts[name] = value * table[name]
-    return Ranked(seq, math.fsum(parts.values()), parts)
+    return RankedEntry(seq, math.fsum(parts.values()), parts)
 
 
 # -- who speaks, and stretches of talk --------------------------------------------------------
 
 
-def _turns(pool: Mapping[int, Entry]) -> list[_Turn]:
+def _turns(pool: Mapping[int, Entry]) -> list[_RankedTurn]:
     """The entries in the order in which they were said, each with its speaker and session."""
     entries = [pool[seq] for seq in sorted(pool)]
     texts = [searchable_text(entry.message) for entry in entries]
-    prefixed = _prefixed(texts)
-    turns: list[_Turn] = []
+    prefixed = _have_speaker_prefix(texts)
+    turns: list[_RankedTurn] = []
     session, begun, said = 0, 0.0, 0.0
     for entry, text in zip(entries, texts, strict=True):
-        name, words = _spoken(entry.message, text, prefixed=prefixed)
-        reading = read(words)
+        name, words = _split_speaker(entry.message, text, prefixed=prefixed)
+        reading = read_features(words)
         if turns:
             said += _USUAL_WORDS * (entry.seq - turns[-1].seq - 1)  # those that are not here
-            if said - begun > _SESSION_WORDS or _apart(turns[-1], entry):
+            if said - begun > _SESSION_WORDS or _starts_session(turns[-1], entry):
                 session, begun = session + 1, said
         long = sum(passage.words for passage in reading.passages)
         middle = said + long / 2
-        turns.append(_Turn(entry.seq, entry.message, _names(name), reading, session, middle))
+        turns.append(_RankedTurn(entry.seq, entry.message, _names(name), reading, session, middle))
         said += long
     return turns
 
 
-def _spoken(message: Message, text: str, *, prefixed: bool) -> tuple[str | None, str]:
+def _split_speaker(message: Message, text: str, *, prefixed: bool) -> tuple[str | None, str]:
     """Who speaks, by name, and what."""
     found = _PREFIX.match(text) if prefixed and not message.name else None
     return (found[1], text[found.end() :]) if found else (message.name, text)
 
 
-def _prefixed(texts: Sequence[str]) -> bool:
+def _have_speaker_prefix(texts: Sequence[str]) -> bool:
     """Whether texts begin with their speaker. Now and then a colon does not mean that."""
     found = Counter(match[1] for match in map(_PREFIX.match, texts) if match)
     return 2 * sum(many for many in found.values() if many > 1) > len(texts)
@@ -182,7 +182,7 @@ def _names(name: str | None) -> frozenset[str]:
     return frozenset(map(stem, index_terms(name))) if name else frozenset()
 
 
-def _apart(before: _Turn, entry: Entry) -> bool:
+def _starts_session(before: _RankedTurn, entry: Entry) -> bool:
     """Whether another stretch of talk begins: after a pause, or where the pool has a hole."""
     if entry.seq - before.seq > _SESSION_HOLE:
         return True
@@ -193,7 +193,7 @@ def _apart(before: _Turn, entry: Entry) -> bool:
 # -- words ------------------------------------------------------------------------------------
 
 
-def _lexical(asked: Asked, turns: Sequence[_Turn]) -> dict[str, dict[int, float]]:
+def _word_features(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[str, dict[int, float]]:
     """The features that come from the question's words."""
     terms = _terms(asked, turns)
     words: dict[int, float] = {}
@@ -207,30 +207,32 @@ def _lexical(asked: Asked, turns: Sequence[_Turn]) -> dict[str, dict[int, float]
     coverage = {seq: sum(share[n] * hit for n, hit in there.items()) for seq, there in hits.items()}
     return {
         "words": words,
-        "around": _around(turns, hits, share),
-        "session": _sessions(turns, hits, share),
-        "answer": _answers(turns, hits, share),
+        "around": _nearby_scores(turns, hits, share),
+        "session": _session_scores(turns, hits, share),
+        "answer": _answer_scores(turns, hits, share),
         "before": {
-            turn.seq: coverage[before.seq] * _faded(before, turn) / _FADE**2
-            for before, turn in _beside(turns, 2)
+            turn.seq: coverage[before.seq] * _fade(before, turn) / _FADE**2
+            for before, turn in _turn_pairs(turns, 2)
             if before.seq in coverage
         },
     }
 
 
-def _beside(turns: Sequence[_Turn], steps: int) -> Iterator[tuple[_Turn, _Turn]]:
+def _turn_pairs(
+    turns: Sequence[_RankedTurn], steps: int
+) -> Iterator[tuple[_RankedTurn, _RankedTurn]]:
     """Entries and the one that comes so many after each, where both are in the pool."""
     here = {turn.seq: turn for turn in turns}
     return ((turn, here[turn.seq + steps]) for turn in turns if turn.seq + steps in here)
 
 
-def _faded(one: _Turn, other: _Turn) -> float:
+def _fade(one: _RankedTurn, other: _RankedTurn) -> float:
     """What a word is worth in a later entry: less with every entry, or page, between them."""
     entries, pages = other.seq - one.seq, (other.middle - one.middle) / _USUAL_WORDS
     return _FADES[entries] if pages <= entries else float(_FADE**pages)
 
 
-def _terms(asked: Asked, turns: Sequence[_Turn]) -> list[Term]:
+def _terms(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> list[QueryTerm]:
     """The question's words with weights that add up to 1.
 
     The name of one who speaks is no word to look for: it is in every greeting. A word that is rare
@@ -238,12 +240,12 @@ def _terms(asked: Asked, turns: Sequence[_Turn]) -> list[Term]:
     """
     speakers = frozenset[str]().union(*(turn.speaker for turn in turns))
     terms = [term for term in asked.terms if term.stem not in speakers] or list(asked.terms)
-    terms = [term._replace(weight=term.weight * _telling(term, turns)) for term in terms]
+    terms = [term._replace(weight=term.weight * _rarity(term, turns)) for term in terms]
     whole = math.fsum(term.weight for term in terms)
     return [term._replace(weight=term.weight / whole) for term in terms] if whole else []
 
 
-def _telling(term: Term, turns: Sequence[_Turn]) -> float:
+def _rarity(term: QueryTerm, turns: Sequence[_RankedTurn]) -> float:
     """1 for a word that one entry has, next to 0 for one that all have."""
     having = 0
     for turn in turns:
@@ -254,7 +256,7 @@ def _telling(term: Term, turns: Sequence[_Turn]) -> float:
     return 1 - math.log(having) / math.log(len(turns) + 1) if having > 1 else 1.0
 
 
-def _match(terms: Sequence[Term], passage: Passage) -> tuple[float, _Hits]:
+def _match(terms: Sequence[QueryTerm], passage: Passage) -> tuple[float, _Hits]:
     """How well a passage matches, and which terms are met how well."""
     score, hits = 0.0, _Hits()
     counts, kin = passage.counts, passage.kin
@@ -273,8 +275,8 @@ def _match(terms: Sequence[Term], passage: Passage) -> tuple[float, _Hits]:
     return score, hits
 
 
-def _around(
-    turns: Sequence[_Turn], hits: Mapping[int, _Hits], share: Sequence[float]
+def _nearby_scores(
+    turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
 ) -> dict[int, float]:
     """What is met in an entry or near it, each term where it counts most."""
     best = {turn.seq: dict(hits.get(turn.seq, _NONE)) for turn in turns}
@@ -285,7 +287,7 @@ def _around(
                 break
             its = hits.get(other.seq, _NONE)
             if mine or its:
-                fade = _faded(turn, other)
+                fade = _fade(turn, other)
                 _spread(mine, fade, best[other.seq])
                 _spread(its, fade, best[turn.seq])
     return {seq: sum([share[n] * hit for n, hit in near.items()]) for seq, near in best.items()}
@@ -297,8 +299,8 @@ def _spread(hits: _Hits, fade: float, near: _Hits) -> None:
             near[number] = hit * fade
 
 
-def _sessions(
-    turns: Sequence[_Turn], hits: Mapping[int, _Hits], share: Sequence[float]
+def _session_scores(
+    turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
 ) -> dict[int, float]:
     """What is met anywhere in the session of an entry."""
     best: defaultdict[int, _Hits] = defaultdict(dict)
@@ -313,35 +315,37 @@ def _sessions(
     return {turn.seq: met[turn.session] for turn in turns}
 
 
-def _answers(
-    turns: Sequence[_Turn], hits: Mapping[int, _Hits], share: Sequence[float]
+def _answer_scores(
+    turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
 ) -> dict[int, float]:
     """What only the entry before meets, or meets better."""
     found: dict[int, float] = {}
-    for before, turn in _beside(turns, 1):
+    for before, turn in _turn_pairs(turns, 1):
         there, here = hits.get(before.seq), hits.get(turn.seq, _NONE)
         if there:
             more = [(n, hit - here.get(n, 0.0)) for n, hit in there.items()]
             met = sum([share[n] * hit for n, hit in more if hit > 0])
-            found[turn.seq] = met * _faded(before, turn) / _FADE
+            found[turn.seq] = met * _fade(before, turn) / _FADE
     return found
 
 
 # -- circumstances ----------------------------------------------------------------------------
 
 
-def _circumstances(asked: Asked, turns: Sequence[_Turn]) -> dict[str, dict[int, float]]:
+def _other_features(
+    asked: RecallQuery, turns: Sequence[_RankedTurn]
+) -> dict[str, dict[int, float]]:
     """The features that come from who said it, when, and what kind of sentence it is."""
     return {
-        "speaker": _speakers(asked, turns),
-        "date": _dated(asked.dates, turns),
+        "speaker": _speaker_scores(asked, turns),
+        "date": _date_scores(asked.dates, turns),
         "asks": {turn.seq: 1.0 for turn in turns if turn.reading.asks},
         "time": {turn.seq: 1.0 for turn in turns if asked.when and turn.reading.timely},
         "number": {turn.seq: 1.0 for turn in turns if asked.many and turn.reading.counts},
     }
 
 
-def _speakers(asked: Asked, turns: Sequence[_Turn]) -> dict[int, float]:
+def _speaker_scores(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[int, float]:
     """Entries of those whom the question names; nothing if that is everybody."""
     named = {turn.seq: 1.0 for turn in turns if not asked.words.isdisjoint(turn.speaker)}
     if not named and asked.role:
@@ -353,7 +357,7 @@ def _speakers(asked: Asked, turns: Sequence[_Turn]) -> dict[int, float]:
     return named if len(named) < len(turns) else {}
 
 
-def _dated(dates: Sequence[Days], turns: Sequence[_Turn]) -> dict[int, float]:
+def _date_scores(dates: Sequence[DateRange], turns: Sequence[_RankedTurn]) -> dict[int, float]:
     """How well the day of an entry fits the question's days."""
     fits: dict[date, float] = {}
     dated: dict[int, float] = {}
@@ -364,12 +368,12 @@ def _dated(dates: Sequence[Days], turns: Sequence[_Turn]) -> dict[int, float]:
         if at is not None:
             day = at.date()
             if day not in fits:
-                fits[day] = max(_fit(days, day) for days in dates)
+                fits[day] = max(_date_fit(days, day) for days in dates)
             dated[turn.seq] = fits[day]
     return dated
 
 
-def _fit(days: Days, day: date) -> float:
+def _date_fit(days: DateRange, day: date) -> float:
     """1 on one of the days, less and less after them, and before them still less."""
     years = range(max(day.year - 1, 1), min(day.year + 2, 10_000))
     meant = [in_year(days, year) for year in years] if days.yearly else [days]
@@ -380,8 +384,8 @@ def _fit(days: Days, day: date) -> float:
 # -- scores from elsewhere --------------------------------------------------------------------
 
 
-def _meanings(
-    cosines: Mapping[int, float], floor: float | None, turns: Sequence[_Turn]
+def _meaning_scores(
+    cosines: Mapping[int, float], floor: float | None, turns: Sequence[_RankedTurn]
 ) -> dict[str, dict[int, float]]:
     """An entry's own cosine and the mean of those beside it.
 
@@ -391,8 +395,8 @@ def _meanings(
     least = min(cosines.values()) if floor is None else floor
     own = {turn.seq: cosines.get(turn.seq, least) for turn in turns}
     beside = dict.fromkeys(own, least)
-    for before, turn in _beside(turns, 1):
-        half = _faded(before, turn) / _FADE / 2
+    for before, turn in _turn_pairs(turns, 1):
+        half = _fade(before, turn) / _FADE / 2
         beside[turn.seq] += half * (own[before.seq] - least)
         beside[before.seq] += half * (own[turn.seq] - least)
     return {"meaning": own, "meaning_near": beside}

@@ -17,7 +17,7 @@ from firnline.topics import TopicStats
 
 MARK: Final = "recalled"
 """The first field of every result, by which one can be told from what other tools return."""
-CUT: Final = "\n[... the middle of message {} is left out here, of about {:,} tokens ...]\n"
+CUT_MARK: Final = "\n[... the middle of message {} is left out here, of about {:,} tokens ...]\n"
 
 _TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
 _TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
@@ -26,12 +26,12 @@ _RUN_TOKENS: Final = 80
 _RUNS_MAX: Final = 8
 
 Row: TypeAlias = dict[str, Any]
-Note: TypeAlias = Callable[[Sequence[Entry]], str]
+RestNote: TypeAlias = Callable[[Sequence[Entry]], str]
 """Says how to get the entries that did not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class RecallPage:
     """What a result shows: the tool's name, facts about the whole, entries in order of preference.
 
     `ranked`: they are shown in that order, and one that does not fit leaves the room to those
@@ -41,21 +41,21 @@ class Page:
 
     tool: str
     entries: Sequence[Entry]
-    rest: Note
+    rest: RestNote
     note: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     ranked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class RecallWriter:
     """Writes pages in a time zone, within `tokens_max` by `count`."""
 
     zone: tzinfo
     tokens_max: int
     count: TokenCounter
 
-    def write(self, page: Page) -> str:
+    def write(self, page: RecallPage) -> str:
         """The page as JSON text: as many whole messages as fit, and what to do about the rest.
 
         A message that is larger than the bound is shown by its beginning and its end.
@@ -97,7 +97,7 @@ class Writer:
 
     # -- what fits ----------------------------------------------------------------------------
 
-    def _fitting(self, page: Page) -> dict[int, Row]:
+    def _fitting(self, page: RecallPage) -> dict[int, Row]:
         spare = min(_NOTE_TOKENS, self.tokens_max // 3)
         whole = self.tokens_max - self.count.text(self._text(replace(page, entries=()), {})) - spare
         room, shown = whole, dict[int, Row]()
@@ -113,7 +113,7 @@ class Writer:
 
     def _row(self, entry: Entry, room: int, *, alone: bool) -> Row:
         """The entry as a row; one that would never fit is shortened, to half if there are more."""
-        row, text = self._head(entry), readable(entry.message)
+        row, text = self._head(entry), readable_text(entry.message)
         if len(text) <= room * _TOKEN_CHARS_MAX:
             row["text"] = text
             if self._size(row) <= room:
@@ -130,7 +130,7 @@ class Writer:
 
     def _shortened(self, entry: Entry, text: str, room: int) -> Row:
         """The most of the beginning and the end that fits, by halving."""
-        cut = CUT.format(entry.seq, entry.tokens)
+        cut = CUT_MARK.format(entry.seq, entry.tokens)
         low, high = 0, min(len(text), room * _TOKEN_CHARS)
         row = {**self._head(entry), "shortened": True, "text": cut}
         while low < high:
@@ -148,7 +148,7 @@ class Writer:
 
     # -- how it is written --------------------------------------------------------------------
 
-    def _text(self, page: Page, shown: Mapping[int, Row]) -> str:
+    def _text(self, page: RecallPage, shown: Mapping[int, Row]) -> str:
         left = [entry for entry in page.entries if entry.seq not in shown]
         rows = list(shown.values())
         if not page.ranked:
@@ -157,13 +157,13 @@ class Writer:
         result = {MARK: page.tool, **page.facts, "messages": rows}
         return encode_json({**result, "note": note} if note else result)
 
-    def _left(self, page: Page, left: Sequence[Entry]) -> str:
+    def _left(self, page: RecallPage, left: Sequence[Entry]) -> str:
         most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), _RUNS_MAX)
-        numbers = runs((entry.seq for entry in left), most)
+        numbers = format_runs((entry.seq for entry in left), most)
         return f"{len(left)} more do not fit here (ids {numbers}): {page.rest(left)}"
 
 
-def runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
+def format_runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
     """Numbers as text, neighbours joined: ``3-7, 9``; at most so many pieces."""
     ordered = sorted(set(numbers))
     starts = ordered[:1] + [after for n, after in pairwise(ordered) if after != n + 1]
@@ -172,7 +172,7 @@ def runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
     return ", ".join(pieces[:most]) + (", ..." if len(pieces) > most else "")
 
 
-def readable(message: Message) -> str:
+def readable_text(message: Message) -> str:
     """All that a reader would want of a message: its words, its calls, and what else is in it."""
     parts = () if isinstance(message.content, str) else message.content or ()
     lines = [message.text] if message.text else []

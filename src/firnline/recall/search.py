@@ -23,7 +23,7 @@ from firnline.log.entry import Entry, Hit, Key, Scope
 from firnline.models.guard import Breaker
 from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.passages import model_key
-from firnline.recall.query import Asked, ask
+from firnline.recall.query import RecallQuery, parse_question
 from firnline.recall.rank import pack, rank
 from firnline.recall.tools import is_recalled
 from firnline.topics import Rules
@@ -37,7 +37,7 @@ _ALIKE: Final = 0.75  # a question is less like its answer than a message is lik
 _WIDER: Final = 20  # as many more vectors are looked at where filters leave only some of them
 
 
-class Near(Protocol):
+class VectorSearch(Protocol):
     """Finds the nearest vectors; `nearest.Nearest` does."""
 
     async def find(
@@ -48,7 +48,7 @@ class Near(Protocol):
 
 
 @dataclass(slots=True)
-class _Found:
+class _Candidates:
     """What was found in one conversation, by sequence number."""
 
     words: dict[int, float] = field(default_factory=dict)
@@ -73,7 +73,7 @@ class _Found:
         return max(self.words.values(), default=0.0), max(self.near.values(), default=0.0)
 
 
-class Finder:
+class EntryFinder:
     """Finds entries for questions, in one conversation or in all of a tenant's."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Finder:
         *,
         clock: Clock,
         embedder: Embedder | None = None,
-        near: Near | None = None,
+        near: VectorSearch | None = None,
     ) -> None:
         self._store, self._clock = store, clock
         self._embedder, self._near = embedder, near
@@ -105,7 +105,7 @@ class Finder:
         by `size`: then what stands around them is chosen from, too, for that is often the answer.
         A failing embedder leaves the search by words; no text of a question is an error.
         """
-        asked = ask(question, self._clock())
+        asked = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
         found = await self._candidates(tenant, asked, question, scope, breadth)
         nearest = [cosine for there in found.values() for cosine in there.near.values()]
@@ -124,14 +124,14 @@ class Finder:
     # -- candidates ---------------------------------------------------------------------------
 
     async def _candidates(
-        self, tenant: str, asked: Asked, question: str, scope: Scope, breadth: int
-    ) -> dict[str, _Found]:
+        self, tenant: str, asked: RecallQuery, question: str, scope: Scope, breadth: int
+    ) -> dict[str, _Candidates]:
         """What words, meaning and dates lead to, by conversation."""
         matches, vector = await asyncio.gather(
             self._store.search(tenant, asked.query, scope=scope, limit=breadth),
             self._vector(question),
         )
-        found: defaultdict[str, _Found] = defaultdict(_Found)
+        found: defaultdict[str, _Candidates] = defaultdict(_Candidates)
         for name, seq, score in matches:
             found[name].words[seq] = score
         if vector is not None:
@@ -168,7 +168,7 @@ class Finder:
             return []
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
         near: list[tuple[str, int, float]] = []
-        for name in await names_of(self._store, tenant, scope):
+        for name in await scope_conversations(self._store, tenant, scope):
             key, model = Key(tenant, name), model_key(self._embedder.name, len(vector))
             there = await self._near.find(key, model, vector, limit * (_WIDER if narrow else 1))
             if narrow:
@@ -187,8 +187,8 @@ class Finder:
     async def _ranked(
         self,
         key: Key,
-        asked: Asked,
-        found: _Found,
+        asked: RecallQuery,
+        found: _Candidates,
         scope: Scope,
         reach: int,
         floor: float | None,
@@ -218,7 +218,7 @@ class Finder:
         return allowed
 
 
-async def names_of(store: Store, tenant: str, scope: Scope) -> list[str]:
+async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[str]:
     """The conversations of a scope: the one it names, or all of its project or tenant."""
     if scope.conversation is not None:
         return [scope.conversation]

@@ -23,7 +23,7 @@ from firnline.log.message import Message, call_ids, utc_now
 from firnline.log.text import clean_name
 from firnline.log.tokens import TokenCounter, counter
 from firnline.protocols import Clock
-from firnline.recall.result import MARK, Page, Writer
+from firnline.recall.result import MARK, RecallPage, RecallWriter
 from firnline.topics import TopicStats
 
 BY_ID: Final = "get_message_by_id shows each of them."
@@ -31,7 +31,7 @@ _LOOK_BACK: Final = 64
 _DIGESTS_NAMED: Final = 10
 
 
-class Reader(Protocol):
+class RecallMemory(Protocol):
     """What the tools need of a memory; `firnline.Memory` has it."""
 
     async def recall(
@@ -71,7 +71,7 @@ class Reader(Protocol):
 
 
 def recall_tools(
-    memory: Reader,
+    memory: RecallMemory,
     conversation: str,
     *,
     zone: str = "UTC",
@@ -86,8 +86,8 @@ def recall_tools(
     """
     if type(tokens_max) is not int or tokens_max < limits.RECALL_TOKENS_MIN:
         raise InputError(f"tokens_max: {tokens_max!r}; at least {limits.RECALL_TOKENS_MIN}")
-    writer = Writer(_zone(zone), tokens_max, count or counter())
-    recall = _Recall(memory, clean_name(conversation, "conversation"), writer, clock)
+    writer = RecallWriter(_zone(zone), tokens_max, count or counter())
+    recall = _RecallTools(memory, clean_name(conversation, "conversation"), writer, clock)
     return Toolbox(
         Tool(run.__name__, run, inspect.cleandoc(run.__doc__ or ""), _SCHEMAS[run.__name__])
         for run in (
@@ -158,12 +158,12 @@ _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
 # -- the tools --------------------------------------------------------------------------------
 
 
-class _Recall(NamedTuple):
+class _RecallTools(NamedTuple):
     """The tools of one conversation; a method's docstring is what the model reads."""
 
-    memory: Reader
+    memory: RecallMemory
     conversation: str
-    writer: Writer
+    writer: RecallWriter
     clock: Clock
 
     async def search_history(self, query: str, limit: int = 5) -> str:
@@ -175,8 +175,8 @@ class _Recall(NamedTuple):
         most = min(3 * limit + 20, limits.PAGE_MAX)
         hits = await self.memory.recall(self.conversation, query, limit=most)
         asked = await self._asked()
-        ranked = sorted((hit.entry for hit in hits), key=lambda entry: _echoes(entry, asked))
-        page = Page(
+        ranked = sorted((hit.entry for hit in hits), key=lambda entry: _is_echo(entry, asked))
+        page = RecallPage(
             tool="search_history",
             entries=ranked[:limit],
             rest=lambda _: BY_ID,
@@ -197,7 +197,7 @@ class _Recall(NamedTuple):
         more = "There are more; ask for a larger limit or a shorter span."
         more = more if len(found) > limit else ""
         since, until = self.writer.time(meant.since), self.writer.time(meant.until)
-        page = Page(
+        page = RecallPage(
             tool="get_messages_by_date",
             entries=found[:limit],
             rest=lambda _: f"{BY_ID} {more}".strip(),
@@ -215,7 +215,7 @@ class _Recall(NamedTuple):
         first = max(last - count + 1, 0)
         found = await self._span(first, last)
         older = f"{first} are older: search_history, get_messages_by_date." if first else ""
-        page = Page(
+        page = RecallPage(
             tool="get_extended_context",
             entries=found[::-1],
             rest=lambda _: f"{BY_ID} {older}".strip(),
@@ -230,7 +230,7 @@ class _Recall(NamedTuple):
             known = f"ids are 0 to {last}" if last >= 0 else "nothing was said yet"
             raise InputError(f"id: there is no such message; {known}")
         found = await self._span(id, id)
-        page = Page(tool="get_message_by_id", entries=found, rest=lambda _: BY_ID)
+        page = RecallPage(tool="get_message_by_id", entries=found, rest=lambda _: BY_ID)
         return await self._written(page)
 
     async def expand_digest(self, version: int, offset: int = 0) -> str:
@@ -249,7 +249,7 @@ class _Recall(NamedTuple):
             return f"go on with offset {left[0].seq - digest.first_seq}."
 
         after = first + len(found)
-        page = Page(
+        page = RecallPage(
             tool="expand_digest",
             entries=found,
             rest=rest,
@@ -295,7 +295,7 @@ class _Recall(NamedTuple):
         before = await self._span(max(last - _LOOK_BACK, 0), last)
         return next((e.seq for e in reversed(before) if is_question(e.message)), None)
 
-    async def _written(self, page: Page) -> str:
+    async def _written(self, page: RecallPage) -> str:
         """The page as text; the event loop goes on while a long one is counted."""
         chars = sum(len(entry.message.text) for entry in page.entries)
         if chars > limits.COUNT_INLINE_CHARS:
@@ -308,7 +308,7 @@ def is_recalled(message: Message) -> bool:
     return _is_call(message) or _is_result(message)
 
 
-def _echoes(entry: Entry, asked: int | None) -> bool:
+def _is_echo(entry: Entry, asked: int | None) -> bool:
     """Whether an entry is of the turn that asks, or another search: its call or its result."""
     now = asked is not None and entry.seq >= asked
     return now or is_recalled(entry.message)

@@ -27,7 +27,7 @@ _SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4
 _WIDER: Final = 4  # of so many more, chosen by bits that differ, the best by sums go on
 _BLOCK: Final = 65_536
-_TRIES: Final = 2
+_COMPARE_ATTEMPTS: Final = 2
 
 Bits: TypeAlias = NDArray[np.uint64]
 
@@ -47,7 +47,7 @@ class _Codes:
 
 
 @runtime_checkable
-class Comparing(Protocol):
+class SignSearch(Protocol):
     """What a store may have beside `Store`: it compares vectors where they lie."""
 
     async def nearest(
@@ -57,7 +57,7 @@ class Comparing(Protocol):
         ...
 
 
-class Nearest:
+class NearestVectors:
     """Finds the nearest entries of any conversation of a store; remembers the codes it has read."""
 
     def __init__(self, store: Store, *, bytes_max: int = limits.VECTOR_BYTES_REMEMBERED) -> None:
@@ -70,7 +70,7 @@ class Nearest:
         """The `limit` nearest entries with their cosines; of a long entry its best part counts."""
         asked = np.asarray(vector, dtype=np.float32)
         stored = None
-        if isinstance(self._store, Comparing):
+        if isinstance(self._store, SignSearch):
             stored = await self._store.nearest(key, model, vector, limit * _OVERSAMPLE * _WIDER)
         if stored is None:
             stored = await self._compared(key, model, asked, limit * _OVERSAMPLE)
@@ -83,13 +83,13 @@ class Nearest:
     ) -> list[Vector]:
         """The vectors of about as many entries as `wanted`, the nearest by their signs."""
         stored: list[Vector] = []
-        for _ in range(_TRIES):
+        for _ in range(_COMPARE_ATTEMPTS):
             codes = await self._codes(key, model, len(asked))
             if not len(codes.seqs):
                 return []
             best = await asyncio.to_thread(_candidates, codes, asked, wanted)
             stored = await self._store.vectors_at(key, model, best)
-            if _current(codes, stored, best, len(asked)):
+            if _are_current(codes, stored, best, len(asked)):
                 break
             self.forget(key)  # another process erased the conversation, and it was begun anew
         return stored
@@ -110,7 +110,7 @@ class Nearest:
             end = page[-1].seq + 1 if len(page) >= limits.VECTOR_PAGE else reach
             end = min(end, reach)  # more may have come meanwhile; those are for the next time
             known = [vector for vector in page if vector.seq < end]
-            codes = _joined(codes, _codes(known, dimension, end))
+            codes = _join_codes(codes, _codes(known, dimension, end))
         self._known[key, model] = codes
         while len(self._known) > 1 and sum(c.size for c in self._known.values()) > self._bytes_max:
             self._known.popitem(last=False)
@@ -119,20 +119,22 @@ class Nearest:
 
 def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
     # Of an embedder that changed its dimension under the same name, nothing can be compared.
-    fitting = _fitting(vectors, dimension)
+    fitting = _with_dimension(vectors, dimension)
     seqs = np.array([v.seq for v in fitting], dtype=np.int64)
     numbers = b"".join(v.body[_SCALE_BYTES:] for v in fitting)
     signs = np.frombuffer(numbers, dtype=np.int8).reshape(len(fitting), dimension) >= 0
     return _Codes(seqs, _bits(signs), next_seq)
 
 
-def _fitting(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
+def _with_dimension(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
     return [vector for vector in vectors if len(vector.body) == dimension + _SCALE_BYTES]
 
 
-def _current(codes: _Codes, stored: Sequence[Vector], best: Sequence[int], dimension: int) -> bool:
+def _are_current(
+    codes: _Codes, stored: Sequence[Vector], best: Sequence[int], dimension: int
+) -> bool:
     """Whether the codes of the best entries are those of what is stored for them now."""
-    fitting = _fitting(stored, dimension)
+    fitting = _with_dimension(stored, dimension)
     if {vector.seq for vector in fitting} != set(best):
         return False
     now = _codes(fitting, dimension, 0)
@@ -149,7 +151,7 @@ def _bits(signs: NDArray[np.bool_]) -> Bits:
     return words
 
 
-def _joined(first: _Codes, second: _Codes) -> _Codes:
+def _join_codes(first: _Codes, second: _Codes) -> _Codes:
     seqs = np.concatenate([first.seqs, second.seqs])
     return _Codes(seqs, np.concatenate([first.bits, second.bits]), second.next_seq)
 
@@ -158,28 +160,30 @@ def _candidates(codes: _Codes, asked: NDArray[np.float32], limit: int) -> list[i
     """The entries whose signs differ least from the question's."""
     signs = _bits((asked >= 0)[np.newaxis])
     blocks = range(0, len(codes.seqs), _BLOCK)
-    differing = np.concatenate([_differing(codes.bits[at : at + _BLOCK], signs) for at in blocks])
-    chosen = _least(differing, limit * _WIDER)
+    differing = np.concatenate(
+        [_differing_bits(codes.bits[at : at + _BLOCK], signs) for at in blocks]
+    )
+    chosen = _smallest_places(differing, limit * _WIDER)
     if len(chosen) > limit:  # a sign counts as much as the question's number is large
         rows = np.unpackbits(codes.bits[chosen].view(np.uint8), axis=1, count=len(asked))
-        chosen = chosen[_least(-products(rows, asked, np), limit)]
+        chosen = chosen[_smallest_places(-products(rows, asked, np), limit)]
     return sorted({int(seq) for seq in codes.seqs[chosen]})
 
 
-def _least(numbers: NDArray[Any], limit: int) -> NDArray[np.intp]:
+def _smallest_places(numbers: NDArray[Any], limit: int) -> NDArray[np.intp]:
     """The places of the `limit` smallest numbers."""
     if len(numbers) <= limit:
         return np.arange(len(numbers))
     return np.argpartition(numbers, limit)[:limit]
 
 
-def _differing(bits: Bits, signs: Bits) -> NDArray[np.uint16]:
+def _differing_bits(bits: Bits, signs: Bits) -> NDArray[np.uint16]:
     counts: NDArray[np.uint16] = np.bitwise_count(bits ^ signs).sum(axis=1, dtype=np.uint16)
     return counts
 
 
 def _cosines(stored: Sequence[Vector], asked: NDArray[np.float32]) -> dict[int, float]:
-    fitting = _fitting(stored, len(asked))
+    fitting = _with_dimension(stored, len(asked))
     length = float(np.linalg.norm(asked)) or 1.0
     best: dict[int, float] = {}
     for vector, dot in zip(

@@ -11,7 +11,7 @@ from firnline.context.plan import UNANSWERED, Fold, Plan, Strategy, View, units
 from firnline.errors import InputError
 from firnline.log.entry import Entry
 from firnline.log.text import Json
-from firnline.topics.fold import just_restored, to_fold
+from firnline.topics.fold import entries_to_fold, is_just_restored
 from firnline.topics.rules import check_folding
 
 _MANY: Final = "the topic has more than {} active messages"
@@ -95,9 +95,9 @@ def _recent(view: View) -> tuple[int, int | None]:
 
 def _fold_end(view: View, max_messages: int, keep: int) -> int:
     """The last entry to be folded; -1 if there is none."""
-    if view.topic is not None and just_restored(view.topic, view.entries):
+    if view.topic is not None and is_just_restored(view.topic, view.entries):
         return -1
-    seqs = to_fold(_active(view), max_messages, keep)
+    seqs = entries_to_fold(_active(view), max_messages, keep)
     return max((end for end in _ends(view) if seqs and end <= seqs[-1]), default=-1)
 
 

@@ -7,49 +7,48 @@ what to merge, how important a topic is, and what a follow-up question is about.
 from __future__ import annotations
 
 from firnline.topics.decay import half_life, memory_type, priority, survival
-from firnline.topics.feedback import feedback, tagged, used
-from firnline.topics.fold import folded, just_restored, to_fold
-from firnline.topics.followup import is_followup, leans
-from firnline.topics.merge import Merged, merge, merged
+from firnline.topics.feedback import apply_feedback, apply_use, change_tags, used_entries
+from firnline.topics.fold import entries_to_fold, is_just_restored, mark_folded
+from firnline.topics.followup import depends_on_context, is_followup
+from firnline.topics.merge_topics import MergeResult, merge_pair, merge_topics
 from firnline.topics.rules import Rules
-from firnline.topics.similarity import LIKENESS, Match, calibrated, matches
-from firnline.topics.standalone import checked, standalone, standalone_messages
-from firnline.topics.state import State, Step, assign, needs_vector, replay
-from firnline.topics.stats import TopicStats, stats
+from firnline.topics.similarity import LIKENESS, TopicMatch, calibrate, match_topics
+from firnline.topics.standalone import check_rewrite, standalone, standalone_messages
+from firnline.topics.state import TopicState, TopicStep, assign, needs_vector, replay
+from firnline.topics.stats import TopicStats, topic_stats
 from firnline.topics.title import title_of
-from firnline.topics.use import made_use
 
 __all__ = [
     "LIKENESS",
-    "Match",
-    "Merged",
+    "MergeResult",
     "Rules",
-    "State",
-    "Step",
+    "TopicMatch",
+    "TopicState",
     "TopicStats",
+    "TopicStep",
+    "apply_feedback",
+    "apply_use",
     "assign",
-    "calibrated",
-    "checked",
-    "feedback",
-    "folded",
+    "calibrate",
+    "change_tags",
+    "check_rewrite",
+    "depends_on_context",
+    "entries_to_fold",
     "half_life",
     "is_followup",
-    "just_restored",
-    "leans",
-    "made_use",
-    "matches",
+    "is_just_restored",
+    "mark_folded",
+    "match_topics",
     "memory_type",
-    "merge",
-    "merged",
+    "merge_pair",
+    "merge_topics",
     "needs_vector",
     "priority",
     "replay",
     "standalone",
     "standalone_messages",
-    "stats",
     "survival",
-    "tagged",
     "title_of",
-    "to_fold",
-    "used",
+    "topic_stats",
+    "used_entries",
 ]

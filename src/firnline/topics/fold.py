@@ -10,7 +10,9 @@ from firnline.log.entry import Entry, Topic
 from firnline.topics.rules import check_folding
 
 
-def to_fold(entries: Sequence[Entry], max_messages: int = 12, keep: int = 4) -> tuple[int, ...]:
+def entries_to_fold(
+    entries: Sequence[Entry], max_messages: int = 12, keep: int = 4
+) -> tuple[int, ...]:
     """The entries to fold if more than `max_messages` are active: all but the newest `keep`.
 
     `entries` are the active ones of a topic, in order. A tool call and its results stay together,
@@ -30,7 +32,7 @@ def to_fold(entries: Sequence[Entry], max_messages: int = 12, keep: int = 4) -> 
     return tuple(entry.seq for entry in entries if entry.seq < start)
 
 
-def folded(topic: Topic, seqs: Sequence[int]) -> Topic:
+def mark_folded(topic: Topic, seqs: Sequence[int]) -> Topic:
     """The topic when these, the first of its active entries, are digested and archived."""
     if not seqs:
         return topic
@@ -38,7 +40,7 @@ def folded(topic: Topic, seqs: Sequence[int]) -> Topic:
     return replace(topic, active_from=active_from, archived=topic.archived + len(seqs))
 
 
-def just_restored(topic: Topic, entries: Sequence[Entry]) -> bool:
+def is_just_restored(topic: Topic, entries: Sequence[Entry]) -> bool:
     """Whether the round is still under way whose question brought the topic back.
 
     Until it has ended nothing is folded, so that the answer is made from all that was said. It ends

@@ -38,10 +38,10 @@ def is_followup(text: str) -> bool:
     content = sum(map(is_content, found))
     if not content:
         return True
-    return content <= CONTENT_MAX and (goes_on(found) or refers(found))
+    return content <= CONTENT_MAX and (starts_like_continuation(found) or has_reference(found))
 
 
-def goes_on(found: Sequence[str]) -> bool:
+def starts_like_continuation(found: Sequence[str]) -> bool:
     """Whether words begin like the second half of a question."""
     start = [fold(word) for word in found[:3]]
     return bool(start) and (
@@ -51,17 +51,17 @@ def goes_on(found: Sequence[str]) -> bool:
     )
 
 
-def refers(found: Sequence[str]) -> bool:
+def has_reference(found: Sequence[str]) -> bool:
     """Whether a word stands for something that is not in front of it."""
     before = 0
     for at, word in enumerate(found):
-        if fold(word) in REFERRING and before < CONTENT_MAX and not _names(found, at):
+        if fold(word) in REFERRING and before < CONTENT_MAX and not _points_to_noun(found, at):
             return True
         before += is_content(word)
     return False
 
 
-def _names(found: Sequence[str], at: int) -> bool:
+def _points_to_noun(found: Sequence[str], at: int) -> bool:
     """Whether the word at `at` only points to the noun behind it, as in "this contract"."""
     behind = found[at + 1 :]
     if fold(found[at]) not in POINTING or not behind or not is_content(behind[0]):
@@ -69,6 +69,6 @@ def _names(found: Sequence[str], at: int) -> bool:
     return len(behind) > 1 or at == 0 or fold(found[at - 1]) not in BEING
 
 
-def leans(text: str) -> bool:
+def depends_on_context(text: str) -> bool:
     """Whether a message cannot be understood without what was said before it."""
-    return is_followup(text) or refers(split_words(text[:LOOK_CHARS]))
+    return is_followup(text) or has_reference(split_words(text[:LOOK_CHARS]))

@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 
 from firnline.log.entry import Topic
 from firnline.topics.rules import TAGS_MAX, Rules
-from firnline.topics.similarity import Match, comparable, matches
-from firnline.topics.state import DEFAULT, State
+from firnline.topics.similarity import TopicMatch, is_comparable, match_topics
+from firnline.topics.state import DEFAULT, TopicState
 from firnline.topics.vectors import mean, unpack
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergeResult:
     """The state after merging, and for each topic that went over what it went into, and why."""
 
-    state: State
-    into: dict[int, Match]
+    state: TopicState
+    into: dict[int, TopicMatch]
 
     @property
     def changed(self) -> tuple[Topic, ...]:
@@ -26,29 +26,31 @@ class Merged:
         return tuple(self.state.topics[id_] for id_ in sorted(ids))
 
 
-def merge(state: State, rules: Rules = DEFAULT, among: Collection[int] | None = None) -> Merged:
+def merge_topics(
+    state: TopicState, rules: Rules = DEFAULT, among: Collection[int] | None = None
+) -> MergeResult:
     """Merge topics that are at least `merge_threshold` similar, the most similar ones first.
 
     `among` are those that may have changed since the last time; pairs of others are not compared,
     so one topic costs one comparison with each other topic.
     """
-    into: dict[int, Match] = {}
+    into: dict[int, TopicMatch] = {}
     looked = set(state.topics if among is None else among)
-    close = [pair for id_ in looked for pair in _pairs(state, id_, looked, rules)]
+    close = [pair for id_ in looked for pair in _similar_pairs(state, id_, looked, rules)]
     while close:
         younger, match = max(close, key=_closeness)
         older = match.topic
         active = older if state.active == younger else state.active
-        changed = merged(state.topics[older], state.topics[younger])
+        changed = merge_pair(state.topics[older], state.topics[younger])
         state = state.having(*changed, active=active)
         into[younger] = match
         # Only what the older one is like has changed; all other pairs stay as they were.
         close = [pair for pair in close if not {pair[0], pair[1].topic} & {younger, older}]
-        close += _pairs(state, older, {older}, rules)
-    return Merged(state, into)
+        close += _similar_pairs(state, older, {older}, rules)
+    return MergeResult(state, into)
 
 
-def merged(older: Topic, younger: Topic) -> tuple[Topic, Topic]:
+def merge_pair(older: Topic, younger: Topic) -> tuple[Topic, Topic]:
     """Both topics after the younger went over into the older.
 
     All entries are active again: neither topic's digest covers what came from the other.
@@ -77,26 +79,26 @@ def _with_mean(older: Topic, younger: Topic) -> Topic:
     """The older with the mean of both; vectors that cannot be compared are not mixed."""
     if not older.vectors:
         return replace(older, model=younger.model, vectors=younger.vectors, vector=younger.vector)
-    if not comparable(younger, older.model, len(older.vector) // 4):
+    if not is_comparable(younger, older.model, len(older.vector) // 4):
         return older
     body = mean(older.vector, older.vectors, unpack(younger.vector), younger.vectors)
     return replace(older, vectors=older.vectors + younger.vectors, vector=body)
 
 
-def _closeness(pair: tuple[int, Match]) -> tuple[float, int, int]:
+def _closeness(pair: tuple[int, TopicMatch]) -> tuple[float, int, int]:
     return pair[1].raw, -pair[1].topic, -pair[0]
 
 
-def _pairs(
-    state: State, id_: int, among: Collection[int], rules: Rules
-) -> Iterator[tuple[int, Match]]:
+def _similar_pairs(
+    state: TopicState, id_: int, among: Collection[int], rules: Rules
+) -> Iterator[tuple[int, TopicMatch]]:
     """Topics similar enough to be one with `id_`: of each pair the younger, and the older."""
     topic = state.topics[id_]
     if topic.merged_into is not None or not topic.vectors:
         return
     # A pair of two that are both among them is compared once.
     others = [t for t in state.topics.values() if t.id < id_ or t.id not in among]
-    for match in matches(unpack(topic.vector), topic.model, others, rules):
+    for match in match_topics(unpack(topic.vector), topic.model, others, rules):
         if match.similarity < rules.merge_threshold:
             return
         older, younger = sorted((match.topic, id_))

@@ -32,7 +32,7 @@ ANCHOR: Final = 0.7
 """What the likeness becomes."""
 
 
-class Match(NamedTuple):
+class TopicMatch(NamedTuple):
     """A topic that a message was compared with: the raw cosine and the calibrated similarity."""
 
     topic: int
@@ -45,7 +45,7 @@ def likeness(model: str, rules: Rules) -> float:
     return rules.likeness.get(model, LIKENESS.get(model, LIKENESS_DEFAULT))
 
 
-def calibrated(raw: float, likeness_: float) -> float:
+def calibrate(raw: float, likeness_: float) -> float:
     """The similarity that a raw cosine stands for, from 0 to 1; grows with it."""
     raw = max(-1.0, min(1.0, raw))
     if raw <= likeness_:
@@ -53,7 +53,9 @@ def calibrated(raw: float, likeness_: float) -> float:
     return ANCHOR + (1 - ANCHOR) * (raw - likeness_) / (1 - likeness_)
 
 
-def matches(vector: Floats, model: str, topics: Iterable[Topic], rules: Rules) -> list[Match]:
+def match_topics(
+    vector: Floats, model: str, topics: Iterable[Topic], rules: Rules
+) -> list[TopicMatch]:
     """How similar each topic is, best first; of equal ones the one that was active last.
 
     Topics without a vector, of another model or of another dimension are not among them, nor those
@@ -61,16 +63,16 @@ def matches(vector: Floats, model: str, topics: Iterable[Topic], rules: Rules) -
     """
     at = likeness(model, rules)
     length = norm(vector)
-    found: list[tuple[Match, int]] = []
-    for topic in _likeliest(vector, [t for t in topics if comparable(t, model, len(vector))]):
-        mean = _read(topic.vector)
+    found: list[tuple[TopicMatch, int]] = []
+    for topic in _preselect(vector, [t for t in topics if is_comparable(t, model, len(vector))]):
+        mean = _read_mean(topic.vector)
         raw = dot(vector, mean.values) / ((length * mean.norm) or 1.0)
-        found.append((Match(topic.id, raw, calibrated(raw, at)), topic.last_seq))
+        found.append((TopicMatch(topic.id, raw, calibrate(raw, at)), topic.last_seq))
     found.sort(key=lambda pair: (-pair[0].raw, -pair[1], pair[0].topic))
     return [match for match, _ in found]
 
 
-def _likeliest(vector: Floats, topics: list[Topic]) -> list[Topic]:
+def _preselect(vector: Floats, topics: list[Topic]) -> list[Topic]:
     """The topics themselves, or those of many in whose means the fewest signs differ.
 
     A hundred times cheaper than a cosine, and it is the nearest that are asked for.
@@ -79,7 +81,7 @@ def _likeliest(vector: Floats, topics: list[Topic]) -> list[Topic]:
         return topics
     signs = int.from_bytes(sign_code(vector), "big")
     return nsmallest(
-        COMPARED_MAX, topics, key=lambda topic: (signs ^ _read(topic.vector).signs).bit_count()
+        COMPARED_MAX, topics, key=lambda topic: (signs ^ _read_mean(topic.vector).signs).bit_count()
     )
 
 
@@ -92,12 +94,12 @@ class _Mean(NamedTuple):
 
 
 @lru_cache(maxsize=16_384)
-def _read(body: bytes) -> _Mean:
+def _read_mean(body: bytes) -> _Mean:
     values = unpack(body)
     return _Mean(values, norm(values), int.from_bytes(sign_code(values), "big"))
 
 
-def comparable(topic: Topic, model: str, dimension: int) -> bool:
+def is_comparable(topic: Topic, model: str, dimension: int) -> bool:
     """Whether the topic has a vector that such a one can be compared with."""
     ours = topic.model == model and len(topic.vector) == 4 * dimension  # bytes of a float32
     return ours and topic.vectors > 0 and topic.merged_into is None

@@ -13,7 +13,7 @@ from firnline.context.plan import is_question
 from firnline.language.stop_words import PERSONS, fold, is_content, split_words, word_root
 from firnline.log.entry import Entry
 from firnline.log.regex import regex
-from firnline.topics.followup import is_followup, refers
+from firnline.topics.followup import has_reference, is_followup
 
 LOOK_BACK: Final = 12
 """Newest entries of the topic that are looked at."""
@@ -45,12 +45,12 @@ def standalone(question: str, entries: Sequence[Entry], title: str = "") -> str:
     apartment, Lisbon)".
     """
     found = split_words(question)
-    if not is_followup(question) and not refers(found):
+    if not is_followup(question) and not has_reference(found):
         return question
     known = {word_root(word) for word in found}
     recent = entries[-LOOK_BACK:]
     phrases = [*_persons(found, recent), *_subject(recent, title)]
-    added = _fitting(phrases, known)
+    added = _fit_phrases(phrases, known)
     return f"{question.rstrip()} ({', '.join(added)})" if added else question
 
 
@@ -58,7 +58,7 @@ def _subject(entries: Sequence[Entry], title: str) -> list[str]:
     """The phrases of the newest question that has a subject, or of the title, or of an answer."""
     asked = [e.message.text[:ENTRY_CHARS] for e in reversed(entries) if is_question(e.message)]
     said = [e.message.text[:ENTRY_CHARS] for e in reversed(entries) if not is_question(e.message)]
-    named = next((text for text in asked if not is_followup(text) and not _leans(text)), "")
+    named = next((text for text in asked if not is_followup(text) and not _has_reference(text)), "")
     # A question that itself leans on an earlier one says something, too, but comes second.
     leaning = [text for text in asked[:1] if text != named]
     for texts in ([named, *leaning], [title], said[:1]):
@@ -67,8 +67,8 @@ def _subject(entries: Sequence[Entry], title: str) -> list[str]:
     return []
 
 
-def _leans(text: str) -> bool:
-    return refers(split_words(text))
+def _has_reference(text: str) -> bool:
+    return has_reference(split_words(text))
 
 
 def _phrases(text: str) -> Iterator[str]:
@@ -103,7 +103,7 @@ def _is_name(phrase: str, text: str) -> bool:
     return len(parts) > 1 or before not in _SENTENCE_END
 
 
-def _fitting(phrases: Iterable[str], known: set[str]) -> list[str]:
+def _fit_phrases(phrases: Iterable[str], known: set[str]) -> list[str]:
     """The phrases without words that are known already, as many as may be added."""
     added: list[str] = []
     count = chars = 0
@@ -124,14 +124,14 @@ def _fitting(phrases: Iterable[str], known: set[str]) -> list[str]:
 
 
 def standalone_messages(question: str, entries: Sequence[Entry]) -> list[dict[str, str]]:
-    """What a model is asked, in the OpenAI chat shape; its answer is for `checked`."""
+    """What a model is asked, in the OpenAI chat shape; its answer is for `check_rewrite`."""
     said = [f"{e.message.role}: {_line(e.message.text)}" for e in entries[-LOOK_BACK:]]
     talk = "\n".join(line for line in said if not line.endswith(": "))
     asked = f"Conversation:\n{talk}\n\nLast question: {_line(question)}"
     return [{"role": "system", "content": PROMPT}, {"role": "user", "content": asked}]
 
 
-def checked(answer: str, question: str, entries: Sequence[Entry], title: str = "") -> str:
+def check_rewrite(answer: str, question: str, entries: Sequence[Entry], title: str = "") -> str:
     """A model's answer if it can be trusted, else what the rules make of the question.
 
     It is one line, not much longer than the question, and has no word that is neither in the

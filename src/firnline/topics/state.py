@@ -20,7 +20,7 @@ from firnline.log.message import Message
 from firnline.topics.decay import priority
 from firnline.topics.followup import is_followup
 from firnline.topics.rules import Rules
-from firnline.topics.similarity import Match, comparable, matches
+from firnline.topics.similarity import TopicMatch, is_comparable, match_topics
 from firnline.topics.title import title_of
 from firnline.topics.vectors import Floats, mean, pack, unit
 
@@ -28,14 +28,14 @@ DEFAULT: Final = Rules()
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TopicState:
     """The topics of a conversation by id, and the one that is active: that of the last entry."""
 
     topics: Mapping[int, Topic] = field(default_factory=dict)
     active: int | None = None
 
     @classmethod
-    def of(cls, topics: Iterable[Topic]) -> State:
+    def of(cls, topics: Iterable[Topic]) -> TopicState:
         """The state that these topics are in: active is the one with the newest entry."""
         known = {topic.id: topic for topic in topics}
         there = [topic for topic in known.values() if topic.merged_into is None]
@@ -58,14 +58,14 @@ class State:
             found = self.topics[found.merged_into]
         return found
 
-    def having(self, *topics: Topic, active: int | None = None) -> State:
+    def having(self, *topics: Topic, active: int | None = None) -> TopicState:
         """The state with these topics in place of those of their ids."""
         changed = {**self.topics, **{topic.id: topic for topic in topics}}
-        return State(changed, self.active if active is None else active)
+        return TopicState(changed, self.active if active is None else active)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class TopicStep:
     """What one entry did.
 
     `topic` is the entry's; None for what the system says before anybody else. `changed` are the
@@ -73,10 +73,10 @@ class Step:
     `opened`, `restored` and `dormant` are the topics to which that happened.
     """
 
-    state: State
+    state: TopicState
     topic: int | None = None
     changed: tuple[Topic, ...] = ()
-    match: Match | None = None
+    match: TopicMatch | None = None
     opened: int | None = None
     restored: int | None = None
     dormant: tuple[int, ...] = ()
@@ -88,13 +88,13 @@ def needs_vector(message: Message) -> bool:
 
 
 def assign(
-    state: State,
+    state: TopicState,
     entry: Entry,
     vector: Floats | None = None,
     *,
     model: str = "",
     rules: Rules = DEFAULT,
-) -> Step:
+) -> TopicStep:
     """Put the next entry of a conversation into a topic.
 
     A message of the user joins the most similar topic, dormant ones among them, if it is more
@@ -105,19 +105,21 @@ def assign(
     if newest and entry.seq <= newest.last_seq:
         raise InputError(f"entry {entry.seq} is not behind {newest.last_seq}, the last assigned")
     if not is_question(entry.message):
-        return _continued(state, entry, rules)
+        return _continue_topic(state, entry, rules)
     # A follow-up is no example of what its topic is about, so its vector is not used at all.
     given = None if is_followup(entry.message.text) else unit(vector)
-    best = _best(state, given, model, rules)
-    chosen = _chosen(state, given, best, rules)
+    best = _best_match(state, given, model, rules)
+    chosen = _choose_topic(state, given, best, rules)
     if chosen is None:
-        topic = _with_vector(_opened(entry, rules), given, model)
+        topic = _with_vector(_open_topic(entry, rules), given, model)
     else:
-        topic = _with_vector(_joined(chosen, entry, back=chosen.id != state.active), given, model)
+        topic = _with_vector(
+            _join_topic(chosen, entry, back=chosen.id != state.active), given, model
+        )
     restored = chosen is not None and topic.restored_by == entry.seq
     moved = state.having(topic, active=topic.id)
-    left = _leaving(moved, _time(entry), rules)
-    return Step(
+    left = _fade_topics(moved, _time(entry), rules)
+    return TopicStep(
         state=moved.having(*left),
         topic=topic.id,
         changed=(topic, *left),
@@ -132,12 +134,12 @@ def replay(
     entries: Iterable[Entry],
     vectors: Mapping[int, Floats],
     *,
-    state: State | None = None,
+    state: TopicState | None = None,
     model: str = "",
     rules: Rules = DEFAULT,
-) -> Iterator[Step]:
+) -> Iterator[TopicStep]:
     """A step for each of the entries, in order; `vectors` are by sequence number."""
-    now = state or State()
+    now = state or TopicState()
     for entry in entries:
         step = assign(now, entry, vectors.get(entry.seq), model=model, rules=rules)
         now = step.state
@@ -147,14 +149,18 @@ def replay(
 # -- which topic ------------------------------------------------------------------------------
 
 
-def _best(state: State, vector: Floats | None, model: str, rules: Rules) -> Match | None:
+def _best_match(
+    state: TopicState, vector: Floats | None, model: str, rules: Rules
+) -> TopicMatch | None:
     if vector is None:
         return None
-    found = matches(vector, model, state.topics.values(), rules)
+    found = match_topics(vector, model, state.topics.values(), rules)
     return found[0] if found else None
 
 
-def _chosen(state: State, vector: Floats | None, best: Match | None, rules: Rules) -> Topic | None:
+def _choose_topic(
+    state: TopicState, vector: Floats | None, best: TopicMatch | None, rules: Rules
+) -> Topic | None:
     """The topic that the message joins; None if it opens one."""
     if best and best.similarity > rules.similarity_threshold:
         return state.topics[best.topic]
@@ -166,25 +172,25 @@ def _chosen(state: State, vector: Floats | None, best: Match | None, rules: Rule
 # -- what that does to it ---------------------------------------------------------------------
 
 
-def _continued(state: State, entry: Entry, rules: Rules) -> Step:
+def _continue_topic(state: TopicState, entry: Entry, rules: Rules) -> TopicStep:
     """The step of an entry that the user did not say."""
     active = state.active_topic
     if active is None:
         if entry.message.role in ("system", "developer"):
-            return Step(state=state)
+            return TopicStep(state=state)
         # A greeting comes before the first question, which gives the topic its title.
-        opened = replace(_opened(entry, rules), title="")
-        return Step(
+        opened = replace(_open_topic(entry, rules), title="")
+        return TopicStep(
             state=state.having(opened, active=opened.id),
             topic=opened.id,
             changed=(opened,),
             opened=opened.id,
         )
     topic = replace(active, entries=active.entries + 1, last_seq=entry.seq)
-    return Step(state=state.having(topic), topic=topic.id, changed=(topic,))
+    return TopicStep(state=state.having(topic), topic=topic.id, changed=(topic,))
 
 
-def _opened(entry: Entry, rules: Rules) -> Topic:
+def _open_topic(entry: Entry, rules: Rules) -> Topic:
     said = _importance(entry.message)
     return Topic(
         id=entry.seq,
@@ -197,7 +203,7 @@ def _opened(entry: Entry, rules: Rules) -> Topic:
     )
 
 
-def _joined(topic: Topic, entry: Entry, *, back: bool) -> Topic:
+def _join_topic(topic: Topic, entry: Entry, *, back: bool) -> Topic:
     """The topic with one more message of the user.
 
     `back`: the user comes back to it from another one. Then what was archived is active again.
@@ -222,13 +228,13 @@ def _with_vector(topic: Topic, vector: Floats | None, model: str) -> Topic:
     """The topic with one more vector in its mean."""
     if vector is None:
         return topic
-    if not comparable(topic, model, len(vector)):
+    if not is_comparable(topic, model, len(vector)):
         return replace(topic, model=model, vectors=1, vector=pack(vector))
     body = mean(topic.vector, topic.vectors, vector, 1)
     return replace(topic, vectors=topic.vectors + 1, vector=body)
 
 
-def _leaving(state: State, now: datetime, rules: Rules) -> list[Topic]:
+def _fade_topics(state: TopicState, now: datetime, rules: Rules) -> list[Topic]:
     """The topics that become dormant, lowest priority first; never the active one."""
     working = state.working()
     if len(working) <= rules.max_topics:

@@ -36,7 +36,7 @@ class TopicStats:
         return {**asdict(self), "tags": list(self.tags)}
 
 
-def stats(topic: Topic, now: datetime, rules: Rules, *, has_summary: bool) -> TopicStats:
+def topic_stats(topic: Topic, now: datetime, rules: Rules, *, has_summary: bool) -> TopicStats:
     """The topic in numbers at `now`."""
     return TopicStats(
         topic_id=topic.id,

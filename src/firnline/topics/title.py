@@ -22,12 +22,12 @@ def title_of(text: str, chars_max: int = TITLE_CHARS) -> str:
     if len(words) <= chars_max:
         return words
     end = chars_max
-    while end and _goes_on(words, end):
+    while end and _belongs_to_previous(words, end):
         end -= 1
     return words[: end or chars_max].rstrip()
 
 
-def _goes_on(text: str, at: int) -> bool:
+def _belongs_to_previous(text: str, at: int) -> bool:
     """Whether the character at `at` belongs to the one before it."""
     char, before = text[at], text[at - 1]
     if unicodedata.category(char).startswith("M") or ord(char) in _SKINS:

@@ -11,7 +11,7 @@ from contextlib import aclosing
 from typing import Any, Final
 
 from firnline.errors import ModelError
-from firnline.models.answers import load_body, read_complaint
+from firnline.models.answers import load_body, read_error
 from firnline.server.proxy.blocks import Block, Blocks, Event, framed, spelled
 from firnline.server.proxy.openai_stream import Asking, answered
 from firnline.server.proxy.upstream import Reply, json_of
@@ -158,5 +158,5 @@ def _reason(reason: str, content: Sequence[Block]) -> str:
 
 
 def _error(data: object, otherwise: str, **facts: Any) -> ModelError:
-    code, message = read_complaint(data, otherwise)
+    code, message = read_error(data, otherwise)
     return ModelError(message, code=code or "error_body", **facts)

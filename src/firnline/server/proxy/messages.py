@@ -21,7 +21,7 @@ from firnline.log.message import Message
 from firnline.log.tokens import counter
 from firnline.log.wire import anthropic_blocks, load_anthropic
 from firnline.memory import Memory
-from firnline.models.answers import CONTEXT_LENGTH, load_body, read_complaint
+from firnline.models.answers import CONTEXT_LENGTH, load_body, read_error
 from firnline.models.http import limit_name
 from firnline.server.auth import Reading, Writing, caller_of, parts_of
 from firnline.server.problems import anthropic_body, as_anthropic
@@ -190,7 +190,7 @@ async def _refused(exchange: Exchange, reply: Reply) -> Response:
     body, headers = await reply.body(), {**reply.headers, **exchange.told()}
     if exchange.shape is ANTHROPIC:
         return Response(body, reply.status, headers)
-    code, message = read_complaint(load_body(body), f"status {reply.status}")
+    code, message = read_error(load_body(body), f"status {reply.status}")
     if code == CONTEXT_LENGTH:
         message = f"{_TOO_LONG}: {message}"
     return JSONResponse(anthropic_body(reply.status, message), reply.status, but_type(headers))

@@ -18,7 +18,7 @@ from firnline.errors import ModelError, TooFast
 from firnline.log.message import Message, ToolCall
 from firnline.log.tokens import TokenCounter
 from firnline.log.wire import load_anthropic
-from firnline.models.answers import Pieces, load_body
+from firnline.models.answers import AnswerPieces, load_body
 from firnline.server.proxy.dialect import OPENAI, Shape
 from firnline.server.proxy.upstream import Reply, json_of
 
@@ -209,7 +209,7 @@ class _Sieve:
     """One round of a stream: what of each event the client gets, and when."""
 
     def __init__(self, asking: Asking, *, with_usage: bool) -> None:
-        self.pieces = Pieces("")
+        self.pieces = AnswerPieces("")
         self._asking, self._with_usage = asking, with_usage
         self._held: list[str] = []
         self._places: dict[int, int | None] = {}

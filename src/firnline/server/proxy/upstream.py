@@ -17,7 +17,7 @@ import httpx2
 from firnline.errors import ModelError, ModelTimeout
 from firnline.log.regex import regex
 from firnline.models.answers import load_body
-from firnline.models.events import events
+from firnline.models.events import read_events
 from firnline.protocols import ChatModel, Completion
 
 _THERE: Final = regex(
@@ -123,7 +123,7 @@ class _HttpReply:
         if self.headers.get("content-type", "").startswith("application/json"):
             yield (await self.body()).decode(errors="replace")
             return
-        async with aclosing(events(self.raw())) as arriving:
+        async with aclosing(read_events(self.raw())) as arriving:
             async for data in arriving:
                 yield data
 

@@ -146,7 +146,7 @@ async def get_important(request: Request, memory: Reading, conversation: Convers
     versions = [held[_identity(item)] for item in known]
     listed = [
         {**_listed(item), "version": version}
-        for item, version in zip(items.shown(known), versions, strict=True)
+        for item, version in zip(items.items_with_speakers(known), versions, strict=True)
     ]
     return tagged(request, {"data": listed, "set_aside": aside})
 

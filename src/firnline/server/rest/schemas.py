@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_
 
 from pydantic import BaseModel, Field, WithJsonSchema, create_model
 
+from firnline import topics
 from firnline.client import values
 from firnline.client.wire import HASH, Doc, WireEntry
 from firnline.context.budget import Budget
@@ -26,7 +27,7 @@ from firnline.log import entry as log
 from firnline.log.chain import Verification
 from firnline.log.message import Message
 from firnline.server.rest.requests import MESSAGE
-from firnline.topics import Match, TopicStats
+from firnline.topics import TopicStats
 from firnline.transfer.formats.records import NoteCount
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
@@ -242,7 +243,7 @@ Topics: Final = _list_of("Topics", "The topics, the active one first.", Topic)
 TopicMatch: Final = _model(
     "TopicMatch",
     "The topic that is most similar to a text; all null if there is nothing to compare.",
-    **{field: hint | None for field, hint in get_type_hints(Match).items()},
+    **{field: hint | None for field, hint in get_type_hints(topics.TopicMatch).items()},
 )
 
 # -- digests ----------------------------------------------------------------------------------

@@ -161,7 +161,7 @@ def _card(digest: Digest, label: str) -> str:
     layer = min(digest.layer + 1, _LAYERS)
     known = "".join(
         f"<li><span>{escape(_label(item))}</span>{escape(_plain(item.value))}</li>"
-        for item in items.shown(items.from_json(digest.data))
+        for item in items.items_with_speakers(items.from_json(digest.data))
     )
     data = f'<ul class="known">{known}</ul>' if known else ""
     return (
