@@ -10,7 +10,7 @@ from firnline.topics.decay import half_life, memory_type, priority, survival
 from firnline.topics.feedback import apply_feedback, apply_use, change_tags, used_entries
 from firnline.topics.fold import entries_to_fold, is_just_restored, mark_folded
 from firnline.topics.followup import depends_on_context, is_followup
-from firnline.topics.merge_topics import MergeResult, merge_pair, merge_topics
+from firnline.topics.merge import MergeResult, merge_pair, merge_topics
 from firnline.topics.rules import Rules
 from firnline.topics.similarity import LIKENESS, TopicMatch, calibrate, match_topics
 from firnline.topics.standalone import check_rewrite, standalone, standalone_messages
