@@ -14,15 +14,15 @@ from benchmarks import (
     appends,
     archive,
     contexts,
-    counting,
-    digesting,
+    digests,
     million,
     mongo,
     package,
     postgres,
     reads,
-    recalling,
+    recall,
     service,
+    tokens,
 )
 from benchmarks.bench import Bench
 from benchmarks.table import Row, show, show_titles, write_json
@@ -30,19 +30,19 @@ from benchmarks.table import Row, show, show_titles, write_json
 FIGURES: dict[str, Callable[[Bench], AsyncIterator[Row]]] = {
     "install": package.install,
     "import": package.import_time,
-    "count": counting.speed,
+    "count": tokens.speed,
     "archive": archive.sizes,
     "append-1": appends.one_caller,
     "append-64": appends.many_callers,
     "append-million": million.append,
     "newest-million": million.newest,
-    "recall": recalling.search,
-    "recall-million": recalling.million,
-    "vectors": recalling.vectors,
-    "topics": recalling.topics,
+    "recall": recall.search,
+    "recall-million": recall.million,
+    "vectors": recall.vectors,
+    "topics": recall.topics,
     "verify": reads.verify,
     "read": reads.read,
-    "digest": digesting.offline,
+    "digest": digests.offline,
     "context": contexts.build,
     "replay": contexts.replay,
     "postgres-append": postgres.appends,
@@ -60,7 +60,7 @@ def main() -> int:
     options = _options()
     names = [options.only] if options.only else list(FIGURES)
     started = time.perf_counter()
-    # Beside the code and not in /tmp, which may be memory: a commit there costs nothing.
+    # Next to the code and not in /tmp, which may be in memory, where a commit costs nothing.
     build = Path("build")
     build.mkdir(exist_ok=True)
     with TemporaryDirectory(prefix="bench-", dir=build) as folder:
@@ -74,10 +74,10 @@ def main() -> int:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="small sizes: does it run at all")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see whether it runs")
     parser.add_argument("--only", choices=FIGURES, metavar="NAME", help=", ".join(FIGURES))
     parser.add_argument(
-        "--sample", type=Path, metavar="FILE", help="chats of your own (JSON, JSON Lines)"
+        "--sample", type=Path, metavar="FILE", help="your own chats (JSON, JSON Lines)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results there too")
     return parser.parse_args()

@@ -67,10 +67,10 @@ def _callers(memory: Memory, conversations: int, messages: Iterator[Message], ea
         for message in islice(messages, each):
             await memory.append(name, message)
 
-    async def everybody() -> None:
+    async def all_callers() -> None:
         await asyncio.gather(*(caller(str(i % conversations)) for i in range(CALLERS)))
 
-    return timed(everybody, CALLERS * each)
+    return timed(all_callers, CALLERS * each)
 
 
 @contextmanager

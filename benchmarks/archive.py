@@ -97,7 +97,7 @@ def _records(messages: Sequence[Message]) -> list[Record]:
 
 
 def _runs(records: Sequence[Record], length: int) -> list[Sequence[Record]]:
-    """All whole runs of `length` neighbours."""
+    """All complete runs of `length` neighbors."""
     starts = range(0, len(records) - length + 1, length)
     return [records[start : start + length] for start in starts]
 

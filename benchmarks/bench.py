@@ -91,7 +91,7 @@ class Bench:
 
 
 def opened(url: str, **options: Unpack[MemoryOptions]) -> Memory:
-    """A memory without an embedder: what it does in the background would be measured, too."""
+    """A memory without an embedder, whose background work would be measured too."""
     return Memory.open(url, **{"embedder": None, **options})
 
 

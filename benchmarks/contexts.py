@@ -1,4 +1,4 @@
-"""What contexts cost however long the log is, how steady they are, how often a model is asked."""
+"""What contexts cost for long logs, how stable they are, and how often a model is called."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REPLAY_BUDGET = 8_000
 
 
 async def build(bench: Bench) -> AsyncIterator[Row]:
-    """A context of a long conversation and of a short one in the same file, with nothing to fold.
+    """A context of a long conversation and of a short one in the same file, with nothing to digest.
 
     Each conversation is digested beforehand as far as the strategy wants it, with this budget.
     """
@@ -59,7 +59,7 @@ async def _fill(bench: Bench, memory: Memory, name: str, entries: int) -> None:
 
 
 async def _digest_all(memory: Memory, name: str, what: str) -> None:
-    """Fold until there is nothing left to fold; the budget of the first context is kept in mind."""
+    """Create digests until none is pending, for the budget of the first context."""
     await memory.context(name, BUDGET)
     made = 0
     while more := await memory.digest(name):
@@ -80,7 +80,7 @@ _LAVISH = Spend(conversation=Allowance(10**9, 10**12), tenant=Allowance(10**9, 1
 
 @dataclass(slots=True)
 class _Replay:
-    """What a chat was like: the share of each prompt that was repeated, and calls of the model."""
+    """The result of a chat: the share of each prompt that was repeated, and model calls."""
 
     stability: list[float] = field(default_factory=list)
     calls: int = 0
@@ -138,7 +138,7 @@ async def _replayed(bench: Bench, strategy: str, turns: int, lines: int) -> _Rep
 
 
 def _longer(bench: Bench, lines: int) -> Iterator[str]:
-    """The sample's texts, so many of them joined to one."""
+    """The sample's texts, `lines` of them joined into one."""
     messages = bench.endless_messages()
     while True:
         yield "\n".join(message.text for message in islice(messages, lines))

@@ -1,4 +1,4 @@
-"""Measuring two things in turns, so that whatever else the machine does hits both."""
+"""Measures two things in turns, so that other load on the machine affects both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from statistics import median
 from benchmarks.table import progress
 
 Side = Callable[[], Awaitable[float]]
-"""Does a piece of work and returns its cost, usually in seconds per message."""
+"""Does some work and returns its cost, usually in seconds per message."""
 
 
 @dataclass(slots=True)

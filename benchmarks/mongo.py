@@ -1,4 +1,4 @@
-"""What MongoDB costs as the store: beside a bare insert, and however long the log is."""
+"""What MongoDB costs as the store: compared with a bare insert, and for a long log."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from pymongo import AsyncMongoClient, WriteConcern
 
 from benchmarks.bench import LONG, SHORT, SHORT_ENTRIES, Bench, opened
 from benchmarks.measure import Side, costs, in_turns, milliseconds, rate, timed
-from benchmarks.recalling import questions
+from benchmarks.recall import questions
 from benchmarks.table import Row, at_most
-from benchmarks.talking import BUDGET, CALLERS, appending, asking, fill
+from benchmarks.workloads import BUDGET, CALLERS, append_by_callers, build_context, fill
 from firnline.log.message import encode, utc_now
 from firnline.strategies import rolling
 
@@ -61,7 +61,7 @@ async def appends(bench: Bench) -> AsyncIterator[Row]:
             )
             for callers in (1, CALLERS):
                 each = bench.size(40, 8) // callers + 4
-                ours = appending(bench, memory, callers, each)
+                ours = append_by_callers(bench, memory, callers, each)
                 other = _bare(bench, bare, callers, each)
                 pairs = await in_turns(ours, other, bench.size(40, 3), "mongo-append")
                 yield Row(
@@ -80,10 +80,10 @@ def _bare(bench: Bench, collection: Any, callers: int, each: int) -> Side:
         for body in islice(bodies, each):
             await collection.insert_one({"body": body})
 
-    async def everybody() -> None:
+    async def all_callers() -> None:
         await asyncio.gather(*(caller() for _ in range(callers)))
 
-    return timed(everybody, callers * each)
+    return timed(all_callers, callers * each)
 
 
 async def long_log(bench: Bench) -> AsyncIterator[Row]:
@@ -102,7 +102,7 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
             for name in (SHORT, LONG):
                 await memory.set_strategy(name, rolling(window=20, words=60))
                 await memory.context(name, BUDGET)
-            ours, other = (asking(memory, name) for name in (LONG, SHORT))
+            ours, other = (build_context(memory, name) for name in (LONG, SHORT))
             pairs = await in_turns(ours, other, bench.size(60, 3), "mongo-context")
             yield Row(
                 f"mongo: context, {entries:,} entries",

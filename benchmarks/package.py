@@ -1,4 +1,4 @@
-"""What it takes to have Firnline: packages to install, time to import."""
+"""What installing Firnline takes: packages, and time to import."""
 
 from __future__ import annotations
 

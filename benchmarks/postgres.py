@@ -1,4 +1,4 @@
-"""What PostgreSQL costs as the store: beside a bare INSERT, and however long the log is."""
+"""What PostgreSQL costs as the store: compared with a bare INSERT, and for a long log."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import psycopg
 
 from benchmarks.bench import LONG, SHORT, SHORT_ENTRIES, Bench, opened
 from benchmarks.measure import Side, costs, in_turns, milliseconds, rate, timed
-from benchmarks.recalling import LIMIT, questions
+from benchmarks.recall import LIMIT, questions
 from benchmarks.table import Row, at_least, at_most, progress
-from benchmarks.talking import BUDGET, CALLERS, appending, asking, fill
+from benchmarks.workloads import BUDGET, CALLERS, append_by_callers, build_context, fill
 from firnline.log.message import encode, utc_now
 from firnline.strategies import rolling
 
@@ -68,7 +68,7 @@ async def appends(bench: Bench) -> AsyncIterator[Row]:
         async with opened(database.url) as memory:
             for callers in (1, CALLERS):
                 each = bench.size(40, 8) // callers + 4
-                ours = appending(bench, memory, callers, each)
+                ours = append_by_callers(bench, memory, callers, each)
                 bare = [
                     await psycopg.AsyncConnection.connect(database.conninfo) for _ in range(callers)
                 ]
@@ -94,10 +94,10 @@ def _bare(bench: Bench, connections: list[Any], each: int) -> Side:
             await connection.execute("INSERT INTO bare (body) VALUES (%s)", (body,))
             await connection.commit()
 
-    async def everybody() -> None:
+    async def all_callers() -> None:
         await asyncio.gather(*map(caller, connections))
 
-    return timed(everybody, len(connections) * each)
+    return timed(all_callers, len(connections) * each)
 
 
 async def long_log(bench: Bench) -> AsyncIterator[Row]:
@@ -121,7 +121,7 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
             for name in (SHORT, LONG):
                 await memory.set_strategy(name, rolling(window=20, words=60))
                 await memory.context(name, BUDGET)
-            ours, other = (asking(memory, name) for name in (LONG, SHORT))
+            ours, other = (build_context(memory, name) for name in (LONG, SHORT))
             pairs = await in_turns(ours, other, bench.size(60, 3), "postgres-context")
             yield Row(
                 f"postgres: context, {entries:,} entries",
@@ -147,7 +147,7 @@ async def long_log(bench: Bench) -> AsyncIterator[Row]:
 
 
 async def workers(bench: Bench) -> AsyncIterator[Row]:
-    """Digests that one worker process makes in a second, and four."""
+    """Digests per second of one worker process, and of four."""
     chats = bench.size(240, 12)
     rates = {}
     with _server() as database:
@@ -155,8 +155,8 @@ async def workers(bench: Bench) -> AsyncIterator[Row]:
             yield Row("postgres: server not available", "")
             return
         for count in WORKERS:
-            await _owed(bench, database, f"{count}-", chats)
-            rates[count] = chats / await _digested(database, count)
+            await _make_pending(bench, database, f"{count}-", chats)
+            rates[count] = chats / await _seconds_to_digest(database, count)
     few, many = (rates[count] for count in WORKERS)
     yield Row(
         f"postgres: digests by {WORKERS[1]} workers",
@@ -166,7 +166,7 @@ async def workers(bench: Bench) -> AsyncIterator[Row]:
     )
 
 
-async def _owed(bench: Bench, database: Any, prefix: str, chats: int) -> None:
+async def _make_pending(bench: Bench, database: Any, prefix: str, chats: int) -> None:
     messages = bench.endless_messages()
     async with opened(database.url, background=True, worker=False) as memory:
         for number in range(chats):
@@ -176,8 +176,8 @@ async def _owed(bench: Bench, database: Any, prefix: str, chats: int) -> None:
             await memory.context(name, BUDGET)
 
 
-async def _digested(database: Any, count: int) -> float:
-    """The seconds that so many worker processes take for all that is owed."""
+async def _seconds_to_digest(database: Any, count: int) -> float:
+    """The seconds that `count` worker processes take for all pending digests."""
     processes = [
         await asyncio.create_subprocess_exec(
             *(sys.executable, str(_WORKER), json.dumps({"url": database.url})),

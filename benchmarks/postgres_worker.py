@@ -1,4 +1,4 @@
-"""A worker process for `postgres`: says that it is ready, then digests what is owed."""
+"""A worker process for `postgres`: reports that it is ready, then creates pending digests."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ PAGE = 100
 
 
 async def verify(bench: Bench) -> AsyncIterator[Row]:
-    """Derive every hash again."""
+    """Compute every hash again."""
     entries = bench.searched_entries
     path = await bench.searched()
     async with opened(url(path, read_only=True)) as memory:

@@ -1,4 +1,4 @@
-"""What the server costs: durable appends, streamed chats, streams that are merely held."""
+"""What the server costs: durable appends, streamed chats, idle streams."""
 
 from __future__ import annotations
 
@@ -25,7 +25,13 @@ _KIBI = 1_024
 @asynccontextmanager
 async def served(bench: Bench, name: str, upstream: str) -> AsyncIterator[tuple[str, int]]:
     """The server as a process: its address and its process id."""
-    command = [sys.executable, "-m", "benchmarks.served", url(bench.new_path(name)), upstream]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.measured_server",
+        url(bench.new_path(name)),
+        upstream,
+    ]
     process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         assert process.stdout is not None
@@ -132,7 +138,7 @@ async def proxy(bench: Bench) -> AsyncIterator[Row]:
 
 
 async def idle(bench: Bench) -> AsyncIterator[Row]:
-    """Streams that wait for their model, held by one server that goes on answering others."""
+    """Streams that wait for their model, on one server that keeps answering others."""
     most = bench.size(IDLE, 20)
     going_on = asyncio.Event()
     async with (
@@ -171,7 +177,7 @@ async def idle(bench: Bench) -> AsyncIterator[Row]:
 
 
 def _memory(pid: int) -> int:
-    """The resident memory of a process, where the system tells it."""
+    """The resident memory of a process, if the system reports it."""
     status = Path(f"/proc/{pid}/status")
     if not status.exists():
         return 0

@@ -1,4 +1,4 @@
-"""What is printed: one row per figure, as soon as it is measured."""
+"""The output: one row per figure, as soon as it is measured."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _line(cells: Iterable[str]) -> None:
 
 
 def progress(text: str) -> None:
-    """Say what is going on, on a line that the next one overwrites; only to a terminal."""
+    """Print progress on a line that the next one overwrites; only on a terminal."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 

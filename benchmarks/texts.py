@@ -1,4 +1,4 @@
-"""What the messages say: real chats, from a package, or the user's own from a file."""
+"""The texts of the messages: real chats from a package, or the user's own from a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROLES = ("user", "assistant")
 
 
 def packaged() -> list[Message]:
-    """The English conversations of chatterbot-corpus, which people wrote (BSD licence)."""
+    """The English conversations of chatterbot-corpus, which people wrote (BSD license)."""
     folder = resources.files("chatterbot_corpus").joinpath("data/english")
     files = sorted(folder.iterdir(), key=lambda file: file.name)
     return [

@@ -1,4 +1,4 @@
-"""A bare HTTP client and a bare endpoint: what they cost must not hide what the server costs."""
+"""A bare HTTP client and a bare endpoint: their own cost must not hide the server's."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def request(path: str, body: object) -> bytes:
 
 
 async def exchange(streams: Streams, data: bytes) -> int:
-    """Send a request, read its whole answer, return its status."""
+    """Send a request, read the complete answer, return its status."""
     reader, writer = streams
     writer.write(data)
     head = await reader.readuntil(b"\r\n\r\n")

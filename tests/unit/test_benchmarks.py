@@ -1,7 +1,7 @@
 """The benchmarks of contexts and digests run at all; what they measure is `make bench`'s."""
 
 import pytest
-from benchmarks import contexts, digesting
+from benchmarks import contexts, digests
 from benchmarks.bench import Bench
 from benchmarks.measure import Pairs
 
@@ -29,7 +29,7 @@ async def test_a_replay_tells_stability_and_calls(bench):
 
 
 async def test_a_digest_is_timed(bench):
-    few, many = [row async for row in digesting.offline(bench)]
+    few, many = [row async for row in digests.offline(bench)]
     assert few.ours.endswith(" ms")
     assert many.ratio is not None
     assert Pairs([2.0], [1.0]).cost == 2

@@ -2,7 +2,7 @@
 
     python tools/dictionary/build.py
 
-It holds nobody's messages: phrases and words written for the purpose (the texts here, CC0), and
+It contains no user's messages: phrases and words written for the purpose (the texts here, CC0), and
 the most frequent tokens of the o200k_base vocabulary. What is most likely to be needed comes last,
 where zstd reaches it with the fewest bits. The result depends on nothing but these files.
 """

@@ -1,7 +1,7 @@
 """Writes docs/names.md, the table of every public name: ``python tools/names/build.py``.
 
-It reads the sources and imports nothing, so no framework has to be there for its adapter's names.
-What a name is, is the first line of its docstring.
+It reads the sources and imports nothing, so frameworks need not be installed. The description of a
+name is the first line of its docstring.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Defined: TypeAlias = Function | ast.ClassDef
 
 
 class Row(NamedTuple):
-    """A name and what it is."""
+    """A name and its description."""
 
     name: str
     what: str
@@ -46,7 +46,7 @@ def first_line(node: ast.Module | Defined) -> str:
     return (ast.get_docstring(node) or "").partition("\n")[0]
 
 
-def exported(module: str) -> list[str]:
+def exports_of(module: str) -> list[str]:
     """The names in ``__all__``."""
     for node in tree(module).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
@@ -54,39 +54,39 @@ def exported(module: str) -> list[str]:
     raise LookupError(f"{module} has no __all__")
 
 
-def found(module: str, name: str) -> Row:
-    """The name as it is defined, wherever it is imported from."""
+def find(module: str, name: str) -> Row:
+    """The name where it is defined, followed through imports."""
     body = list(tree(module).body)
-    for node in ast.walk(tree(module)):  # also what is imported for types alone
+    for node in ast.walk(tree(module)):  # including imports for types only
         if isinstance(node, ast.ImportFrom) and name in {alias.name for alias in node.names}:
             origin = str(node.module)
             inner = SOURCES.joinpath(*origin.split("."), f"{name}.py")
             package = SOURCES.joinpath(*origin.split("."), name)
             if inner.exists() or package.is_dir():
                 return Row(name, first_line(tree(f"{origin}.{name}")))
-            return found(origin, name)
+            return find(origin, name)
     for at, node in enumerate(body):
         if isinstance(node, Defined) and node.name == name:
-            return Row(_shown(node), first_line(node))
-        if name in _assigned(node):
-            return Row(name, _described(body, at))
+            return Row(_signature(node), first_line(node))
+        if name in _assigned_names(node):
+            return Row(name, _description_after(body, at))
     raise LookupError(f"{module} has no {name}")
 
 
-def _assigned(node: ast.stmt) -> set[str]:
+def _assigned_names(node: ast.stmt) -> set[str]:
     targets = [node.target] if isinstance(node, ast.AnnAssign) else getattr(node, "targets", [])
     return {target.id for target in targets if isinstance(target, ast.Name)}
 
 
-def _described(body: list[ast.stmt], at: int) -> str:
-    """What the text behind an assignment says."""
+def _description_after(body: list[ast.stmt], at: int) -> str:
+    """The first line of the string after an assignment."""
     after = body[at + 1] if at + 1 < len(body) else None
     if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
         return str(after.value.value).partition("\n")[0]
     return ""
 
 
-def _shown(node: Defined) -> str:
+def _signature(node: Defined) -> str:
     return node.name if isinstance(node, ast.ClassDef) else f"{node.name}{_parameters(node)}"
 
 
@@ -109,46 +109,46 @@ def classes(module: str, *, functions: bool = True) -> list[Row]:
     """The public classes and functions that a module defines."""
     kinds = Defined if functions else ast.ClassDef
     nodes = [node for node in tree(module).body if isinstance(node, kinds)]
-    return [Row(_shown(node), first_line(node)) for node in nodes if node.name[0] != "_"]
+    return [Row(_signature(node), first_line(node)) for node in nodes if node.name[0] != "_"]
 
 
 def methods(module: str, name: str) -> list[Row]:
     """The public methods and properties of a class."""
     node = next(n for n in tree(module).body if isinstance(n, ast.ClassDef) and n.name == name)
     verbs = [n for n in node.body if isinstance(n, Function) and n.name[0] != "_"]
-    return [Row(_shown_in(verb), first_line(verb)) for verb in verbs]
+    return [Row(_method_signature(verb), first_line(verb)) for verb in verbs]
 
 
-def _shown_in(verb: Function) -> str:
+def _method_signature(verb: Function) -> str:
     decorators = {ast.unparse(decorator) for decorator in verb.decorator_list}
-    return verb.name if "property" in decorators else _shown(verb)
+    return verb.name if "property" in decorators else _signature(verb)
 
 
 def sections() -> Iterator[tuple[str, str, list[Row]]]:
-    """Every section: its title, what is to be said of it, its names."""
+    """Every section: its title, a note, its names."""
 
-    def listed(module: str) -> list[Row]:
-        return sorted(found(module, name) for name in exported(module))
+    def rows_of(module: str) -> list[Row]:
+        return sorted(find(module, name) for name in exports_of(module))
 
-    yield "firnline", "", listed("firnline")
+    yield "firnline", "", rows_of("firnline")
     yield "firnline.Memory", SYNC.format("sync"), methods("firnline.memory", "Memory")
-    yield "firnline.strategies", "", listed("firnline.strategies")
+    yield "firnline.strategies", "", rows_of("firnline.strategies")
     yield "firnline.errors", "", classes("firnline.errors", functions=False)
-    yield "firnline.models", "", listed("firnline.models")
-    yield "firnline.embedding", "", listed("firnline.embedding")
-    yield "firnline.store", "", listed("firnline.store")
+    yield "firnline.models", "", rows_of("firnline.models")
+    yield "firnline.embedding", "", rows_of("firnline.embedding")
+    yield "firnline.store", "", rows_of("firnline.store")
     yield (
         "firnline.protocols",
         "Protocols that you can implement yourself.",
         classes("firnline.protocols"),
     )
-    yield "firnline.testing", "", listed("firnline.testing")
-    yield "firnline.client", "See [clients.md](clients.md).", listed("firnline.client")
+    yield "firnline.testing", "", rows_of("firnline.testing")
+    yield "firnline.client", "See [clients.md](clients.md).", rows_of("firnline.client")
     client = methods("firnline.client.verbs", "Client")
     yield "firnline.client.Client", SYNC.format("client.sync"), client
     for name in ADAPTERS:
         module = f"firnline.adapters.{name}"
-        rows = listed(module) if name == "langchain" else classes(module)
+        rows = rows_of(module) if name == "langchain" else classes(module)
         yield module, f"{first_line(tree(module))}", rows
 
 
@@ -156,7 +156,7 @@ SYNC = "`firnline.{}` has the same names without await."
 
 
 def page() -> str:
-    """The whole page."""
+    """The complete page."""
     parts = [HEADING]
     for title, note, rows in sections():
         lines = [f"## {title}", ""]

@@ -140,7 +140,7 @@ async def replay(subject: Subject) -> list[Column]:
             folds.clear()
             await memory.append("c", Message.assistant(answer))
             if subject.strategy.background:
-                await memory.digest("c")  # what a worker does beside the chat
+                await memory.digest("c")  # what a worker does in the background
     return columns
 
 

@@ -3,7 +3,7 @@
     python tools/pictures/page.py [folder]
 
 A real server in an empty store is talked to through its proxy, and Chromium shows what came of it.
-The conversation is that of `build.py`; whoever answers is a small local server, not a model.
+The conversation is that of `build.py`; a small local server answers, not a model.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ BEANS = [
 
 @contextmanager
 def served(store: Path, upstream: str) -> Iterator[str]:
-    """A server of its own, with the sample conversation."""
+    """A separate server with the sample conversation."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Makes the types of the TypeScript client anew: ``python tools/typescript/build.py``.
+"""Generates the types of the TypeScript client: ``python tools/typescript/build.py``.
 
 They come from the server's OpenAPI document by openapi-typescript, whose packages are kept in
 ``build/typescript``, apart from the sources. With ``--install`` it only sees to those.

@@ -1,4 +1,4 @@
-"""Fetch the page's third-party files anew, as `vendor.toml` names them, and note their hashes.
+"""Download the page's third-party files, as `vendor.toml` names them, and record their hashes.
 
 Needs npm, once; neither installing nor running Firnline does. ``python tools/vendor/refresh.py``
 """

@@ -1,4 +1,4 @@
-"""The server that `service` measures, as a process of its own, with a route that does nothing."""
+"""The server that `service` measures, as a separate process, with a route that does nothing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ router = APIRouter(route_class=StrictRoute)
 
 @router.post("/api/v1/nothing/{conversation}/messages", status_code=201)
 async def nothing(memory: Writing, conversation: str, ask: dict[str, Any]) -> dict[str, Any]:
-    """All that a request costs before anything is done: gate, key, body, answer."""
+    """What a request costs before any work: authentication, body, answer."""
     return {"conversation": conversation, "tenant": memory.tenant, "fields": len(ask)}
 
 

@@ -1,4 +1,4 @@
-"""How long a digest takes that no model has a hand in."""
+"""How long an offline digest takes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FEW = 100
 
 
 async def offline(bench: Bench) -> AsyncIterator[Row]:
-    """Lease, read, summarise, extract, check, receipt and commit, for two lengths."""
+    """Lease, read, summarize, extract, check, receipt and commit, for two lengths."""
     more = bench.size(1_000, 200)
     async with opened(url(bench.new_path("digest")), worker=False) as memory:
         for entries in (FEW, more):
@@ -34,7 +34,7 @@ async def offline(bench: Bench) -> AsyncIterator[Row]:
 
 
 def _digest(memory: Memory, entries: int) -> Side:
-    """Make a digest of a whole conversation and undo it; only the making is timed."""
+    """Digest a complete conversation and undo it; only the digest is timed."""
     name = str(entries)
     fold = Fold(first_seq=0, last_seq=entries - 1, fresh_from=0)
 

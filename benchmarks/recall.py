@@ -1,4 +1,4 @@
-"""What recall costs in a long conversation, beside a plain full-text index of the same texts."""
+"""What recall costs in a long conversation, compared with plain full-text search."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PLAIN = "SELECT rowid, rank FROM plain WHERE plain MATCH ? ORDER BY rank LIMIT ?
 
 
 def questions(bench: Bench) -> Iterator[str]:
-    """Words that were said together, as somebody would ask for them."""
+    """Questions: words that occur together in the messages."""
     chosen = random.Random(1)
     texts = [m.text for m in bench.messages if len(m.text.split()) >= QUESTION_WORDS]
     while True:
@@ -71,7 +71,7 @@ async def million(bench: Bench) -> AsyncIterator[Row]:
 
 
 async def vectors(bench: Bench) -> AsyncIterator[Row]:
-    """The nearest of many vectors; random ones, for real ones would take an hour to make."""
+    """The nearest of many vectors; random ones, because real ones would take an hour."""
     entries = bench.size(100_000, 2_000)
     key, model = Key("default", LONG), "random"
     async with opened(url(await bench.searched())) as memory:
