@@ -1,4 +1,4 @@
-"""The documentation is in plain words; docs/decisions.md, a diary, may keep its own."""
+"""The documentation is in plain words."""
 
 import re
 from pathlib import Path
@@ -18,7 +18,6 @@ BRITISH = re.compile(
 )
 PAGES = sorted(
     {*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "clients").glob("*/README.md")}
-    - {ROOT / "docs" / "decisions.md"}
 )
 INLINE_CODE = re.compile(r"`[^`\n]+`")
 READER = re.compile(r"\b(?:you|your|use it for|pick)\b", re.IGNORECASE)
