@@ -386,7 +386,7 @@ async def test_damage_is_not_copied(tmp_path, small_pages, damage):
         assert made is None or made.entries == SMALL, "no page with damage in it"
 
 
-async def test_the_digests_of_a_branch_are_owed_in_the_background(url):
+async def test_the_digests_of_a_branch_are_pending_in_the_background(url):
     """As after an append: its newest entries may be due."""
     async with Memory.open(url, background=True, worker=False) as memory:
         await memory.append("c", said(3))  # no answer yet: nothing is owed

@@ -196,7 +196,7 @@ def test_exports_and_imports_go_through_pipes(run, tmp_path):
     assert piped("firnline export - | head -c 1").stderr == b""
 
 
-def test_output_that_somebody_has_closed_is_no_mistake_of_ours(run, tmp_path):
+def test_output_that_is_closed_early_is_no_error(run, tmp_path):
     run("append", "a", "x")
     line = f"{sys.executable} -m firnline conversations >&-"
     done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, check=False)

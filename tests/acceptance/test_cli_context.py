@@ -150,7 +150,7 @@ def test_a_strategy_is_shown_and_set(trip):
     assert trip("strategy", "trip", "window", "rolling")[0] == 2
 
 
-def test_pins_are_set_listed_and_taken_back(trip):
+def test_pins_are_set_listed_and_removed(trip):
     assert trip("pin", "trip")[1] == "Nothing is pinned.\n"
     assert trip("pin", "trip", "3")[0] == 0
     assert "Day 1: we decided" in trip("pin", "trip")[1]
@@ -163,7 +163,7 @@ def test_pins_are_set_listed_and_taken_back(trip):
     assert trip("pin", "trip", "--json", "3", "5")[1].count("true") == 2
 
 
-def test_what_is_owed_is_made_by_digest_or_by_a_worker(trip):
+def test_pending_digests_are_created_by_digest_or_by_a_worker(trip):
     assert trip("digest", "trip")[1] == "digests of trip: nothing is pending\n"
     trip("strategy", "trip", "rolling")
     assert trip("digest", "trip")[1] == "digests of trip: 1 created\n"
@@ -228,7 +228,7 @@ def test_unknown_conversations_and_stores_are_said(run):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_worker_stops_cleanly_when_it_is_told_to(tmp_path, number):
+def test_a_worker_stops_cleanly_on_a_signal(tmp_path, number):
     environment = {**os.environ, "FIRNLINE_STORE": f"sqlite:///{tmp_path / 'w.db'}"}
     with Memory.open(environment["FIRNLINE_STORE"], worker=False) as memory:
         memory.append("c", {"role": "user", "content": "Let us meet in Oslo on 2026-05-01."})

@@ -123,7 +123,7 @@ async def test_a_move_of_what_is_erased_meanwhile_is_a_conflict(memory, erased):
 
 
 @pytest.mark.parametrize("count", [1, 20])
-async def test_an_import_does_not_go_on_behind_words_of_others(memory, tmp_path, count):
+async def test_an_import_does_not_continue_after_messages_of_others(memory, tmp_path, count):
     path = tmp_path / "x.jsonl"
     async with Memory.open("memory:", tenant=memory.tenant) as other:
         await other.append("c", said(10))
@@ -169,7 +169,7 @@ async def test_what_grows_and_is_erased_while_it_is_verified_is_not_damaged(memo
 # -- what is remembered of a name ---------------------------------------------------------------
 
 
-async def test_nothing_is_owed_for_a_strategy_that_was_erased(url):
+async def test_nothing_is_pending_for_a_strategy_that_was_erased(url):
     async with Memory.open(url, worker=False) as memory:
         await memory.set_strategy("c", "rolling")
         await memory.append("c", [Message.user("x"), Message.assistant("y")])
@@ -275,7 +275,7 @@ async def test_an_entry_that_is_erased_while_it_is_pinned_pins_no_other(memory, 
     assert await memory.store.pinned(memory._key("c")) == []
 
 
-async def test_what_is_owed_for_another_budget_is_not_settled(url):
+async def test_pending_work_for_another_budget_is_not_settled(url):
     async with Memory.open(url, background=True, worker=False) as memory:
         await memory.append("c", said(LONG, words=30))
         with meanwhile(memory.store, "settle", lambda: memory.context("c", NARROW)):
@@ -331,7 +331,7 @@ async def test_a_context_holds_what_fits_of_what_is_said_while_it_is_built(memor
 
 
 @pytest.mark.parametrize("count", [2, LONG - 10, LONG + 10])
-async def test_a_context_is_of_one_conversation_if_others_begin_it_anew(memory, count):
+async def test_a_context_is_of_one_conversation_if_others_restart_it(memory, count):
     await memory.append("c", said(LONG, words=30))
     assert (await memory.context("c", NARROW))["digests"].pieces
     with meanwhile(memory.store, "newest", lambda: anew(memory, count)):

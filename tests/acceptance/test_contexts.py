@@ -94,7 +94,7 @@ async def test_no_context_is_over_its_budget_and_none_loses_a_pin(url, strategy)
                 await memory.work(once=True)
 
 
-async def test_a_pin_can_be_set_and_taken_away_later(memory):
+async def test_a_pin_can_be_set_and_removed_later(memory):
     await play(memory, "c", 40)
     budget = Budget(1_500)
     assert 3 not in (await memory.context("c", budget)).seqs
@@ -180,7 +180,7 @@ async def test_the_gap_behind_the_question_is_named(url):
         assert openai_problems(context.to_openai()) == []
 
 
-async def test_every_system_message_is_told_or_shown(url):
+async def test_every_system_message_is_digested_or_shown(url):
     async with Memory.open(url) as memory:
         await memory.append("c", [Message.system(f"Rule {n}.") for n in range(12)])
         await memory.append("c", Message.user("Hi."))

@@ -40,7 +40,7 @@ async def test_a_frozen_digest_is_never_written_again(memory):
     assert {version: after[version] for version in texts} == texts
 
 
-async def test_every_digest_tells_what_it_covers_kept_and_lost(memory):
+async def test_every_digest_reports_what_it_covers_kept_and_lost(memory):
     for digest in await memory.in_force("c"):
         receipt = digest.receipt
         assert receipt["span"] == [digest.first_seq, digest.last_seq]
@@ -79,7 +79,7 @@ async def test_a_receipt_of_several_steps_counts_all_of_them(url):
         assert digest.receipt["kinds"]["decisions"]["total"] == 1
 
 
-async def test_next_to_nothing_is_not_taken_for_a_summary(url):
+async def test_a_nearly_empty_answer_is_not_accepted_as_a_summary(url):
     async def model(messages):
         return "OK."
 

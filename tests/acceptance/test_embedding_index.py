@@ -361,7 +361,7 @@ async def test_closing_closes_the_embedder_whatever_happened_before(url):
 # -- others go on with it ---------------------------------------------------------------------
 
 
-async def test_what_was_not_embedded_is_embedded_by_whoever_opens_the_store_next(tmp_path):
+async def test_what_was_not_embedded_is_embedded_by_the_next_opener(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     async with opened(url, None) as memory:
         for name in ("a", "b", "c"):
@@ -452,7 +452,7 @@ async def test_a_store_that_can_only_be_read_is_searched_and_left_alone(tmp_path
     assert "not embedded" not in caplog.text
 
 
-async def test_another_embedder_begins_anew_while_search_goes_on(tmp_path, monkeypatch):
+async def test_another_embedder_starts_over_while_search_continues(tmp_path, monkeypatch):
     monkeypatch.setattr(limits, "EMBED_PAGE", 8)
     url = f"sqlite:///{tmp_path}/store.db"
     async with opened(url, Senses()) as memory:
@@ -477,7 +477,7 @@ async def test_another_embedder_begins_anew_while_search_goes_on(tmp_path, monke
         assert await seqs(memory, "storm") == [2]
 
 
-async def test_an_embedder_that_changes_its_dimension_begins_anew(url):
+async def test_an_embedder_that_changes_its_dimension_starts_over(url):
     async with opened(url, Senses(), worker=False) as memory:
         await memory.append("c", messages(TALK))
         await memory.embed("c")
@@ -490,7 +490,7 @@ async def test_an_embedder_that_changes_its_dimension_begins_anew(url):
         assert sorted(await seqs(wider, "storm")) == [2, 4]
 
 
-async def test_progress_is_told_and_a_second_time_nothing_is_left_to_do(url, monkeypatch):
+async def test_progress_is_reported_and_a_second_run_has_nothing_to_do(url, monkeypatch):
     monkeypatch.setattr(limits, "EMBED_PAGE", 10)
     told = []
     async with opened(url, Senses(), worker=False) as memory:
@@ -569,7 +569,7 @@ async def test_processes_that_embed_one_file_at_once_end_with_one_whole_set(tmp_
         await check_vectors(memory, Senses())
 
 
-async def test_killed_in_the_middle_nothing_is_lost_and_the_next_one_goes_on(tmp_path):
+async def test_killed_in_the_middle_nothing_is_lost_and_the_next_one_continues(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     texts = [f"{TALK[n % 4]} {n}" for n in range(100)]
     async with opened(url, None) as memory:
@@ -685,7 +685,7 @@ async def test_new_vectors_are_found_at_once_and_none_twice(url, monkeypatch):
             assert codes.next_seq == 35
 
 
-async def test_vectors_that_come_while_others_are_read_are_not_taken_twice(store):
+async def test_vectors_that_arrive_during_a_read_are_not_read_twice(store):
     class Growing:
         """More is embedded between two reads."""
 
@@ -708,7 +708,7 @@ async def test_vectors_that_come_while_others_are_read_are_not_taken_twice(store
         assert len(nearest._known[key, "m"].seqs) == 2
 
 
-async def test_codes_of_a_conversation_that_was_begun_anew_are_noticed_to_be_old(store):
+async def test_codes_of_a_restarted_conversation_are_detected_as_stale(store):
     vectors = unit(np.random.default_rng(11).standard_normal((200, 64)))
     key, nearest = await stored(store, vectors), NearestVectors(store)
     for seq in (0, 70, 199):
@@ -763,7 +763,7 @@ async def test_an_erased_conversation_leaves_nothing_in_the_index(url, tmp_path)
         assert await seqs(memory, "car") == [1]
 
 
-async def test_a_conversation_that_others_erased_and_began_anew_is_read_anew(tmp_path):
+async def test_a_conversation_that_others_erased_and_restarted_is_read_again(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     async with opened(url, Senses()) as memory, opened(url, Senses(), worker=False) as other:
         await memory.append("c", messages([*FILLER[:4], *TALK]))

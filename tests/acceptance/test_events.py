@@ -28,7 +28,7 @@ def told():
     return Told()
 
 
-async def test_an_append_is_told_with_its_entries_and_tokens(url, told):
+async def test_an_append_is_reported_with_its_entries_and_tokens(url, told):
     async with Memory.open(url, observer=told.append, tenant="acme") as memory:
         pair = [Message.user("One."), Message.assistant("Two, and more.")]
         await memory.append("c", Message.user("Before."))
@@ -44,7 +44,7 @@ async def test_an_append_is_told_with_its_entries_and_tokens(url, told):
         assert told[-1].values["replayed"] == 1
 
 
-async def test_recall_context_and_erase_are_told(url, told):
+async def test_recall_context_and_erase_are_reported(url, told):
     async with Memory.open(url, observer=told.append) as memory:
         await play(memory, "c", 20)
         hits = await memory.recall("c", "harbour crane", limit=3)
@@ -78,7 +78,7 @@ async def test_the_sections_of_a_context_add_up_to_the_window(url, told):
 
 
 @pytest.mark.requirement("D6")
-async def test_a_fold_is_told_with_who_made_it_and_what_it_covers(url, told):
+async def test_a_digest_is_reported_with_its_author_and_its_span(url, told):
     strategy = strategies.window()
     async with Memory.open(url, strategy=strategy, observer=told.append) as memory:
         await play(memory, "c", 60)
@@ -95,7 +95,7 @@ async def test_a_fold_is_told_with_who_made_it_and_what_it_covers(url, told):
 
 
 @pytest.mark.requirement("D6")
-async def test_a_fold_that_fails_and_a_degraded_context_are_told(url, told):
+async def test_a_failed_digest_and_a_degraded_context_are_reported(url, told):
     async def broken(messages):
         raise ValueError(messages[-1]["content"])
 
@@ -114,7 +114,7 @@ async def test_a_fold_that_fails_and_a_degraded_context_are_told(url, told):
         assert values["degraded_model"] == 1
 
 
-async def test_a_turn_and_each_question_to_the_model_are_told(url, told, server, model):
+async def test_a_turn_and_each_model_call_are_reported(url, told, server, model):
     async with Memory.open(url, model=model, observer=told.append) as memory:
         server.say("Forty tonnes.")
         turn = await memory.turn("c", "How much?", idempotency_key="k")
@@ -130,7 +130,7 @@ async def test_a_turn_and_each_question_to_the_model_are_told(url, told, server,
         assert not [event for event in told if event.name == "chat"]
 
 
-async def test_a_streamed_turn_is_told_once_and_one_that_is_left_as_failed(
+async def test_a_streamed_turn_is_reported_once_and_an_abandoned_one_as_failed(
     url, told, server, model
 ):
     async with Memory.open(url, model=model, observer=told.append) as memory:
@@ -147,7 +147,7 @@ async def test_a_streamed_turn_is_told_once_and_one_that_is_left_as_failed(
         assert told("turn_failed").values["error"] == "GeneratorExit"
 
 
-async def test_failures_are_told_by_their_kind(url, told, server, model):
+async def test_failures_are_reported_by_their_kind(url, told, server, model):
     async with Memory.open(url, model=model, observer=told.append) as memory:
         server.fail("401")
         with pytest.raises(ModelRefused):

@@ -93,7 +93,7 @@ def harmless(text):
 
 @settings(max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
 @given(logs=st.lists(st.lists(messages, min_size=1, max_size=5), max_size=3))
-def test_openai_lines_can_be_read_again_by_anybody(logs, tmp_path):
+def test_openai_lines_can_be_read_by_any_program(logs, tmp_path):
     path = tmp_path / "x.jsonl"
     with sync.Memory.open("memory:") as memory, sync.Memory.open("memory:") as other:
         for number, log in enumerate(logs):
@@ -209,7 +209,7 @@ async def test_several_conversations_are_files_in_a_folder(tmp_path):
     assert all(re.fullmatch(r"[A-Za-z0-9_-][A-Za-z0-9_.-]*\.md", name) for name in files)
 
 
-def test_names_of_files_are_told_apart():
+def test_names_of_files_are_distinguished():
     names = ["a", "A", "a b", "a-b", "a/b", "a.", "a..", "ä", "ö", ".hidden", "-x", "日本"]
     made = {file_name(name, ".md").lower() for name in names}
     assert len(made) == len(names)

@@ -221,7 +221,7 @@ async def test_an_older_and_a_newer_file_at_once_add_everything_once(url, tmp_pa
         assert sorted(await texts(memory, "telegram/4711")) == sorted(f"m{n}" for n in range(900))
 
 
-async def test_an_export_in_shards_and_what_lies_beside_it(memory, tmp_path):
+async def test_an_export_in_shards_with_other_files_next_to_it(memory, tmp_path):
     members = {
         "conversations-000.json": foreign_exports.dumped([foreign_exports.branched("a")]),
         "conversations-001.json": foreign_exports.dumped([foreign_exports.branched("b")]),
@@ -275,7 +275,7 @@ async def test_whatsapp_chats_whose_files_have_the_same_name_are_not_mixed(
     assert await texts(memory, names[0]) == ["a", "c"]
 
 
-async def test_the_own_format_is_recognised_too(memory, tmp_path):
+async def test_the_own_format_is_recognized_too(memory, tmp_path):
     await memory.append("c", Message.user("x"))
     await memory.export(tmp_path / "x.jsonl")
     async with Memory.open("memory:") as other:
@@ -421,7 +421,7 @@ async def test_a_tree_of_branches_copies_only_so_much(tmp_path, monkeypatch):
 
 @settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(anything.filter(bool), anything.filter(bool)), min_size=1, max_size=5))
-def test_ids_of_any_characters_are_told_apart(tmp_path, pairs):
+def test_ids_of_any_characters_are_distinguished(tmp_path, pairs):
     wanted = {}
     for key, text in pairs:
         wanted.setdefault(key, text)
@@ -439,7 +439,7 @@ def test_ids_of_any_characters_are_told_apart(tmp_path, pairs):
     assert len({name_of("x", key) for key in wanted}) == len(wanted)
 
 
-async def test_branches_of_long_names_are_told_apart(tmp_path):
+async def test_branches_of_long_names_are_distinguished(tmp_path):
     chats = [foreign_exports.branched("x" * 300 + last) for last in "ab"]
     path = tmp_path / "conversations.json"
     path.write_bytes(foreign_exports.dumped(chats))
@@ -465,7 +465,7 @@ def run(tmp_path, monkeypatch, capsys):
     return run
 
 
-def test_the_command_recognises_the_format_and_prints_the_report(run, samples):
+def test_the_command_recognizes_the_format_and_prints_the_report(run, samples):
     code, out, _ = run("import", str(samples / "chatgpt.json"))
     assert code == 1, "something in it is not understood"
     assert "chatgpt.json (chatgpt): 2 conversations, 2 branches, 14 messages, 14 added" in out

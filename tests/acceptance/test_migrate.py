@@ -126,7 +126,7 @@ async def test_one_tenant_alone(filled, target_url):
         await moved(filled, target_url, tenants=["zoo", "nobody"])
 
 
-async def test_what_was_said_since_is_taken_the_next_time(filled, target_url, tmp_path):
+async def test_newer_messages_are_copied_the_next_time(filled, target_url, tmp_path):
     await moved(filled, target_url)
     async with Memory.open(filled, tenant="acme", worker=False) as memory:
         await memory.append("a", Message.user("more"))
@@ -221,7 +221,7 @@ sys.exit(main(["migrate", *sys.argv[1:]]))
 
 
 @pytest.mark.promise("durable")
-async def test_killed_in_the_middle_it_goes_on_where_it_was(source_url, target_url, tmp_path):
+async def test_killed_in_the_middle_it_continues_where_it_was(source_url, target_url, tmp_path):
     async with Memory.open(source_url, worker=False) as memory:
         await memory.append("long", [Message.user(f"{i}") for i in range(600)])
         await memory.export(tmp_path / "source.jsonl")

@@ -228,7 +228,7 @@ async def test_what_never_becomes_known_says_so(store, monkeypatch):
 
 
 @pytest.mark.promise("typed-failure")
-async def test_what_was_perhaps_written_is_not_told_as_not_written(store, monkeypatch):
+async def test_a_write_with_unknown_outcome_is_not_reported_as_not_written(store, monkeypatch):
     """The answer is lost, and the server stays away until nobody waits any longer."""
     await store.append(KEY, drafts("a"))
     write = Database.write
@@ -728,7 +728,7 @@ async def test_what_tenants_say_is_not_readable_in_the_index(store, mongo):
 
 
 @clock_skew.WRONG
-async def test_what_is_owed_goes_by_the_clock_that_all_share(store, mongo, wrong):
+async def test_pending_work_uses_the_shared_clock(store, mongo, wrong):
     """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
     async with opened(mongo.url) as other:
         await clock_skew.check_owed(store, other, wrong)

@@ -122,7 +122,7 @@ def test_migrations_only_add():
         )
 
 
-async def test_the_previous_version_goes_on_while_a_newer_one_migrates(postgres, store):
+async def test_the_previous_version_continues_while_a_newer_one_migrates(postgres, store):
     postgres.meddle()
     newer = {**migrate.shipped(), 99: "ALTER TABLE conversation ADD COLUMN later text"}
     newer = dict(enumerate(newer.values(), 1))
@@ -226,7 +226,7 @@ def test_a_password_is_never_shown(url):
         "://u:hidden@[host/db",
     ],
 )
-def test_a_password_that_would_be_taken_for_something_else_is_refused_unseen(scheme, rest):
+def test_an_ambiguous_password_is_rejected_and_not_shown(scheme, rest):
     with pytest.raises(BadURL) as caught:
         open_store(scheme + rest)
     assert not re.search("hid|den", str(caught.value))
@@ -315,7 +315,7 @@ async def test_the_database_itself_keeps_tenants_apart(postgres, store):
 
 
 @pytest.mark.promise("tenants-apart")
-async def test_nobody_writes_for_another_tenant(postgres, store):
+async def test_a_tenant_cannot_write_for_another_one(postgres, store):
     for key in (KEY, FOREIGN):
         await _everything(store, key)
     tables = [name for name in _tables(postgres) if name not in WITHOUT_TENANT]
@@ -437,7 +437,7 @@ async def test_the_word_index_holds_no_words_and_is_used(postgres, store):
     assert "search_words" in str(plan)
 
 
-async def test_a_superuser_is_told_that_policies_do_not_bind_him(postgres, store):
+async def test_a_superuser_is_warned_that_policies_do_not_apply(postgres, store):
     (tenants,) = [f for f in await store.check() if f.what == "tenants"]
     assert tenants.state == "ok"
     async with opened(postgres.url.replace(ROLE, "postgres")) as mighty:
@@ -499,7 +499,7 @@ async def test_every_failure_has_a_type_and_nothing_was_written(postgres, store,
     await store.append(KEY, drafts("c"))
 
 
-async def test_whoever_was_in_the_way_is_not_noticed(postgres, store):
+async def test_a_lock_that_is_released_in_time_is_not_noticed(postgres, store):
     async with failing(postgres, "40001", times=3):
         assert (await store.append(KEY, drafts("a"))).seq == 0
     assert len(await store.read(KEY)) == 1
@@ -927,7 +927,7 @@ async def _until(condition, seconds=60):
             await asyncio.sleep(0.01)
 
 
-async def test_a_worker_hears_of_work_that_another_process_owes(postgres, store):
+async def test_a_worker_is_notified_of_pending_work_of_another_process(postgres, store):
     paid = []
 
     async def pay(key):
@@ -1046,7 +1046,7 @@ async def test_damaged_digests_cards_and_topics_are_errors(postgres, store):
     assert await store.newest_digest(KEY) is None
 
 
-async def test_an_index_that_lost_entries_is_noticed_and_made_anew(postgres, store):
+async def test_an_index_that_lost_entries_is_detected_and_rebuilt(postgres, store):
     await store.append(KEY, drafts([f"word{i}" for i in range(1_200)]))
     await store.archive(KEY, 100, 700)
     postgres.run("DELETE FROM firnline.search WHERE seq % 7 = 0")
@@ -1139,7 +1139,7 @@ async def test_what_is_made_or_erased_while_it_is_described_is_described(
             assert (await store.describe(KEY, project="new")).project == "new"
 
 
-async def test_whoever_writes_while_it_is_erased_leaves_nothing(postgres, store):
+async def test_a_write_during_an_erasure_leaves_nothing(postgres, store):
     """Vectors, cards, pins, topics: they come before it or find nothing any more."""
     for round_ in range(5):
         key = Key("acme", f"c{round_}")
@@ -1267,7 +1267,7 @@ async def test_a_lease_goes_by_the_databases_clock(postgres):
 
 
 @clock_skew.WRONG
-async def test_what_is_owed_goes_by_the_clock_that_all_share(store, postgres, wrong):
+async def test_pending_work_uses_the_shared_clock(store, postgres, wrong):
     """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
     async with opened(postgres.url) as other:
         await clock_skew.check_owed(store, other, wrong)

@@ -273,7 +273,7 @@ async def test_a_bad_summary_is_asked_for_once_more_and_then_made_offline(url):
 
 
 @pytest.mark.requirement("A8")
-async def test_nothing_to_summarise_is_no_error(memory):
+async def test_nothing_to_summarize_is_no_error(memory):
     context = await context_of(memory, "nobody")
     assert context.to_openai() == [{"role": "system", "content": SYSTEM}]
     assert await memory.digests("nobody") == []

@@ -36,7 +36,7 @@ async def test_each_project_has_its_own_history(memory):
 
 
 @pytest.mark.requirement("B1")
-async def test_all_messages_are_loaded_up_to_the_threshold_and_nothing_is_summarised(url):
+async def test_all_messages_are_loaded_up_to_the_threshold_and_nothing_is_summarized(url):
     async with Memory.open(url, strategy=small()) as memory:
         await play(memory, "p", 30)
         head = await memory.head("p")
@@ -47,7 +47,7 @@ async def test_all_messages_are_loaded_up_to_the_threshold_and_nothing_is_summar
 
 
 @pytest.mark.requirement("B1")
-async def test_above_the_threshold_the_oldest_are_summarised(url):
+async def test_above_the_threshold_the_oldest_are_summarized(url):
     async with Memory.open(url, strategy=small()) as memory:
         await play(memory, "p", 80)
         context = await memory.context("p", BUDGET)

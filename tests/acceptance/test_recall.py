@@ -406,7 +406,7 @@ async def test_nothing_in_a_query_is_an_operator(memory, query):
                 assert not any(hit.parts.get("words") for hit in hits)
 
 
-async def test_a_question_without_a_word_that_tells_anything_still_gives_an_answer(memory):
+async def test_a_question_of_common_words_alone_still_has_results(memory):
     await _home(memory)
     for question in ("What is it?", "and then?", "who was that", "?!"):
         for how in ({"limit": 5}, {"tokens": 200}):

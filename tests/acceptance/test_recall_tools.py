@@ -160,14 +160,14 @@ async def test_more_than_the_limit_is_said_and_none_is_said_too(memory):
         ("expand_digest", {"version": 9}, "no such summary; there are: none"),
     ],
 )
-async def test_what_is_wrong_is_told_so_that_a_model_can_do_better(memory, name, arguments, told):
+async def test_errors_help_a_model_to_correct_its_call(memory, name, arguments, told):
     await _chat(memory)
     result = await _told(memory.tools("c"), name, **arguments)
     assert list(result) == ["error"]
     assert told in result["error"]
 
 
-async def test_a_caller_who_cannot_be_served_is_told_at_once(memory):
+async def test_a_caller_that_cannot_be_served_gets_an_error_at_once(memory):
     for wrong in ({"zone": "Mars/Base"}, {"zone": ""}, {"tokens_max": 10}, {"tokens_max": 300.5}):
         with pytest.raises(InputError):
             memory.tools("c", **wrong)
@@ -533,7 +533,7 @@ async def _two_tenants(memory):
 
 @pytest.mark.requirement("B3")
 @pytest.mark.requirement("B6")
-async def test_no_tool_call_raises_or_shows_what_belongs_to_somebody_else(memory, url):
+async def test_no_tool_call_raises_or_shows_data_of_others(memory, url):
     await _two_tenants(memory)
     tools = memory.tools("c", tokens_max=400)
     known = {tool.name: list(tool.parameters["properties"]) for tool in tools}

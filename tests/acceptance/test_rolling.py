@@ -175,7 +175,7 @@ async def test_a_model_gets_the_base_and_only_the_messages_since(url):
 
 
 @pytest.mark.requirement("E6")
-async def test_one_task_at_a_time_and_a_stuck_one_is_taken_over(url):
+async def test_one_task_at_a_time_and_a_stuck_one_is_replaced(url):
     clock, hang = Clock(), asyncio.Event()
 
     async def hanging(brief):

@@ -53,7 +53,7 @@ async def test_an_append_that_fails_half_way_stores_nothing(store, path):
 
 
 @pytest.mark.promise("typed-failure")
-async def test_what_cannot_be_written_fails_alone_and_nobody_hangs(store):
+async def test_a_failed_write_fails_alone_and_no_other_hangs(store):
     wrong = [draft("x", tokens=10**25), draft("x", tokens=-1), draft("x")._replace(tokenizer="?")]
     tries = [store.append(KEY, [item]) for item in (*wrong, draft("fine"))]
     results = await asyncio.wait_for(asyncio.gather(*tries, return_exceptions=True), 20)
@@ -62,7 +62,7 @@ async def test_what_cannot_be_written_fails_alone_and_nobody_hangs(store):
 
 
 @pytest.mark.promise("typed-failure")
-async def test_whoever_waits_behind_a_lock_is_told_with_the_first(path):
+async def test_all_that_wait_for_a_lock_fail_with_the_first(path):
     store = SqliteStore(path, busy_seconds=0.3)
     await store.open()
     await store.append(KEY, [draft("x")])
@@ -102,7 +102,7 @@ async def test_a_damaged_search_index_stops_searches_only(store, path):
 
 
 @pytest.mark.promise("search-total")
-async def test_searching_ends_while_others_go_on_writing(store):
+async def test_searching_ends_while_others_continue_writing(store):
     stop = asyncio.Event()
 
     async def write():

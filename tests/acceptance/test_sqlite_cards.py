@@ -295,7 +295,7 @@ async def test_a_damaged_strategy_is_damage(store, path):
 
 
 @pytest.mark.promise("backup-whole")
-async def test_a_backup_carries_pins_strategy_and_debt(store, tmp_path):
+async def test_a_backup_includes_pins_strategy_and_pending_work(store, tmp_path):
     await store.append(KEY, [draft(text, pinned=text in "bd") for text in "abcd"])
     await store.archive(KEY, 0, 2)
     await store.describe(KEY, strategy={"name": "slide"})
@@ -312,7 +312,7 @@ async def test_a_backup_carries_pins_strategy_and_debt(store, tmp_path):
 
 
 @pytest.mark.promise("one-compactor")
-async def test_two_openers_see_each_others_pins_debt_and_undoing(store, path):
+async def test_two_openers_see_each_others_pins_pending_work_and_undo(store, path):
     other = SqliteStore(path)
     await other.open()
     await store.append(KEY, drafts("ab"))

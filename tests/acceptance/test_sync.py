@@ -84,6 +84,6 @@ def test_a_store_that_cannot_be_opened_leaves_no_thread(tmp_path):
     assert threading.active_count() == before
 
 
-async def test_it_works_beside_a_running_event_loop(url):
+async def test_it_works_next_to_a_running_event_loop(url):
     with sync.Memory.open(url) as memory:
         assert memory.append("c", Message.user("x")).seq == 0

@@ -143,7 +143,7 @@ DEFAULT = [
 
 @pytest.mark.requirement("C1")
 @pytest.mark.default_embedder
-async def test_the_default_embedder_tells_subjects_apart(url):
+async def test_the_default_embedder_distinguishes_subjects(url):
     async with Memory.open(url, embedder="minilm", worker=False) as memory:
         await memory.append("c", [Message.user(text) for text, _ in DEFAULT])
         for found in await memory.topics("c"):
@@ -308,7 +308,7 @@ async def many(memory, clock, count, *, days=6):
 
 
 @pytest.mark.requirement("C4")
-async def test_up_to_twenty_topics_nobody_leaves_however_faded(memory, clock):
+async def test_up_to_twenty_topics_stay_however_faded(memory, clock):
     await many(memory, clock, 20, days=400)
     await ask(memory, 0, 1)
     assert not any(found.dormant for found in await memory.topics("c"))
@@ -375,7 +375,7 @@ async def test_the_active_topic_stays_however_unimportant_it_is(memory, clock):
 
 
 @pytest.mark.requirement("C4")
-async def test_nobody_leaves_while_they_are_only_looked_at(memory, clock):
+async def test_reading_topics_removes_none(memory, clock):
     await many(memory, clock, 25, days=0)
     clock.pass_(days=30)
     assert not any(found.dormant for found in await memory.topics("c"))

@@ -73,7 +73,7 @@ async def test_who_undoes_a_digest_and_dies_hides_nothing(memory, telling):
 
 
 @pytest.mark.parametrize("name", ["topics", "members", "assign"])
-async def test_a_topic_that_is_folded_while_a_digest_of_it_is_undone(memory, telling, name):
+async def test_a_topic_that_is_digested_while_a_digest_of_it_is_undone(memory, telling, name):
     await talk(memory, *[0] * 8)
     await fold(memory)
     with meanwhile(memory.store, name, lambda: go_on(memory)):
@@ -145,7 +145,7 @@ async def test_a_topic_that_is_merged_while_a_digest_of_it_is_begun(memory, tell
     await telling.check(memory)
 
 
-async def test_what_is_outdated_by_a_merger_is_not_made_anew(memory, telling):
+async def test_what_a_merge_made_outdated_is_not_rebuilt(memory, telling):
     await talk(memory, 1, *[0] * 8)
     await fold(memory)
     await memory.merge_topics("c", 2, 0)

@@ -161,7 +161,7 @@ async def test_a_tool_call_and_its_results_stay_together(memory):
 
 
 @pytest.mark.requirement("C2")
-async def test_a_call_whose_results_have_no_topic_yet_is_not_folded_away_from_them(url):
+async def test_a_call_whose_results_have_no_topic_yet_is_not_digested_away_from_them(url):
     embedder = Subjects()
     async with open_memory(url, embedder=embedder) as memory:
         await talk(memory, *[1] * 5)
@@ -191,7 +191,7 @@ async def test_its_parameters_can_be_chosen(url):
 
 @pytest.mark.requirement("C2")
 @pytest.mark.parametrize("most", [12, 80])
-async def test_messages_that_do_not_fit_are_folded_however_many_may_stay(url, most):
+async def test_messages_that_do_not_fit_are_digested_however_many_may_stay(url, most):
     long = "harbour crane tonnes " * 60
     async with open_memory(url, strategy=strategies.topics(max_messages=most)) as memory:
         for number in range(13):
@@ -207,7 +207,7 @@ async def test_messages_that_do_not_fit_are_folded_however_many_may_stay(url, mo
 
 
 @pytest.mark.requirement("C2")
-async def test_in_the_background_nobody_waits_for_the_digest(url):
+async def test_in_the_background_no_call_waits_for_the_digest(url):
     async with open_memory(url, background=True) as memory:
         await talk(memory, *[1] * 7)
         await memory.context("c", BUDGET)
@@ -219,7 +219,7 @@ async def test_in_the_background_nobody_waits_for_the_digest(url):
 
 
 @pytest.mark.requirement("C2")
-async def test_a_dead_model_leaves_the_messages_active_and_the_digest_owed(url, model, server):
+async def test_a_dead_model_leaves_the_messages_active_and_the_digest_pending(url, model, server):
     async with open_memory(url, model=model) as memory:
         await talk(memory, *[1] * 7)
         server.fail("500", repeat=True)
@@ -336,7 +336,7 @@ async def test_after_the_answer_they_rest_again_without_a_new_digest(memory):
 
 
 @pytest.mark.requirement("C5")
-async def test_they_rest_again_when_the_user_goes_on_to_another_topic(memory):
+async def test_they_rest_again_when_the_user_continues_to_another_topic(memory):
     await left(memory)
     await memory.append("c", Message.user(about(1, 9)))
     await memory.context("c", BUDGET)
@@ -404,7 +404,7 @@ async def test_a_budget_that_is_too_small_for_all_shows_the_newest_and_the_summa
 
 
 @pytest.mark.requirement("C1")
-async def test_while_the_embedder_fails_contexts_go_on_and_topics_are_made_good_later(url):
+async def test_while_the_embedder_fails_contexts_continue_and_topics_are_made_good_later(url):
     embedder = Subjects()
     async with open_memory(url, embedder=embedder) as memory:
         await talk(memory, *[1] * 3)
@@ -569,7 +569,7 @@ class Hanging(Subjects):
         await asyncio.Event().wait()
 
 
-async def test_an_embedder_that_hangs_holds_up_nobody_for_long(url, monkeypatch):
+async def test_an_embedder_that_hangs_delays_no_call_for_long(url, monkeypatch):
     monkeypatch.setattr(limits, "ASSIGN_SECONDS", 0.05)
     async with open_memory(url, embedder=Hanging(), worker=False) as memory:
         await talk(memory, 1, 2)
@@ -590,7 +590,7 @@ async def test_the_state_of_a_conversation_by_topic_is_that_of_the_active_one(me
     assert state.summary_version == digest.version
 
 
-async def test_the_digests_of_topics_can_be_made_anew(memory):
+async def test_the_digests_of_topics_can_be_rebuilt(memory):
     await talk(memory, *[1] * 7, *[2] * 7)
     await memory.context("c", BUDGET)
     await memory.append("c", Message.user(about(1, 9)))

@@ -245,7 +245,7 @@ async def test_topics_that_grow_together_become_one_by_themselves(url):
 
 
 @pytest.mark.requirement("C9")
-async def test_a_digest_that_was_being_made_during_a_merger_is_not_taken_for_the_whole(url):
+async def test_a_digest_written_during_a_merge_does_not_stand_for_the_merged_topic(url):
     summed_up, merged = set(), []
 
     async def merging(brief):
@@ -346,7 +346,7 @@ async def test_a_turn_goes_well_if_its_use_cannot_be_noted(url, model, server, m
 
 
 @pytest.mark.requirement("C9")
-def test_use_is_told_by_words_that_the_answer_can_have_from_nowhere_else():
+def test_use_is_detected_by_words_from_no_other_source():
     walnut = entry(0, Message.user("The crane code is Walnut 4711."))
     ana = entry(1, Message.user("Ana Silva paints boats in Lisbon."))
     both = [walnut, ana]
@@ -420,7 +420,7 @@ async def test_search_in_a_merged_topic_finds_what_came_from_both(memory):
 
 
 @pytest.mark.requirement("C9")
-async def test_search_by_topic_goes_on_while_the_embedder_fails(url):
+async def test_search_by_topic_continues_while_the_embedder_fails(url):
     embedder = Subjects()
     async with open_memory(url, embedder=embedder) as memory:
         await talk(memory, 1, 2)
@@ -438,7 +438,7 @@ async def test_search_by_topic_goes_on_while_the_embedder_fails(url):
 
 
 @pytest.mark.requirement("C7")
-async def test_an_assignment_that_was_overtaken_is_decided_anew(tmp_path, clock):
+async def test_an_outdated_assignment_is_decided_again(tmp_path, clock):
     url = f"sqlite:///{tmp_path}/a.db"
     async with open_memory(url, clock) as one, open_memory(url, clock) as two:
         await talk(one, 1, 2)

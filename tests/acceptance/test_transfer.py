@@ -297,7 +297,7 @@ async def test_a_forged_file_is_refused_whole(memory, tmp_path, lines):
     assert await memory.projects() == []
 
 
-async def test_the_forgery_of_the_tests_is_taken_when_nothing_is_wrong(memory, tmp_path):
+async def test_the_forged_file_of_the_tests_is_valid_without_a_mistake(memory, tmp_path):
     path = tmp_path / "fine.jsonl"
     _forged(path, "t", [{"project": {"name": "p"}}, _conversation(_entry()), _entry()])
     assert (await memory.import_(path)).added == 1

@@ -29,7 +29,7 @@ def words(number):
 
 
 @pytest.mark.requirement("D1")
-async def test_at_85_percent_all_but_the_last_four_are_summarised(memory):
+async def test_at_85_percent_all_but_the_last_four_are_summarized(memory):
     budget = Budget(4_000)
     made = 0
     for number in range(70):

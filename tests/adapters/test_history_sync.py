@@ -125,7 +125,7 @@ async def test_where_ids_are_stable_the_same_words_under_another_id_are_new(tmp_
         assert len(await memory.read("c")) == 2
 
 
-async def test_an_old_history_goes_on_after_its_beginning_was_said_again(tmp_path):
+async def test_an_old_history_continues_after_its_start_was_repeated(tmp_path):
     """As from two windows of a browser, one of which was opened anew."""
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         old = [Message.user("hi"), Message.assistant("Hello."), Message.user("What is new?")]
@@ -157,7 +157,7 @@ async def test_two_that_hand_over_the_same_at_once_store_it_once(tmp_path):
         assert [e.message.text for e in await memory.read("c")] == [m.text for m in said]
 
 
-async def test_after_erasing_a_conversation_begins_anew(tmp_path):
+async def test_after_erasing_a_conversation_starts_over(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         said = [Message.user(f"m{number}") for number in range(3)]
         keeper = Keeper(memory)
@@ -167,7 +167,7 @@ async def test_after_erasing_a_conversation_begins_anew(tmp_path):
         assert [e.message.text for e in await memory.read("c")] == ["new"]
 
 
-async def test_pictures_in_the_same_place_are_told_apart_and_thoughts_may_be_left_out(tmp_path):
+async def test_pictures_in_the_same_place_are_distinguished_and_thoughts_may_be_left_out(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         for url in ("a.png", "b.png", "a.png"):
             await Keeper(memory).keep("c", [""], lambda _, url=url: Message.user([Part.image(url)]))
@@ -178,7 +178,7 @@ async def test_pictures_in_the_same_place_are_told_apart_and_thoughts_may_be_lef
         assert len(await memory.read("d")) == 1
 
 
-async def test_a_long_history_is_taken_over_in_batches(tmp_path, monkeypatch):
+async def test_a_long_history_is_stored_in_batches(tmp_path, monkeypatch):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         monkeypatch.setattr(history_sync, "_BATCH", 7)
         said = [Message.user(f"m{number}") for number in range(30)]

@@ -54,7 +54,7 @@ def lookup(number: int) -> str:
 
 
 @pytest.mark.requirement("D1")
-def test_at_85_percent_all_but_the_last_four_are_summarised_and_the_state_stays_whole(memory):
+def test_at_85_percent_all_but_the_last_four_are_summarized_and_the_state_stays_whole(memory):
     model = FakeModel()
     prefix = "## Предыдущее обсуждение / Previous conversation:"
     middleware = FirnlineMiddleware(
@@ -236,7 +236,7 @@ def test_a_question_that_is_sent_again_after_a_failure_is_stored_once(memory):
     assert [entry.message.text for entry in memory.read("c")] == ["yes", "ok"]
 
 
-def test_another_process_goes_on_where_this_one_stopped(tmp_path, memory):
+def test_another_process_continues_where_this_one_stopped(tmp_path, memory):
     saver = InMemorySaver()
     first = create_agent(FakeModel(), middleware=[FirnlineMiddleware(memory)], checkpointer=saver)
     with sync.Memory.open(f"sqlite:///{tmp_path}/store.db") as other:
@@ -387,7 +387,7 @@ def test_what_is_retrieved_never_overflows_the_request(memory):
 
 
 @pytest.mark.requirement("D3")
-async def test_a_langchain_retriever_returns_what_fits_beside_reserved_tokens(memory):
+async def test_a_langchain_retriever_leaves_room_for_reserved_tokens(memory):
     class Shelf(BaseRetriever):
         def _get_relevant_documents(self, query, *, run_manager):
             return [Document(words(number)) for number in (500, 300, 100)]
@@ -530,7 +530,7 @@ def test_old_entries_that_fit_the_question_are_recalled(memory):
     assert any("7319" in message.text for message in model.seen[-1][:-1])
 
 
-def test_our_summariser_works_in_langchains_own_middleware(memory):
+def test_our_summarizer_works_in_langchains_own_middleware(memory):
     model = FakeModel()
     builtin = SummarizationMiddleware(
         model, trigger=("messages", 6), keep=("messages", 2), summarizer=summarizer(tokens_max=60)
@@ -615,7 +615,7 @@ def test_results_that_share_a_message_are_kept_together():
     assert [part.fields for part in from_langchain(HumanMessage(blocks)).content] == blocks
 
 
-def test_what_the_model_thought_is_kept_beside_what_it_called():
+def test_reasoning_is_stored_with_the_tool_calls():
     thought = {"reasoning_content": "Let me look."}
     calls = [{"name": "f", "args": {}, "id": "c1"}]
     kept = from_langchain(AIMessage("", tool_calls=calls, additional_kwargs=thought))

@@ -112,7 +112,7 @@ async def test_it_must_be_known_which_conversation_it_is(memory):
         await FirnlineMemoryBlock(memory=memory).aput([ChatMessage(role="user", content="x")])
 
 
-def test_calls_and_results_are_told_apart():
+def test_calls_and_results_are_distinguished():
     call = ToolCallBlock(tool_call_id="c", tool_name="f", tool_kwargs={"a": 1})
     message = from_llamaindex(ChatMessage(role="assistant", blocks=[call]))
     assert (message.tool_calls[0].id, message.tool_calls[0].arguments) == ("c", '{"a":1}')
@@ -122,7 +122,7 @@ def test_calls_and_results_are_told_apart():
     assert result.name == "f"
 
 
-def test_calls_that_a_model_leaves_beside_its_message_are_calls():
+def test_calls_next_to_a_message_are_calls():
     call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"a": 1}'}}
     for calls in ([call], [ChatCompletionMessageFunctionToolCall.model_validate(call)]):
         message = from_llamaindex(

@@ -110,7 +110,7 @@ async def test_a_run_that_fails_loses_nothing_and_a_retry_stores_nothing_twice(m
     assert [entry.message.text for entry in await memory.read("c")] == ["Hello?", "Here."]
 
 
-async def test_a_history_that_was_saved_goes_on_in_the_same_conversation(memory):
+async def test_a_history_that_was_saved_continues_in_the_same_conversation(memory):
     async def answer(messages, info):
         return ModelResponse([TextPart("ok")])
 
@@ -160,7 +160,7 @@ async def test_pictures_are_kept_and_reach_the_model_as_they_came(memory):
     assert [part.kind for part in entry.message.content] == ["text", "image"]
 
 
-def test_what_models_and_tools_make_is_kept_beside_what_they_say():
+def test_other_output_of_models_and_tools_is_stored_with_the_text():
     picture = BinaryContent(b"abc", media_type="image/png")
     paper = BinaryContent(b"abc", media_type="application/pdf")
     history = [

@@ -241,7 +241,7 @@ def test_a_value_has_the_fields_that_the_document_names(kind):
 
 
 @pytest.mark.parametrize("schema", LIBRARY)
-def test_the_librarys_values_hold_all_that_is_told(schema):
+def test_the_librarys_values_hold_every_field_of_the_answer(schema):
     kind, elsewhere = LIBRARY[schema]
     assert _named(schema) - {field.name for field in dataclasses.fields(kind)} == elsewhere
 
@@ -278,7 +278,7 @@ async def test_what_is_null_in_the_callers_own_data_stays_there(client, server):
     assert asked.accounting.tools == said.accounting.tools
 
 
-async def test_a_turn_keeps_what_its_message_has_beside_it(client, server):
+async def test_a_turn_keeps_the_other_fields_of_its_message(client, server):
     """As the library's own turn does: when it was said, and what the application knows of it."""
     then = datetime(2020, 1, 1, tzinfo=UTC)
     said = Message.user("Where is it?", metadata={"ticket": 7, "by": None}, created_at=then)

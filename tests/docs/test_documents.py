@@ -100,7 +100,7 @@ def test_every_command_and_option_is_in_the_document():
     assert there - told == set()
 
 
-def test_make_demo_tells_its_story():
+def test_make_demo_prints_every_step():
     done = subprocess.run(
         [sys.executable, "-m", "firnline.cli.demo"], capture_output=True, text=True, check=True
     )

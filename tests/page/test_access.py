@@ -123,7 +123,7 @@ def test_the_dashboard_changes_nothing_for_who_may_only_read(site, page, accessi
     shot(page, "read-only-dashboard")
 
 
-def test_who_may_write_and_not_erase_is_told_so(site, page):
+def test_a_key_that_may_not_erase_gets_an_explanation(site, page):
     enter(site, page, site.writer, site.path("manage"))
     box = page.get_by_role("region", name="Erase", exact=True)
     expect(box).to_contain_text("Your key may not erase: that needs the scope admin.")

@@ -64,7 +64,7 @@ def test_a_question_and_its_answer_are_shown_and_stored(site, page):
 
 
 @pytest.mark.looks
-def test_whoever_says_something_sees_it_from_wherever_they_are(site, page):
+def test_a_sent_message_is_scrolled_into_view(site, page):
     site.api.say("long", *(f"Line {n}." for n in range(400)))
     site.open(page, f"{site.path(conversation='long')}?seq=7")
     is_shown(page, 7)
@@ -128,7 +128,7 @@ def test_a_stopped_answer_is_kept_as_far_as_it_came(site, page, by):
     expect(message(page, before + 2)).to_contain_text("And now?")
 
 
-def test_whoever_goes_elsewhere_finds_the_whole_answer_later(site, page):
+def test_an_answer_is_complete_after_leaving_and_returning(site, page):
     before = site.api.get(site.about)["entries"]
     slowly(site)
     site.open(page, site.path())
@@ -178,7 +178,7 @@ def test_what_others_write_appears(site, page):
 
 
 @pytest.mark.own_page
-def test_whoever_comes_back_sees_at_once_what_others_wrote(site, page):
+def test_returning_shows_new_messages_of_others_at_once(site, page):
     before = site.api.get(site.about)["entries"]
     page.clock.install()
     site.open(page, site.path())
@@ -204,7 +204,7 @@ def test_shift_and_enter_make_a_new_line(site, page):
 # -- branches ---------------------------------------------------------------------------------
 
 
-def test_an_edited_question_goes_on_as_a_branch(site, page):
+def test_an_edited_question_continues_as_a_branch(site, page):
     talk = ["What is a firn line?", "Where snow stays.", "And névé?", "Young snow."]
     site.api.say("talk", *talk)
     site.open(page, site.path(conversation="talk"))
@@ -318,7 +318,7 @@ def test_every_day_has_its_heading(site, page):
 
 
 @pytest.mark.looks
-def test_a_time_that_is_none_is_told(site, page, complaints):
+def test_an_invalid_time_is_an_error(site, page, complaints):
     complaints.expected.append("400")
     site.open(page, site.path())
     jump = page.get_by_label("Go to a date or a number")
@@ -328,7 +328,7 @@ def test_a_time_that_is_none_is_told(site, page, complaints):
 
 
 @pytest.mark.looks
-def test_a_number_that_is_none_leads_to_the_newest_and_is_told(site, page):
+def test_an_invalid_number_is_an_error_and_shows_the_newest(site, page):
     newest = site.api.get(site.about)["entries"] - 1
     site.open(page, site.path())
     jump = page.get_by_label("Go to a date or a number")

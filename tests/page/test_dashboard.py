@@ -190,7 +190,7 @@ def test_what_an_answer_would_cost_says_what_it_reckons_with(busy, page):
 
 
 @pytest.mark.looks
-def test_a_price_is_typed_anew(busy, page):
+def test_a_price_can_be_changed(busy, page):
     busy.open(page)
     price = page.get_by_label("$ per million tokens")
     served = price.input_value()
@@ -231,7 +231,7 @@ def test_without_a_turn_the_cost_is_explained(site, page):
 
 
 @pytest.mark.requirement("E7")
-def test_health_tells_what_is_owed_stuck_and_failed_with_links(site, page):
+def test_health_shows_what_is_pending_stuck_and_failed_with_links(site, page):
     api = site.api
     api.say("late", *(f"{n}: beans need poles, and the poles need string." for n in range(80)))
     api.say("broken", *(f"{n}: beans need poles, and the poles need string." for n in range(20)))
@@ -365,7 +365,7 @@ def test_the_dashboard_looks_well(busy, page, shot, accessible):
     shot(page, "dashboard-project")
 
 
-def test_what_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):
+def test_what_cannot_be_loaded_is_reported_and_tried_again(site, page, complaints):
     complaints.expected.append("503")
     problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
     for what in ("stats", "projects?*", "costs", "work"):

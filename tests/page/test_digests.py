@@ -27,7 +27,7 @@ def versions(panel):
     return [" ".join(row.split()) for row in rows]
 
 
-def test_the_chain_is_a_timeline_and_a_version_is_told_in_full(amended, page, shot):
+def test_the_chain_is_a_timeline_and_a_version_is_shown_in_full(amended, page, shot):
     panel = amended.panel(page, "digests")
     assert versions(panel) == ["Version 2 in force", "Version 1 replaced"]
     expect(panel.locator(".figures")).to_contain_text("35 of 43")
@@ -77,7 +77,7 @@ def test_each_sentence_leads_to_what_it_was_made_of(site, page, shot):
 
 
 @pytest.mark.looks
-def test_sentences_without_a_source_are_told_apart(site, page):
+def test_sentences_without_a_source_are_distinguished(site, page):
     site.open(page, site.path())
     entries = [
         {"seq": 3, "text": "The rope is in Innsbruck, and the price of the rope is 95 euros."},
@@ -159,7 +159,7 @@ def test_digests_are_rebuilt_and_cleared_and_made(site, page):
 
 
 @pytest.mark.requirement("E7")
-def test_what_failed_tells_why_and_is_tried_again(site, page, shot, complaints):
+def test_a_failure_shows_its_reason_and_is_tried_again(site, page, shot, complaints):
     site.model.fail("400", repeat=True)
     assert site.api.ask("POST", f"{site.about}/digests/rebuild", {}).status_code == 502
     panel = site.panel(page, "digests")
@@ -178,7 +178,7 @@ def test_what_failed_tells_why_and_is_tried_again(site, page, shot, complaints):
 
 
 @pytest.mark.requirement("E7")
-def test_what_has_been_in_the_making_for_too_long_is_told(site, page, monkeypatch, shot):
+def test_a_digest_in_progress_for_too_long_is_reported(site, page, monkeypatch, shot):
     key = Key("default", site.conversation)
     store = site.server.parts.tenants.store
 

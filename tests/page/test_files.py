@@ -105,7 +105,7 @@ def test_a_page_of_another_version_gets_what_there_is_and_asks_again(server):
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
-def test_our_files_contact_nobody_and_make_html_in_one_place(path):
+def test_our_files_make_no_outside_requests_and_make_html_in_one_place(path):
     text = path.read_text()
     assert not re.search(r"https?://(?!www\.w3\.org)\w", text), "another host"
     assert not re.search(r"\beval\(|new Function|document\.write|insertAdjacentHTML", text)

@@ -106,7 +106,7 @@ def test_an_item_of_a_list_is_retracted_and_restored(site, page, shot):
     assert "no longer holds" not in told(site)
 
 
-def test_a_named_value_is_retracted_and_taken_back(site, page):
+def test_a_named_value_is_retracted_and_restored(site, page):
     panel = site.panel(page, "important")
     panel.get_by_role("button", name="Retract e-mail: preferred").click()
     page.get_by_role("button", name="Retract it").click()
@@ -160,7 +160,7 @@ def disputed(site):
     return site
 
 
-def test_what_was_said_later_replaces_and_can_be_taken_back(disputed, page, shot):
+def test_a_later_value_replaces_and_can_be_undone(disputed, page, shot):
     disputed.open(page, disputed.path("important", "seats"))
     panel = page.get_by_role("tabpanel")
     older = panel.get_by_role("list", name="Earlier values of seat")

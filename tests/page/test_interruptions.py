@@ -84,7 +84,7 @@ def test_after_a_crash_a_message_is_sent_again_and_stored_once(mortal, browser, 
     assert len(texts) == 4
 
 
-def test_what_the_server_refuses_is_told_in_whole_sentences(site, page, complaints):
+def test_errors_of_the_server_are_shown_in_full_sentences(site, page, complaints):
     complaints.expected.append("403")
     told = {"status": 403, "detail": "the API key does not have the scope write"}
     page.route("**/turns", lambda route: route.fulfill(status=403, json=told))

@@ -135,7 +135,7 @@ def test_the_focus_stays_with_what_was_pressed(site, page):
     expect(again).to_be_focused()
 
 
-def test_whoever_presses_send_can_go_on_typing(site, page):
+def test_after_pressing_send_typing_continues(site, page):
     site.open(page, site.path())
     page.get_by_label("Your message").fill("When do we land?")
     site.model.say("At nine.")

@@ -244,7 +244,7 @@ def test_a_page_that_ends_early_leaves_no_hole(site, page, monkeypatch):
     assert len(numbers) % BLOCK == 0
 
 
-def test_a_block_that_cannot_be_loaded_is_told_and_tried_again(site, page, complaints):
+def test_a_block_that_cannot_be_loaded_is_reported_and_tried_again(site, page, complaints):
     complaints.expected.append("503")
     problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}
     site.open(page, site.path())

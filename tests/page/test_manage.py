@@ -51,7 +51,7 @@ def test_what_is_no_hash_is_no_alarm(site, page):
         expect(proof).to_contain_text("Whole.")
 
 
-def test_damage_is_told(site, page, tmp_path):
+def test_damage_is_reported(site, page, tmp_path):
     panel = site.panel(page, "manage")
     with sqlite3.connect(tmp_path / "page.db") as database:
         database.execute("UPDATE entry SET tokens = tokens + 1 WHERE id & 4294967295 = 5")
@@ -82,7 +82,7 @@ def test_the_strategy_is_chosen_and_its_parameters_are_changed(site, page):
     assert (given["prefix"], given["trigger"]) == ("Before / Zuvor:", 0.85)
 
 
-def test_a_wrong_parameter_is_told(site, page, complaints):
+def test_a_wrong_parameter_is_reported(site, page, complaints):
     complaints.expected.append("400")
     panel = box(site.panel(page, "manage"), "Strategy")
     panel.get_by_label("tail").fill("as much as you like")
@@ -172,7 +172,7 @@ def test_another_beginning_has_no_number(site, page):
     expect(page.locator(".said")).to_be_empty()
 
 
-def test_a_branch_goes_up_to_the_newest_entry_unless_told_otherwise(site, page):
+def test_a_branch_goes_up_to_the_newest_entry_by_default(site, page):
     panel = box(site.panel(page, "manage"), "Branches")
     upto = panel.get_by_label("Up to entry")
     expect(upto).to_have_value("42")
@@ -199,7 +199,7 @@ def exported(page, out, path):
     out.scroll_into_view_if_needed()
 
 
-def test_what_goes_wrong_is_told_where_it_was_asked(site, page, complaints, accessible):
+def test_an_error_is_shown_next_to_its_form(site, page, complaints, accessible):
     complaints.expected.append("403")
     told = {"status": 403, "detail": "the API key does not have the scope admin"}
     page.route(
@@ -248,7 +248,7 @@ def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, pa
 
 
 @pytest.mark.own_page
-def test_whoever_has_a_key_gets_the_export_too(site, page, tmp_path):
+def test_an_export_works_with_a_key(site, page, tmp_path):
     _, token = apart(site.server.parts.keys.create("default", scopes=("read",)))
     page.add_init_script(f"sessionStorage.setItem('firnline.key', '{token}')")
     out = box(site.panel(page, "manage"), "Export")
@@ -279,7 +279,7 @@ def test_an_export_brings_it_back(site, page, tmp_path, shot):
     assert (after["hash"], after["entries"]) == (before["hash"], before["entries"])
 
 
-def test_an_export_of_another_program_is_taken_with_a_report(site, page, tmp_path, shot):
+def test_an_export_of_another_program_is_imported_with_a_report(site, page, tmp_path, shot):
     path = tmp_path / "export.zip"
     foreign_exports.zipped(
         path, {"conversations.json": foreign_exports.SAMPLES["chatgpt"], "photo.png": b"x"}

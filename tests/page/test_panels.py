@@ -88,7 +88,7 @@ def test_a_new_conversation_is_explained(site, page, empty, tab):
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_what_cannot_be_loaded_is_told_and_tried_again(site, page, complaints, tab):
+def test_what_cannot_be_loaded_is_reported_and_tried_again(site, page, complaints, tab):
     paths = {"turns": "turns", "digests": "lineage", "important": "important", "manage": "pins"}
     complaints.expected.append("503")
     problem = {"status": 503, "detail": "The store is away.", "code": "x", "retryable": True}

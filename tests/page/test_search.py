@@ -175,7 +175,7 @@ def test_more_was_said_then_than_is_shown(talks, page):
 
 
 @pytest.mark.looks
-def test_a_time_that_is_none_is_told(talks, page, complaints):
+def test_an_invalid_time_is_an_error(talks, page, complaints):
     complaints.expected.append("400")
     talks.open(page, "#/search?q=beans&when=whenever")
     expect(page.get_by_role("alert")).to_contain_text("whenever")

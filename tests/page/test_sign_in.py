@@ -98,7 +98,7 @@ def test_a_newcomer_with_a_key_is_shown_lines_with_a_key(site, page, complaints)
     assert site.token not in page.content()
 
 
-def test_a_key_that_is_taken_back_leads_to_the_form(site, page, complaints):
+def test_a_revoked_key_leads_to_the_form(site, page, complaints):
     complaints.expected.append("401")
     site.open(page)
     enter(page, site.token)

@@ -21,7 +21,7 @@ def row(panel, title):
 
 @pytest.mark.requirement("C6")
 @pytest.mark.looks
-def test_every_topic_is_told_in_numbers(site, page, shot):
+def test_every_topic_shows_its_numbers(site, page, shot):
     panel = site.panel(page, "topics")
     known = topics(site)
     expect(panel.locator(".topic")).to_have_count(len(known))

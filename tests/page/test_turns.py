@@ -61,7 +61,7 @@ def test_every_turn_is_listed_and_its_prompt_is_shown_word_for_word(asked_once, 
 
 
 @pytest.mark.looks
-def test_what_is_repeated_and_what_is_new_is_told(asked_once, page, shot):
+def test_repeated_and_new_parts_are_marked(asked_once, page, shot):
     panel = asked_once.panel(page, "turns")
     now = asked_once.api.get(f"{asked_once.about}/turns/48")["prompt"]
     then = asked_once.api.get(f"{asked_once.about}/turns/46")["prompt"]
@@ -111,7 +111,7 @@ def test_an_older_turn_has_an_address_of_its_own(asked_once, page):
     expect(panel.get_by_role("article", name="The prompt of answer 48")).to_be_visible()
 
 
-def test_what_was_left_out_is_told(asked, page):
+def test_what_was_left_out_is_listed(asked, page):
     asked.api.say(asked.conversation, "Long. " * 3_000)
     asked.api.post(f"{asked.about}/turns", {"message": "And now?", "budget": 1_000})
     (newest, *_) = asked.api.get(f"{asked.about}/turns")["data"]

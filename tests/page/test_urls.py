@@ -18,7 +18,7 @@ def message(page, seq):
 
 
 @pytest.mark.looks
-def test_an_address_that_is_wrongly_encoded_is_taken_as_it_stands(site, page):
+def test_a_badly_encoded_url_is_used_as_it_is(site, page):
     site.open(page, "#/c/100%")
     expect(page.locator(".chat h1")).to_have_text("100%")
     site.open(page, "#/%E0%A4%A")
@@ -113,7 +113,7 @@ def test_a_conversation_that_others_erase_is_no_longer_shown(site, page, complai
     expect(page.locator(".conversations")).not_to_contain_text("secret")
 
 
-def test_what_is_said_where_others_erased_begins_anew(site, page, complaints):
+def test_a_message_after_an_erasure_starts_over(site, page, complaints):
     open_and_erase(site, page, complaints)
     site.model.say("Who is there?")
     composer(page).fill("Hello?")
@@ -150,7 +150,7 @@ def test_an_entry_of_a_conversation_that_others_just_began_is_shown(site, page):
     assert not any("no entry" in told for told in page.evaluate("window.everSaid"))
 
 
-def test_an_entry_that_is_not_there_is_told(site, page, complaints):
+def test_a_missing_entry_is_reported(site, page, complaints):
     complaints.expected.append("404")  # who is asked whether there is such a conversation says so
     site.api.say("short", "One.", "Two.")
     for asked in ("2", "99999", "-1", "abc"):

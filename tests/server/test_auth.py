@@ -126,7 +126,7 @@ def _routes(router):
         yield from included() if included else [route]
 
 
-def test_no_answer_is_taken_for_a_page(guarded, http):
+def test_no_answer_can_be_rendered_as_a_page(guarded, http):
     headers = {"authorization": f"Bearer {key_for(guarded, 'ann')}"}
     for path in ("/livez", "/openapi.json", "/api/v1/me", "/api/v1/nothing"):
         for sent in ({}, headers):
@@ -230,7 +230,7 @@ def test_a_tenant_cannot_be_asked_for(guarded):
         assert bob.refused("POST", "/conversations/c/messages", body)["status"] == 422
 
 
-def test_me_tells_who_is_asking_and_what_they_may(guarded):
+def test_me_returns_the_caller_and_its_rights(guarded):
     with Api(guarded.url, key_for(guarded, "bob", "write")) as bob:
         me = bob.get("/me")
         assert (me["tenant"], me["scopes"]) == ("bob", ["read", "write"])

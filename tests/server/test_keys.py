@@ -105,7 +105,7 @@ async def test_a_revoked_key_is_refused_for_good(keys, clock):
         await keys.revoke("nobody")
 
 
-async def test_a_key_that_somebody_else_revoked_is_refused_within_a_second(store, monkeypatch):
+async def test_a_key_revoked_elsewhere_stops_working_within_a_second(store, monkeypatch):
     now = 1_000.0
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
     here, elsewhere = Keys(store), Keys(store)

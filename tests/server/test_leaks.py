@@ -173,7 +173,7 @@ def found(log, metrics, exporter):
 
 
 @pytest.mark.requirement("E7")
-async def test_all_is_well_and_nothing_is_told(url, watching):
+async def test_a_run_without_errors_leaks_nothing(url, watching):
     metrics, tracer, exporter = watching
     with logged("debug") as log:
         async with ModelServer() as server:
@@ -197,7 +197,7 @@ async def test_all_is_well_and_nothing_is_told(url, watching):
 
 
 @pytest.mark.parametrize("status", [400, 500])
-async def test_what_an_endpoint_says_is_not_told(url, watching, status):
+async def test_the_text_of_an_endpoint_does_not_leak(url, watching, status):
     metrics, tracer, exporter = watching
     with logged("debug") as log, Echo(status) as model:
         async with Memory.open(
@@ -219,7 +219,7 @@ async def test_what_an_endpoint_says_is_not_told(url, watching, status):
     assert found(log, metrics, exporter) == []
 
 
-async def test_what_a_summariser_says_is_not_told(url, watching):
+async def test_the_text_of_a_summarizer_does_not_leak(url, watching):
     metrics, tracer, exporter = watching
     with logged("debug") as log:
         async with Memory.open(
@@ -249,7 +249,7 @@ async def test_the_canaries_would_be_seen(watching):
     assert found(log, metrics, exporter) == [("log", SAID)]
 
 
-def test_the_web_framework_tells_nothing_of_its_own(monkeypatch):
+def test_the_web_framework_logs_nothing_itself(monkeypatch):
     """In a process that has OpenTelemetry set up, and even asked to send it all."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()

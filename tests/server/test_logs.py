@@ -120,7 +120,7 @@ def test_secrets_are_blanked_in_messages_values_fields_and_exceptions():
     assert "cannot reach https://***@host with fl_***" in log.records()[-1]["exception"]
 
 
-def test_an_exception_tells_its_kind_and_place_and_no_words_but_ours():
+def test_an_exception_logs_its_kind_and_place_and_no_foreign_text():
     def mistake():
         raise KeyError("what the user said")
 
@@ -219,7 +219,7 @@ def test_the_level_is_ours():
     assert [record["message"] for record in log.records()] == ["yes"]
 
 
-def test_a_line_that_is_wrong_or_cannot_be_written_stops_nobody(capsys):
+def test_a_bad_or_unwritable_log_line_stops_nothing(capsys):
     class Gone(io.StringIO):
         def write(self, text):
             raise BrokenPipeError

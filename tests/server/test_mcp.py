@@ -281,7 +281,7 @@ async def test_a_budget_that_is_too_small_says_what_is_needed(agent, memory):
     assert (await agent("context", conversation="c", tokens=2_000))["tokens"] <= 2_000
 
 
-async def test_a_long_paste_does_not_keep_a_conversation_from_being_taken_up(agent, memory):
+async def test_a_long_paste_does_not_block_resuming_a_conversation(agent, memory):
     paste = " ".join(f"row {number}" for number in range(9_000))
     await memory.append("c", [Message.user(f"What is wrong? {paste}"), Message.assistant("Row 7.")])
     made = await agent("context", conversation="c", tokens=1_000)
@@ -431,7 +431,7 @@ async def test_paging_reaches_every_character_of_every_message(agent, memory):
     assert await _all_of(agent, "short", limit=4) == [str(i) for i in range(11)]
 
 
-async def test_a_page_begins_with_what_was_cut_and_goes_on_behind_it(agent, memory):
+async def test_a_page_starts_with_the_cut_message_and_continues_after_it(agent, memory):
     await memory.append("c", [Message.user("word " * 2_000), Message.user("after")])
     page = await agent("read", conversation="c", first_seq=0, tokens=300)
     assert [m["seq"] for m in page["messages"]] == [0]
@@ -566,7 +566,7 @@ async def test_an_unknown_tool_is_an_error_that_names_those_there_are(agent):
 
 
 @pytest.mark.promise("typed-failure")
-async def test_errors_of_the_store_are_told_and_others_keep_their_words_to_themselves(
+async def test_errors_of_the_store_are_shown_and_texts_of_others_are_not(
     agent, memory, monkeypatch, caplog
 ):
     await memory.append("c", Message.user("x"))
@@ -1012,7 +1012,7 @@ STARTED = [next(iter(one["mcpServers"].values())) for one in SNIPPETS]
 
 
 @pytest.mark.parametrize("entry", [entry for entry in STARTED if "command" in entry])
-async def test_what_the_document_tells_clients_to_start_starts(entry, tmp_path):
+async def test_the_command_in_the_documentation_starts(entry, tmp_path):
     whole = [entry["command"], *entry["args"]]
     arguments = whole[whole.index("firnline") + 1 :]
     assert whole[0] in ("firnline", "uvx")

@@ -273,7 +273,7 @@ def opened(store_url):
 
 
 @pytest.mark.parametrize("mode", MODES)
-async def test_whoever_is_let_in_before_needs_no_key(opened, store_url, mode):
+async def test_a_request_that_is_authenticated_earlier_needs_no_key(opened, store_url, mode):
     asked = {"conversation": "c", "messages": [{"role": "user", "text": "x"}]}
     async with agent(opened.url, mode=mode) as client:
         assert not (await client.call_tool("append", asked)).is_error

@@ -150,7 +150,7 @@ async def test_the_tokens_that_models_tell_are_counted(url, metrics):
 
 
 @pytest.mark.requirement("E7")
-async def test_debt_leases_and_what_is_stuck_are_read_from_the_store(url):
+async def test_pending_leased_and_stuck_work_is_read_from_the_store(url):
     clock = Ticking()
     metrics = Metrics(clock=clock)
     async with Memory.open(url, clock=clock, worker=False) as memory:
@@ -200,9 +200,7 @@ async def test_the_store_is_asked_once_in_a_few_seconds_however_many_look(metric
 
 
 @pytest.mark.parametrize("trouble", [StoreUnavailable("busy"), None])
-async def test_a_store_that_does_not_answer_is_told_and_not_waited_for(
-    metrics, monkeypatch, trouble
-):
+async def test_an_unresponsive_store_is_reported_without_waiting(metrics, monkeypatch, trouble):
     monkeypatch.setattr(metrics_, "_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(metrics_, "_FRESH_SECONDS", 0.0)
     store = Slow(Pending(owed=3), trouble)
@@ -213,7 +211,7 @@ async def test_a_store_that_does_not_answer_is_told_and_not_waited_for(
     assert seen["firnline_debt_conversations",] == 3
 
 
-def test_what_goes_on_here_is_asked_for_when_somebody_looks(metrics):
+def test_gauges_are_read_when_they_are_scraped(metrics):
     streams = [1, 2]
     metrics.watch(streams=lambda: len(streams), drafts=lambda: 7)
     streams.append(3)
@@ -256,7 +254,7 @@ def test_labels_are_few_whatever_clients_send(metrics):
     assert "conversation-" not in text
 
 
-def test_every_metric_has_a_name_a_unit_and_words_and_none_tells_who(metrics):
+def test_every_metric_has_a_name_a_unit_and_help_and_names_no_user(metrics):
     families = list(text_string_to_metric_families(metrics.render().decode()))
     ours = [family for family in families if not family.name.startswith("process_")]
     assert len(ours) > 25

@@ -87,7 +87,7 @@ async def watched():
 ENTRY = "/api/v1/conversations/{name}/entries/{seq}"
 
 
-async def test_a_request_is_told_by_its_route_and_never_by_its_path_or_query(watched):
+async def test_a_request_is_logged_by_its_route_and_never_by_its_path_or_query(watched):
     with logged() as log:
         async with served(watched.app) as client:
             answer = await client.get("/api/v1/conversations/alice/entries/5?q=what+they+said")
@@ -106,7 +106,7 @@ async def test_a_request_is_told_by_its_route_and_never_by_its_path_or_query(wat
         assert word not in everything
 
 
-async def test_what_has_no_route_is_one_place_and_what_is_mounted_is_told_by_its_first_part(
+async def test_unknown_paths_share_a_label_and_mounts_use_their_first_part(
     watched,
 ):
     with logged():
@@ -159,7 +159,7 @@ async def test_a_stream_is_passed_on_piece_by_piece_and_is_over_at_its_end(watch
     assert watched.counted("firnline_http_responses_cut_total") == {}
 
 
-async def test_a_client_that_goes_away_is_told_as_cut(watched):
+async def test_a_client_that_disconnects_is_logged_as_cut(watched):
     with logged() as log:
         async with served(watched.app) as client:
             async with client.stream("GET", "/stream") as answer:
@@ -193,7 +193,7 @@ async def test_probes_are_quiet_unless_they_fail(watched):
     assert [record["route"] for record in log.records("firnline.access")] == ["/boom"]
 
 
-async def test_the_clients_trace_goes_on(watched):
+async def test_the_clients_trace_continues(watched):
     trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
     with logged():
         async with served(watched.app) as client:
@@ -241,7 +241,7 @@ async def test_what_is_not_a_request_passes_untouched(watched):
     assert "state" not in given[0]
 
 
-def test_both_are_told_of_events(watched):
+def test_both_observers_get_the_events(watched):
     assert observer(None, None) is None
     observer(watched.metrics, watched.tracer)(Event("recall", "t", "c", {"milliseconds": 1}))
     assert watched.counted("firnline_recalled_entries_total") == {(): 0}

@@ -201,7 +201,7 @@ def test_an_answer_is_stopped_where_it_is(api, house, model):
     assert house.run(house.parts.tenants.store.cards("draft")) == []
 
 
-def test_an_answer_is_stopped_before_it_begins_and_nobody_is_at_fault(api, house, model, caplog):
+def test_an_answer_that_is_stopped_before_it_starts_is_no_error(api, house, model, caplog):
     asked, go, told = threading.Event(), threading.Event(), []
 
     def answer(_):
@@ -226,7 +226,7 @@ def test_an_answer_is_stopped_before_it_begins_and_nobody_is_at_fault(api, house
 
 
 @pytest.mark.requirement("B5")
-def test_words_for_a_time_are_told_as_times(api):
+def test_words_for_a_time_are_returned_as_times(api):
     told = api.get("/dates", when="2026-03-04", zone="Europe/Berlin")
     assert told == {
         "since": "2026-03-03T23:00:00.000000Z",
@@ -239,7 +239,7 @@ def test_words_for_a_time_are_told_as_times(api):
     )
 
 
-def test_me_tells_what_the_server_is_and_no_path(api, url, tmp_path):
+def test_me_describes_the_server_and_names_no_path(api, url, tmp_path):
     me = api.get("/me")
     assert me["server"] == {
         "version": __version__,

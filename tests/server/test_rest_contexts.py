@@ -43,7 +43,7 @@ def test_every_request_is_accounted_for(api):
     assert counted <= 1_700
 
 
-def test_a_context_tells_what_is_in_it_and_why(api):
+def test_a_context_explains_what_is_in_it_and_why(api):
     api.say("c", *TALK)
     asked = {"budget": 1_500, "question": "What is the vault code?"}
     context = api.post(f"{PATH}/context", asked)
@@ -80,7 +80,7 @@ def test_a_budget_is_tokens_or_a_model_or_both(api):
         assert (found["window_tokens"], found["model"]) == (window, model)
 
 
-def test_what_does_not_fit_is_told_with_what_is_in_the_way(api):
+def test_an_overflow_names_what_needs_the_room(api):
     api.say("c", "Pinned. " * 500, "Noted.", "And now?")
     api.put(f"{PATH}/pins/0")
     problem = api.refused("POST", f"{PATH}/context", {"budget": 300})
@@ -124,7 +124,7 @@ def test_a_wrong_request_for_a_context_is_refused(api, body):
 )
 @pytest.mark.parametrize("what", ["context", "turns", "topics/context"])
 @on_any_store
-def test_what_is_no_budget_is_told_what_one_is(api, what, budget, told):
+def test_an_invalid_budget_gets_an_explanation(api, what, budget, told):
     api.say("c", "Hello.")
     body = {"budget": budget} | ({"message": "Hello?"} if what == "turns" else {})
     problem = api.refused("POST", f"{PATH}/{what}", body)
@@ -238,7 +238,7 @@ def test_what_fails_before_the_first_word_has_its_own_status(answering, model):
     )
 
 
-def test_what_fails_in_the_middle_is_told_as_an_event_and_kept(answering, model):
+def test_a_failure_in_a_stream_is_an_event_and_is_stored(answering, model):
     model.say("One two three four five six seven eight.")
     model.fail("cut")
     response = answering.ask("POST", f"{PATH}/turns", {"message": "Count.", "stream": True})

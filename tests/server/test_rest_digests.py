@@ -95,7 +95,7 @@ def test_versions_are_compared(digested):
     assert refused["status"] == 404
 
 
-def test_what_the_application_knows_is_remembered_and_taken_back(digested):
+def test_facts_of_the_application_are_stored_and_removed(digested):
     digested.post(f"{PATH}/important", {"important_data": {"user_preferences": {"seat": "aisle"}}})
     changed = {"important_data": {"user_preferences": {"seat": "window"}}, "summary": "In short."}
     made = digested.post(f"{PATH}/important", changed)
@@ -134,7 +134,7 @@ def test_important_data_is_shown_with_its_evidence_and_what_it_replaced(digested
     assert digested.refused("GET", "/conversations/none/important")["status"] == 404
 
 
-def test_digests_are_made_anew(digested):
+def test_digests_are_rebuilt(digested):
     force = digested.get(PATH)["in_force"]
     assert digested.post(f"{PATH}/digests/rebuild", {"only_offline": False})["data"]
     made = digested.post(f"{PATH}/digests/rebuild")["data"]
@@ -142,7 +142,7 @@ def test_digests_are_made_anew(digested):
     assert not set(force) & {digest["version"] for digest in made}
 
 
-def test_what_is_owed_is_made_on_demand(api):
+def test_pending_digests_are_created_on_demand(api):
     api.say("c", *(f"{number}: {FILLER}" for number in range(2)))
     api.patch(PATH, {"strategy": {"name": "rolling"}})
     for number in range(4):

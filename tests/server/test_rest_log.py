@@ -112,7 +112,7 @@ def test_a_batch_is_stored_as_a_whole_or_not_at_all(api):
     ],
 )
 @on_any_store
-def test_what_cannot_be_taken_is_refused_with_the_place(api, body):
+def test_invalid_input_is_rejected_with_its_place(api, body):
     problem = api.refused("POST", "/conversations/c/messages", body)
     assert problem["status"] in (400, 422)
     assert api.get("/conversations")["data"] == []

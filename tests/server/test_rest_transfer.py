@@ -114,7 +114,7 @@ SPOILT = {
 }
 
 
-def test_a_file_that_is_not_whole_is_not_taken(talks):
+def test_an_incomplete_file_is_rejected(talks):
     data = talks.http.get("/api/v1/export").content
     talks.delete("/conversations/a")
     for name, spoil in SPOILT.items():
@@ -148,7 +148,7 @@ def taken(api, data, name, **query):
     return finished(api, response.json())
 
 
-def test_files_of_other_programs_are_taken_once(api):
+def test_files_of_other_programs_are_imported_once(api):
     known = []
     for sample, data in foreign_exports.SAMPLES.items():
         name = "WhatsApp Chat with Ana.txt" if sample == "whatsapp" else f"{sample}.json"
@@ -173,12 +173,12 @@ def test_whatsapp_chats_whose_files_have_the_same_name_are_not_mixed(api):
     assert len(api.all("/conversations")) == 2
 
 
-def test_our_own_export_is_recognised_too(talks):
+def test_our_own_export_is_recognized_too(talks):
     data = talks.http.get("/api/v1/export").content
     assert taken(talks, data, "firnline.jsonl")["report"]["formats"] == ["firnline"]
 
 
-def test_an_archive_is_taken_with_a_report_of_what_was_not(api, tmp_path):
+def test_an_archive_is_imported_with_a_report_of_what_was_skipped(api, tmp_path):
     members = {
         "a.json": foreign_exports.SAMPLES["chatgpt"],
         "photo.png": b"x",
@@ -191,7 +191,7 @@ def test_an_archive_is_taken_with_a_report_of_what_was_not(api, tmp_path):
     assert ["../out.json"] in [noted["examples"] for noted in report["not_understood"].values()]
 
 
-def test_what_cannot_be_taken_says_why_and_not_where_it_lay(api):
+def test_a_rejected_file_says_why_and_not_where_it_was(api):
     for data, query in (
         (b"nothing that anybody wrote", {}),
         (b"", {}),
@@ -313,7 +313,7 @@ class Clock:
         return self.now
 
 
-async def test_so_many_jobs_go_on_at_once_and_are_remembered():
+async def test_concurrent_and_remembered_jobs_are_limited():
     clock, gate = Clock(), asyncio.Event()
     jobs = Jobs(clock=clock)
 
@@ -341,7 +341,7 @@ async def test_so_many_jobs_go_on_at_once_and_are_remembered():
     assert "t" not in jobs._jobs, "a tenant that has none takes no room"
 
 
-async def test_a_mistake_in_a_job_is_told_without_its_words(caplog):
+async def test_an_internal_error_in_a_job_is_reported_without_its_text(caplog):
     jobs = Jobs()
 
     async def work(_):
@@ -355,7 +355,7 @@ async def test_a_mistake_in_a_job_is_told_without_its_words(caplog):
     assert "a mistake in a job" in caplog.text
 
 
-async def test_the_end_of_a_job_is_told_without_a_pause(monkeypatch):
+async def test_the_end_of_a_job_is_reported_without_a_delay(monkeypatch):
     monkeypatch.setattr("firnline.server.jobs._MOMENT", 3600)  # between two reports of progress
     jobs, going_on = Jobs(), asyncio.Event()
 

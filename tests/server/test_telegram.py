@@ -228,7 +228,7 @@ async def test_what_is_said_while_the_model_thinks_is_in_the_answer(quiet, teleg
     assert telegram.texts(7) == ["Paris."]
 
 
-async def test_somebody_who_never_stops_gets_an_answer_all_the_same(quiet, telegram, server):
+async def test_a_user_who_never_stops_writing_gets_an_answer(quiet, telegram, server):
     def answer(request):
         telegram.push(telegram.said("and"), quiet.url, SECRET)
         return "Let me answer."
@@ -265,7 +265,7 @@ async def post(url, content, headers):
 
 @on_both
 @pytest.mark.requirement("B10")
-async def test_forged_updates_are_refused_and_nothing_tells_why(house, telegram):
+async def test_forged_updates_are_rejected_without_a_reason(house, telegram):
     body = json.dumps(telegram.said("I am Telegram, trust me")).encode()
     unknown = house.url.replace("house", "mouse")
     wrong = [SECRET[:-1], f"{SECRET}x", SECRET.upper(), "", "é" * 20, "no bot has this secret"]
@@ -282,7 +282,7 @@ async def test_forged_updates_are_refused_and_nothing_tells_why(house, telegram)
 
 
 @given(st.lists(st.sampled_from([SECRET, SECRET[:-1], "", "x"]) | st.text(max_size=30), max_size=3))
-def test_only_the_secret_itself_and_once_is_taken(sent):
+def test_only_the_exact_secret_is_accepted_and_only_once(sent):
     assert _same(sent, bot_at("http://x").secret) == (sent == [SECRET])
 
 
@@ -532,7 +532,7 @@ async def test_what_passes_is_tried_again_and_the_model_is_asked_once(
     assert len(await entries(house)) == 2
 
 
-async def test_a_retry_goes_on_with_the_part_that_was_not_sent(house, telegram, server):
+async def test_a_retry_continues_with_the_part_that_was_not_sent(house, telegram, server):
     server.say("\n".join(str(number) * 3_000 for number in range(5)))
     telegram.fail(None, None, "500", None, "429")
     telegram.retry_after = 0
@@ -587,7 +587,7 @@ async def test_an_empty_answer_is_none(url, telegram):
         assert telegram.texts(7) == ["At last."]
 
 
-async def test_a_model_that_goes_on_failing_leads_to_an_apology_and_is_asked_no_more(
+async def test_a_model_that_keeps_failing_leads_to_an_apology_and_no_more_calls(
     house, telegram, server
 ):
     server.fail("500", repeat=True)
@@ -845,7 +845,7 @@ async def test_a_claim_is_one_holders_until_it_runs_out(url):
 
 
 @on_both
-async def test_a_claim_whose_number_came_and_went_is_not_taken_once_more(url):
+async def test_a_claim_is_not_used_twice(url):
     store, place = open_store(url), Place("default", 42, "c")
 
     async def take():

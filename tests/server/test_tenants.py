@@ -19,7 +19,7 @@ async def few(monkeypatch):
     await found.close()
 
 
-async def test_a_memory_that_made_room_while_in_use_goes_on_and_leaves_nothing_running(few):
+async def test_a_memory_evicted_while_in_use_continues_and_leaves_nothing_running(few):
     before = asyncio.all_tasks()
     held = [await few.memory(f"tenant-{number}") for number in range(12)]
     for _ in range(2):

@@ -108,7 +108,7 @@ async def test_a_question_to_a_model_is_a_span_with_its_tokens(url, tracer, seen
         ("some-model", "other"),
     ],
 )
-def test_the_provider_is_told_by_the_models_name(model, provider):
+def test_the_provider_is_derived_from_the_models_name(model, provider):
     found = tracing.described(Event("chat", "t", "c", {"model": model}))
     assert found.attributes["gen_ai.provider.name"] == provider
 
@@ -116,7 +116,7 @@ def test_the_provider_is_told_by_the_models_name(model, provider):
 # -- requests -------------------------------------------------------------------------------------
 
 
-def test_a_request_goes_on_with_the_clients_trace_and_holds_what_happens_in_it(tracer, seen):
+def test_a_request_continues_the_clients_trace_and_contains_its_events(tracer, seen):
     headers = {"traceparent": f"00-{TRACE}-{PARENT}-01", "tracestate": "vendor=x"}
     with tracer.request(headers) as answered:
         tracer.observe(Event("recall", "t", "c", {"milliseconds": 1}))
@@ -143,7 +143,7 @@ def test_a_request_goes_on_with_the_clients_trace_and_holds_what_happens_in_it(t
 @pytest.mark.parametrize(
     "header", ["", "00-x-y-01", f"00-{'0' * 32}-{PARENT}-01", f"ff-{TRACE}-{PARENT}-01", "é"]
 )
-def test_a_trace_that_makes_no_sense_is_not_taken_over(tracer, seen, header):
+def test_an_invalid_trace_is_ignored(tracer, seen, header):
     with tracer.request({"traceparent": header}) as answered:
         answered(tracing.answered(None, "GET", 404, "r-1", None, ""))
     assert seen("GET").parent is None

@@ -46,7 +46,7 @@ async def importer(tmp_path):
 
 
 @pytest.mark.promise("tamper-evident")
-async def test_the_file_itself_is_taken(exported, tmp_path):
+async def test_the_undamaged_file_is_imported(exported, tmp_path):
     """Else the tests below would prove nothing."""
     async with memory_at(tmp_path / "target.db") as memory:
         assert (await memory.import_(exported)).added == 6

@@ -85,7 +85,7 @@ async def test_a_planted_lie_is_asked_about_once_and_never_stored(memory, writer
 
 
 @pytest.mark.requirement("A8")
-async def test_an_honest_second_answer_is_taken(memory, writer, rng):
+async def test_an_honest_second_answer_is_accepted(memory, writer, rng):
     taken = tries = 0
     for number, (turns, honest) in enumerate(CASES):
         for false, lie in lies(rng, honest):

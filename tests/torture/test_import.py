@@ -58,7 +58,7 @@ async def killed(export, store, more, delay=0.0):
 
 
 @pytest.mark.promise("durable")
-async def test_a_killed_import_goes_on_without_a_duplicate(tmp_path, rng):
+async def test_a_killed_import_continues_without_a_duplicate(tmp_path, rng):
     export, store, whole = tmp_path / "export.zip", tmp_path / "store.db", tmp_path / "whole.db"
     conversations = foreign_exports.chatgpt_export(export, 2, shards=2, kilobytes=40)
     reference = await importing(export, whole)

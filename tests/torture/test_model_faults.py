@@ -238,7 +238,9 @@ async def check_recovered(world, failed_until):
 @pytest.mark.promise("dead-model")
 @pytest.mark.requirement("A8")
 @pytest.mark.parametrize(("url", "fault", "strategy"), cases(DEAD), indirect=["url"])
-async def test_a_dead_model_stops_nobody_and_the_debt_is_paid(url, strategy, fault, rng, caplog):
+async def test_a_dead_model_stops_no_chat_and_pending_digests_are_created(
+    url, strategy, fault, rng, caplog
+):
     async with a_world(url, STRATEGIES[strategy], rng) as world:
 
         def check(turn, context, owed):
@@ -266,7 +268,7 @@ async def test_a_dead_model_stops_nobody_and_the_debt_is_paid(url, strategy, fau
 @pytest.mark.parametrize(
     ("url", "fault", "strategy"), cases(sorted(BAD_ANSWERS | HARMLESS)), indirect=["url"]
 )
-async def test_a_bad_answer_is_never_a_digest_and_nobody_waits(url, strategy, fault, rng):
+async def test_a_bad_answer_is_never_a_digest_and_no_call_waits(url, strategy, fault, rng):
     async with a_world(url, STRATEGIES[strategy], rng) as world:
 
         def check(turn, *_):
@@ -345,7 +347,7 @@ async def test_a_long_backlog_is_digested_in_pieces_within_the_guard(url):
 
 
 @pytest.mark.requirement("A8")
-async def test_a_default_strategy_of_ones_own_outlives_a_debt(url, rng):
+async def test_a_custom_default_strategy_is_used_for_pending_digests(url, rng):
     """A debt is noted with its strategy; it must be found again by that name."""
     own = Strategy("own", STRATEGIES["window"].plan)
     async with a_world(url, own, rng) as world:

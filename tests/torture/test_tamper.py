@@ -175,7 +175,7 @@ async def test_a_conversation_is_renamed(tampered):
 
 
 @pytest.mark.promise("tamper-evident")
-async def test_an_anchor_finds_a_log_written_anew(tampered, database):
+async def test_an_anchor_detects_a_rewritten_log(tampered, database):
     """Whoever can write the file can write all of it anew; a hash noted elsewhere tells."""
     async with memory_at(database) as memory:
         anchor = (await memory.head("a")).hash

@@ -19,7 +19,7 @@ async def test_every_strategy_builds_contexts_of_a_long_log(bench):
     assert all(row.ratio and row.target for row in rows)
 
 
-async def test_a_replay_tells_stability_and_calls(bench):
+async def test_a_replay_reports_stability_and_calls(bench):
     rows = [row async for row in contexts.replay(bench)]
     assert len(rows) == len(STRATEGIES) + 1
     assert all(row.ratio is not None and 0 <= row.ratio <= 1 for row in rows)

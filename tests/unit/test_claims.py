@@ -174,7 +174,7 @@ def test_a_summary_may_write_the_same_thing_in_another_way(summary):
         ("They pay 2.5 thousand.", "2.5 thousand"),
     ],
 )
-def test_what_nobody_mentioned_is_found(summary, lie):
+def test_claims_without_a_source_are_found(summary, lie):
     assert [claim.value for claim in unsupported(summary, SOURCE)] == [lie]
 
 

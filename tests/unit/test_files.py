@@ -73,7 +73,7 @@ def test_what_cannot_be_written_is_said(tmp_path):
         pass
 
 
-def test_it_may_be_read_by_whoever_may_read_other_files(tmp_path):
+def test_a_file_gets_the_usual_permissions(tmp_path):
     with written(tmp_path / "a") as half_done:
         half_done.write_text("x")
     (tmp_path / "b").write_text("x")

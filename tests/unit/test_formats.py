@@ -48,7 +48,7 @@ def spoken(messages):
 
 
 @pytest.mark.parametrize("name", foreign_exports.SAMPLES)
-def test_a_format_is_recognised_by_what_is_in_the_file(name):
+def test_a_format_is_recognized_by_what_is_in_the_file(name):
     assert detect_format(io.BytesIO(foreign_exports.SAMPLES[name])) == name
     assert detect_format(io.BytesIO(b"\xef\xbb\xbf" + foreign_exports.SAMPLES[name])) == name, (
         "with a mark"
@@ -75,7 +75,7 @@ def test_a_format_is_recognised_by_what_is_in_the_file(name):
         (b"<!doctype html><html>", HTML),
     ],
 )
-def test_other_spellings_are_recognised_too(data, name):
+def test_other_spellings_are_recognized_too(data, name):
     assert detect_format(io.BytesIO(data)) == name
 
 
@@ -97,7 +97,7 @@ def test_other_spellings_are_recognised_too(data, name):
         *(b'{"messages":[]}', b'[{"mapping":1}]', b"null", b'{"memory":"x"}'),
     ],
 )
-def test_what_is_none_of_them_is_not_recognised(data):
+def test_what_is_none_of_them_is_not_recognized(data):
     assert detect_format(io.BytesIO(data)) is None
 
 

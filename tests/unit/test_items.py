@@ -104,7 +104,7 @@ def test_without_a_quote_the_value_is_the_quote():
 
 
 @pytest.mark.requirement("A4")
-def test_a_newer_value_wins_and_the_older_one_stays_beside_it():
+def test_a_newer_value_wins_and_the_older_one_is_kept():
     items = merge([_prefer("dark", 1)], [_prefer("light", 5)])
     assert items == (Item(*_row(_prefer("dark", 1))[:5], 5), _prefer("light", 5))
     assert important_data(items)["user_preferences"] == {"theme": "light"}
@@ -137,7 +137,7 @@ def test_a_repetition_adds_evidence():
 
 
 @pytest.mark.requirement("A4")
-def test_lists_go_on_in_order_without_repeating_urls_and_entities():
+def test_lists_continue_in_order_without_repeating_urls_and_entities():
     old = [
         Item("source_urls", "", "https://Example.com/a/", (1,), "x"),
         Item("entities", "", "Ana Silva", (1,), "x"),
@@ -153,7 +153,7 @@ def test_lists_go_on_in_order_without_repeating_urls_and_entities():
     assert data["entities"] == ["Ana Silva", "Tom"]
 
 
-def test_a_replacement_can_be_taken_back():
+def test_a_replacement_can_be_undone():
     items = restore(merge([_prefer("dark", 1)], [_prefer("light", 5)]), 5)
     assert important_data(items)["user_preferences"] == {"theme": "dark"}
     assert [item.superseded_by for item in items] == [None, 1]
@@ -250,11 +250,11 @@ BOTH = {
 }
 
 
-def test_in_a_group_nobody_replaces_what_others_say_of_themselves():
+def test_in_a_group_no_user_replaces_facts_about_another():
     assert _preferences(*merge((), _said(*GROUP))) == BOTH
 
 
-def test_speakers_are_told_apart_across_digests():
+def test_speakers_are_distinguished_across_digests():
     first = from_json(to_json(merge((), _said(GROUP[0]))))
     second = from_json(to_json(merge((), _said(GROUP[1], first=1))))
     assert _preferences(*first) == {"name": "Anna", "peanuts": "allergic"}

@@ -50,7 +50,7 @@ def _functions(thread):
     return found
 
 
-def test_what_nobody_waits_for_any_more_is_given_up(loop, interrupted):
+def test_work_without_a_waiter_is_cancelled(loop, interrupted):
     ended = threading.Event()
 
     async def work():

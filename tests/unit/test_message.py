@@ -92,7 +92,7 @@ def test_custom_tool_calls_are_understood():
     assert (call.name, call.arguments) == ("sql", "select 1")
 
 
-def test_the_sdk_object_is_taken_as_it_is():
+def test_an_sdk_object_is_accepted_as_it_is():
     shape = {
         "role": "assistant",
         "content": None,
@@ -190,7 +190,7 @@ def test_what_is_not_a_message_is_corrupt(body):
 
 
 @pytest.mark.parametrize("where", ["metadata", "extra", "content", "tool_calls"])
-def test_escapes_of_what_cannot_be_stored_are_replaced_and_told(where):
+def test_escapes_of_unstorable_characters_are_replaced_and_flagged(where):
     fields = b'{"type":"text","text":"a\\u0000b\\ud800"}'
     value = fields if where in {"metadata", "extra"} else b"[%s]" % fields
     message = decode(b'{"role":"user","%s":%s}' % (where.encode(), value))

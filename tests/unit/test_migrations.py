@@ -116,7 +116,7 @@ async def test_a_newer_schema_is_refused_and_not_touched(tmp_path):
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
-async def test_a_database_of_somebody_else_is_refused_and_not_touched(tmp_path):
+async def test_a_foreign_database_is_rejected_and_not_changed(tmp_path):
     path = tmp_path / "x.db"
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE theirs (x)")

@@ -335,7 +335,7 @@ def test_a_summary_is_of_the_asked_length_and_of_the_sources_words(order, low, h
     assert not text.startswith("[")
 
 
-def test_a_conversation_before_the_order_is_summarised_too():
+def test_a_conversation_before_the_order_is_summarized_too():
     said = [{"role": "user", "content": "The flight to Oslo costs 120 euros."}]
     order = {"role": "user", "content": "Please summarise our conversation in 20 words."}
     assert "120 euros" in think({"messages": [*said, order]})["content"]

@@ -126,7 +126,7 @@ async def test_what_anthropic_would_refuse_is_refused(client, server, messages, 
         await client.messages.create(**{**BASE, "messages": messages, "tools": [TOOL], **more})
 
 
-async def test_faults_are_told_as_anthropic_tells_them(client, server):
+async def test_faults_have_the_shape_of_anthropics_errors(client, server):
     for fault, kind in (
         ("429", anthropic.RateLimitError),
         ("529", anthropic.OverloadedError),

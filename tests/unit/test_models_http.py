@@ -217,7 +217,7 @@ async def test_what_only_the_asker_can_judge_is_handed_over(server, make, fault)
 
 
 @pytest.mark.requirement("A8")
-async def test_a_refused_connection_is_tried_again_until_it_is_taken(server, make, slept):
+async def test_a_refused_connection_is_retried_until_it_succeeds(server, make, slept):
     server.refuse()
 
     async def sleep(seconds):
@@ -336,7 +336,7 @@ async def test_the_endpoints_own_wish_is_honoured_on_top_of_the_jitter(
     assert slept == [seconds + 0.25, seconds + 0.5]
 
 
-async def test_a_wish_longer_than_the_time_left_is_told_instead_of_waited_for(server, make, slept):
+async def test_a_retry_after_beyond_the_deadline_is_an_error_at_once(server, make, slept):
     server.retry_after = "3000"
     server.fail("429")
     with pytest.raises(ModelError) as caught:
@@ -466,7 +466,7 @@ def test_what_cannot_be_opened_is_said_clearly(name, options, said):
         open_model(name, **options)
 
 
-def test_only_openai_itself_is_told_the_limit_by_its_new_name():
+def test_only_openai_itself_gets_the_new_name_of_the_limit():
     for url, field in (
         ("https://api.openai.com/v1", "max_completion_tokens"),
         ("http://x/v1", "max_tokens"),
@@ -516,7 +516,7 @@ async def test_a_function_that_is_not_async_says_so():
         await callable_model(lambda messages: "fine", name="plain").complete(ASK)
 
 
-async def test_a_function_that_takes_tools_is_told_of_them():
+async def test_a_function_that_takes_tools_gets_them():
     async def function(messages, tools):
         return call_tool(tools[0]["function"]["name"])
 

@@ -254,7 +254,7 @@ async def test_strict_enforcement_is_asked_for_where_the_schema_allows_it():
     assert asked[0][1]["json_schema"]["strict"] is True
 
 
-async def test_a_format_that_is_not_taken_leads_to_the_next_rung():
+async def test_a_rejected_format_leads_to_the_next_one():
     send, asked = _script(ModelRefused(status=400), ModelRefused(status=422), f"```\n{TEXT}\n```")
     _, rung = await ask_structured(send, ASK, SCHEMA)
     assert rung == "text"
@@ -323,7 +323,7 @@ async def test_the_rung_that_worked_is_remembered(formats, calls):
     assert made == calls
 
 
-async def test_an_answer_cut_off_at_its_length_is_not_taken():
+async def test_an_answer_cut_off_at_its_length_is_rejected():
     async with ModelServer() as server:
         model = open_model("test", url=server.url)
         server.say(TEXT)

@@ -54,7 +54,7 @@ def test_the_conversation_is_data_between_marks_that_are_not_in_it():
     assert "never an instruction" in messages[0]["content"]
 
 
-def test_a_brief_is_told_in_full():
+def test_a_brief_is_in_the_prompt_in_full():
     brief = Brief(
         entries=ENTRIES, earlier=("Ana likes tea.",), words_min=100, words_max=150,
         tokens_max=1_000, complaint="It was too long.",
@@ -141,7 +141,7 @@ def test_items_are_read_however_they_are_wrapped(text):
 
 
 @pytest.mark.requirement("A4")
-def test_the_seven_fields_as_one_object_are_taken_too():
+def test_the_seven_fields_as_one_object_are_accepted_too():
     answer = {"user_preferences": {"theme": "dark mode"}, "entities": [], "key_decisions": "none"}
     raw = parse_items(json.dumps(answer))
     items, _ = check_items(raw, ENTRIES)

@@ -117,14 +117,14 @@ def test_rare_words_count_more_than_common_ones():
     assert _seqs("thing saxophone", pool)[0] == 9
 
 
-def test_a_word_that_is_all_over_the_talk_tells_little():
+def test_a_frequent_word_has_little_weight():
     pool = _pool(*["The saxophone again."] * 9, "A thing.", "Nothing of it.")
     assert _seqs("the saxophone thing", pool)[0] == 9
     values = features(parse_question("the saxophone"), _pool(*["A saxophone."] * 3))["words"]
     assert set(values) == {0, 1, 2}  # but if there is nothing else, it is what there is
 
 
-def test_endings_beginnings_and_concepts_are_taken_for_the_word():
+def test_endings_beginnings_and_concepts_match_the_word():
     pool = _pool("A photo.", "My photography.", "No.", "A picture.")
     best = features(parse_question("photos"), pool)["words"]
     assert best[0] > best[1] > best[3] > 0
@@ -203,7 +203,7 @@ def test_a_speaker_before_the_text_is_the_same_as_one_in_the_name():
         )
 
 
-def test_a_colon_alone_makes_nobody_a_speaker():
+def test_a_colon_alone_makes_no_speaker():
     pool = _pool("Note: the key is blue.", *ROUND)
     assert _only("speaker", "the note about the key", pool) == []
     assert 0 in _only("words", "note", pool)

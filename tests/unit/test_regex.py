@@ -44,7 +44,7 @@ def test_once_used_a_method_is_the_patterns_own():
     assert used.search is vars(used)["search"]
 
 
-def test_what_is_wrong_is_told_at_its_use():
+def test_an_invalid_expression_is_an_error_at_its_first_use():
     with pytest.raises(re.error):
         regex("(").search("")
 

@@ -111,7 +111,7 @@ def test_what_is_denied_is_no_preference(text):
         "他说我叫李明。",
     ],
 )
-def test_what_is_told_of_others_or_by_others_is_no_preference(text):
+def test_statements_about_others_or_by_others_are_no_preference(text):
     assert _data(text)["user_preferences"] == {}
 
 
@@ -287,7 +287,7 @@ def test_recalled_injected_and_code_text_is_never_extracted():
     assert extract([entry(0, quoted)]), "a word in brackets hides nothing"
 
 
-def test_sentences_are_told_apart_by_their_wording():
+def test_sentences_are_distinguished_by_their_wording():
     assert cues("Let's go with Redis.").decision
     assert cues("I prefer tea.").preference
     assert cues("Shall we go with Redis?").question
@@ -427,7 +427,7 @@ def test_what_a_speaker_takes_back_is_not_current(texts, expected):
     assert _data(*texts)["user_preferences"] == expected
 
 
-def test_nobody_corrects_what_another_prefers():
+def test_a_user_does_not_correct_preferences_of_another():
     said = [("Ana", "I prefer tea."), ("Bob", "Actually no, I prefer coffee.")]
     entries = [entry(i, Message.user(text, name=name)) for i, (name, text) in enumerate(said)]
     items, _ = check_items(extract(entries), entries)

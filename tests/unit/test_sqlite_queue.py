@@ -30,7 +30,7 @@ def test_a_timeout_is_kept(timeout, rung):
     assert timeout <= time.monotonic() - started + 0.001 < 10
 
 
-def test_whoever_waits_is_woken_for_each():
+def test_a_waiter_is_woken_for_each_item():
     line, taken = Line(), []
     threads = [threading.Thread(target=_put, args=(line, first)) for first in (0, 1000, 2000)]
     for thread in threads:

@@ -46,7 +46,7 @@ async def test_a_glance_that_would_have_to_wait_is_a_threads_affair(readers):
     assert await readers.glance(work) == 7
 
 
-async def test_what_is_wrong_on_a_thread_too_is_told(readers):
+async def test_an_error_on_a_thread_is_raised(readers):
     def work(_):
         raise apsw.BusyError("somebody has it")
 
@@ -99,7 +99,7 @@ async def test_closing_waits_for_a_glance_on_another_thread(readers):
     await closing
 
 
-async def test_whoever_comes_while_it_closes_is_told(readers):
+async def test_a_read_during_closing_is_an_error(readers):
     readers.close()
     for read in (readers.glance, readers.run):
         with pytest.raises(StoreNotOpen):

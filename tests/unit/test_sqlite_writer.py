@@ -169,7 +169,7 @@ async def test_a_crowd_that_is_too_large_is_handed_to_the_thread(writer, place, 
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_is_refused_in_a_crowd_is_so_alone(writer, place):
+async def test_a_rejected_write_in_a_shared_commit_fails_alone(writer, place):
     def refuses(connection):
         raise InputError("no")
 
@@ -182,7 +182,7 @@ async def test_whoever_is_refused_in_a_crowd_is_so_alone(writer, place):
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_breaks_what_a_crowd_writes_does_so_alone(writer, place):
+async def test_a_write_that_breaks_a_shared_commit_fails_alone(writer, place):
     def breaks(connection):
         writing("half")(connection)
         raise ValueError("no")
@@ -209,7 +209,7 @@ async def test_what_was_made_durable_is_not_written_again(writer, place, hooks, 
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_gives_up_on_the_way_in_keeps_nobody_else_out(writer, place):
+async def test_a_caller_cancelled_while_entering_blocks_no_other(writer, place):
     tasks = [asyncio.create_task(writer.run(writing(i), size=1)) for i in range(4)]
     await asyncio.sleep(0)
     tasks[0].cancel()  # the first, who would have written for all
@@ -220,7 +220,7 @@ async def test_whoever_gives_up_on_the_way_in_keeps_nobody_else_out(writer, plac
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_gives_up_alone_on_the_way_in_wrote_nothing(writer, place):
+async def test_a_lone_caller_cancelled_while_entering_wrote_nothing(writer, place):
     task = asyncio.create_task(writer.run(writing(1), size=1))
     await asyncio.sleep(0)
     task.cancel()
@@ -302,7 +302,7 @@ async def test_another_process_is_waited_for_by_the_thread_alone(writer, place):
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_is_told_that_it_failed_stored_nothing(writer, place):
+async def test_a_write_that_failed_stored_nothing(writer, place):
     def fails(connection):
         writing(1)(connection)
         raise ValueError("no")
@@ -365,7 +365,7 @@ async def test_after_much_by_the_thread_writes_stay_on_the_callers_thread_again(
 
 
 @pytest.mark.usefixtures("quick")
-async def test_nobody_writes_for_the_callers_of_another_loop(writer, place):
+async def test_no_caller_writes_for_callers_of_another_loop(writer, place):
     """Who could then give up and write again before that is done."""
     coming = asyncio.create_task(writer.run(writing("here"), size=1))
     await asyncio.sleep(0)
@@ -434,7 +434,7 @@ async def test_loops_on_several_threads(writer, place):
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_nobody_waits_for_a_thread_that_is_gone(place, hooks, monkeypatch):
+async def test_no_caller_waits_for_a_thread_that_ended(place, hooks, monkeypatch):
     """However that may come about: it is a mistake of ours."""
     writer = Writer(place, connect(place, writer=True), hooks)
     on_their_way = [asyncio.create_task(writer.run(writing(i))) for i in range(3)]
@@ -459,7 +459,7 @@ class StalledQueue(queue.SimpleQueue):
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-async def test_nobody_is_left_by_a_thread_that_goes(place, hooks, monkeypatch):
+async def test_no_caller_is_left_behind_by_a_thread_that_ends(place, hooks, monkeypatch):
     monkeypatch.setattr(limits, "BATCH_WRITES_MAX", 2)
     writer = Writer(place, connect(place, writer=True), hooks)
     monkeypatch.setattr(writer._transactions, "begin", lambda: 1 / 0)
@@ -472,7 +472,7 @@ async def test_nobody_is_left_by_a_thread_that_goes(place, hooks, monkeypatch):
     writer.close()
 
 
-async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
+async def test_a_stalled_machine_stops_no_write(place, hooks, monkeypatch):
     monkeypatch.setattr(queue, "SimpleQueue", StalledQueue)
     writer = Writer(place, connect(place, writer=True), hooks)
     try:
@@ -485,7 +485,7 @@ async def test_a_stalled_machine_stops_nobody(place, hooks, monkeypatch):
 
 
 @pytest.mark.usefixtures("quick")
-async def test_whoever_gave_up_is_not_overtaken(writer, place):
+async def test_a_cancelled_write_is_not_overtaken(writer, place):
     """What was in line is stored all the same, and before what the same caller wrote next."""
     with writer._in_use:  # the thread has not come to it yet
         given_up = asyncio.create_task(writer.run(writing(1)))
@@ -497,7 +497,7 @@ async def test_whoever_gave_up_is_not_overtaken(writer, place):
     assert stored(place) == [1, 2]
 
 
-async def test_nobody_is_overtaken_when_the_disk_turns_slow(writer, place, monkeypatch):
+async def test_no_write_is_overtaken_when_the_disk_becomes_slow(writer, place, monkeypatch):
     trusted = iter([True, False, False, False])
     monkeypatch.setattr(writer._pace, "is_quick", lambda: next(trusted))
     writes = (writer.run(writing(i), size=1) for i in (1, 2))
@@ -548,7 +548,7 @@ async def test_what_fails_unexpectedly_is_undone_even_if_no_change_shows(
 
 
 @pytest.mark.usefixtures("quick")
-async def test_nobodys_error_tells_of_anothers(writer):
+async def test_no_error_contains_data_of_another_caller(writer):
     def refuses(connection):
         try:
             connection.execute("no sql")

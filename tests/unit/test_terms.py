@@ -39,7 +39,7 @@ def test_what_a_reader_would_not_tell_apart_is_the_same(a, b):
     assert fold(a) == fold(b)
 
 
-def test_unspaced_scripts_are_taken_apart():
+def test_unspaced_scripts_are_split():
     assert index_terms("I ❤ 東京x") == ["i", "❤", "東", "京", "x"]
     assert query_terms("東京都 Tower 東") == [("東", "京"), ("京", "都"), ("tower",), ("東",)]
 

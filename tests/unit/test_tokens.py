@@ -214,7 +214,7 @@ def test_tool_calls_are_counted_with_their_arguments():
     assert count_tokens(message) > count_tokens(arguments) + count_tokens("write_file")
 
 
-def test_what_belongs_to_a_tool_is_counted_beside_the_words():
+def test_tokens_of_tools_are_counted_with_the_text():
     call = ToolCall.of("c1", "look", "{}")
     words = count_tokens("look") + count_tokens("{}")
     plain, calling = Message.assistant("So."), Message.assistant("So.", tool_calls=[call])

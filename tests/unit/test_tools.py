@@ -74,7 +74,7 @@ async def test_arguments_that_do_not_fit_are_named(arguments, problem):
         {"text": "x", "share": 3, "any": [{}], "odd": 7},
     ],
 )
-async def test_arguments_that_fit_are_taken(arguments):
+async def test_valid_arguments_are_accepted(arguments):
     assert (await _told(arguments))["text"] == arguments["text"]
 
 

@@ -124,12 +124,12 @@ def test_all_subjects_at_once_and_merging_does_no_harm():
     assert fmean(after) > fmean(before) - 0.01
 
 
-def test_followups_nobody_has_seen_before_are_told_apart_less_well():
+def test_unseen_followups_are_detected_less_well():
     assert sum(map(is_followup, UNSEEN_FOLLOWUPS)) >= 25  # of 40; the rest is left to the vectors
     assert sum(map(is_followup, UNSEEN_SUBJECTS)) <= 3  # of 40
 
 
-def test_followups_are_told_from_messages_with_a_subject():
+def test_followups_differ_from_messages_with_a_subject():
     assert [text for text in FOLLOWUPS if not is_followup(text)] == []
     assert [text for text in TEXTS if is_followup(text)] == []
 

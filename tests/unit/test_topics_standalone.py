@@ -82,7 +82,7 @@ def test_a_model_is_asked_with_what_was_said():
         ("cost " * 200, False),
     ],
 )
-def test_a_models_answer_is_taken_only_if_it_says_nothing_new(answer, taken):
+def test_a_models_answer_is_accepted_only_if_it_adds_nothing(answer, taken):
     made = check_rewrite(answer, "What does it cost?", LISBON)
     expected = answer.strip() if taken else "What does it cost? (Alfama apartment, Lisbon)"
     assert made == expected

@@ -109,7 +109,7 @@ def test_a_greeting_opens_a_topic_that_the_first_subject_names():
 
 
 @pytest.mark.parametrize("vector", [None, [], [0.0, 0.0], [float("nan"), 1.0], [float("inf")]])
-def test_without_a_vector_the_active_topic_goes_on(vector):
+def test_without_a_vector_the_active_topic_continues(vector):
     steps = run((said(0), EAST), (said(1), vector), (said(2), None))
     assert [step.topic for step in steps] == [0, 0, 0]
     assert run((said(0), vector), (said(1), EAST))[-1].topic == 0
@@ -132,7 +132,7 @@ def test_an_archived_topic_comes_back_when_it_is_spoken_of_again():
     assert (topic.active_from, topic.archived, topic.entries) == (0, 0, 3)
 
 
-def test_a_topic_that_goes_on_does_not_get_its_archive_back():
+def test_a_topic_that_continues_does_not_get_its_archive_back():
     (first,) = run((said(0), EAST))
     state = first.state.having(mark_folded(first.state.topics[0], [0]))
     (step,) = run((said(1), EAST), state=state)

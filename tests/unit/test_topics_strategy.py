@@ -30,7 +30,7 @@ def view(entries, topic=TOPIC, **fields):
     return View(next_seq=entries[-1].seq + 1, entries=entries, topic=topic, **fields)
 
 
-def test_up_to_twelve_nothing_is_folded_and_above_all_but_four():
+def test_up_to_twelve_nothing_is_digested_and_above_all_but_four():
     assert entries_to_fold(sparse(12)) == ()
     assert entries_to_fold(sparse(13)) == tuple(e.seq for e in sparse(13)[:9])
     with pytest.raises(InputError):
@@ -64,7 +64,7 @@ def test_the_plan_of_a_young_topic_shows_all_of_it():
     assert plan.heading == "Topic summary: Bread"
 
 
-def test_the_first_fold_and_the_next_one_which_goes_on_with_it():
+def test_the_first_fold_and_the_next_one_that_continues_it():
     entries = sparse(13)
     seen = view(entries)
     plan = strategies.topics()(seen, BUDGET)
@@ -88,7 +88,7 @@ def test_the_first_fold_and_the_next_one_which_goes_on_with_it():
     assert fold.last_seq == later[17].seq
 
 
-def test_a_restored_topic_is_shown_whole_and_not_folded_before_the_answer():
+def test_a_restored_topic_is_shown_whole_and_not_digested_before_the_answer():
     entries = sparse(21)  # the last is a question
     made = Digest(version=7, first_seq=3, last_seq=entries[15].seq, status="completed")
     back = replace(TOPIC, restored_by=entries[-1].seq)
@@ -113,7 +113,7 @@ def test_a_round_ends_with_an_answer_or_with_the_next_question():
     assert not is_just_restored(TOPIC, [asked])
 
 
-def test_a_digest_that_covers_all_that_would_be_folded_is_not_made_again():
+def test_a_digest_that_covers_all_that_would_be_digested_is_not_made_again():
     entries = sparse(14)
     made = Digest(version=1, first_seq=3, last_seq=entries[10].seq, status="completed")
     seen = view(entries, digests=(made,), first_open=entries[10].seq + 1)

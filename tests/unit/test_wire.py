@@ -258,7 +258,7 @@ def _texts(messages: list[Message]) -> list[Any]:
     return [block.get("text") for turn in turns for block in turn["content"]]
 
 
-def test_users_with_several_names_are_told_apart():
+def test_users_with_several_names_are_distinguished():
     said = [
         Message.user("I am allergic to peanuts.", name="Anna"),
         Message.user([Part.image("https://x/y.png"), Part.of_text(" I prefer tea.")], name="B\nob"),
