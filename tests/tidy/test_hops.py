@@ -44,8 +44,8 @@ WALKS = {  # the hops of each call in the order of their first run
             "log.wire.load_openai",
             "turns what was passed into `Message` values, cleaned and checked",
         ),
-        ("log.draft.encoded", "gives each its time and its canonical bytes"),
-        ("log.draft.counted", "counts its tokens"),
+        ("log.draft.encode_messages", "gives each its time and its canonical bytes"),
+        ("log.draft.count_drafts", "counts its tokens"),
         ("store.sqlite.store.SqliteStore.append", "hands the drafts to the writer"),
         (
             "store.sqlite.writer.Writer.run",
@@ -81,8 +81,8 @@ WALKS = {  # the hops of each call in the order of their first run
     "recall": [
         ("memory.Memory.recall", "checks the arguments"),
         ("engine.recall.Recaller.recall", "turns the filters into a scope"),
-        ("recall.search.Finder.find", "asks for candidates by words, by meaning and by dates"),
-        ("recall.query.ask", "reads the query: terms, names, dates"),
+        ("recall.search.EntryFinder.find", "asks for candidates by words, by meaning and by dates"),
+        ("recall.query.parse_question", "reads the query: terms, names, dates"),
         ("store.sqlite.store.SqliteStore.search", "finds entries by their words"),
         ("recall.rank.rank", "weighs the candidates and their neighbors; pure"),
         ("recall.rank.features", "measures what speaks for each"),
