@@ -43,28 +43,19 @@ WIRE = ("client/values.py",)
 FACES = {"Memory", "Client"}
 """Classes with a synchronous twin of the same name."""
 TWICE = [
-    "Answer",
     "Append",
     "Appended",
     "Ask",
     "Asked",
     "Asking",
-    "Claim",
     "Context",
     "Database",
-    "Days",
-    "Draft",
-    "Endpoint",
     "Found",
     "Job",
     "Keeper",
-    "Known",
     "Listener",
-    "Match",
     "Page",
-    "Piece",
     "Place",
-    "Problem",
     "Question",
     "Said",
     "State",
@@ -76,7 +67,6 @@ TWICE = [
     "_Known",
     "_Sieve",
     "_Tally",
-    "_Turn",
 ]
 """Class names that still occur twice; this list only shrinks."""
 
@@ -107,8 +97,6 @@ UNCLEAN = [
     "embedding/",
     "engine/",
     "errors.py",
-    "language/",
-    "log/",
     "mcp/",
     "memory.py",
     "models/",

@@ -39,11 +39,11 @@ def test_a_whole_log_has_no_problems(log):
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        ({"body": encode(draft("X").message)}, "entry 2: what is stored does not match its hash"),
-        ({"hash": "sha256:0"}, "entry 2: what is stored does not match its hash"),
-        ({"tokens": 1}, "entry 2: what is stored does not match its hash"),
+        ({"body": encode(draft("X").message)}, "entry 2: the stored entry does not match its hash"),
+        ({"hash": "sha256:0"}, "entry 2: the stored entry does not match its hash"),
+        ({"tokens": 1}, "entry 2: the stored entry does not match its hash"),
         ({"total": 1}, "entry 2: the running token total is wrong"),
-        ({"tokenizer": "cl100k_base"}, "entry 2: what is stored does not match its hash"),
+        ({"tokenizer": "cl100k_base"}, "entry 2: the stored entry does not match its hash"),
         ({"problem": "unreadable"}, "entry 2: unreadable"),
     ],
 )
@@ -60,7 +60,7 @@ def test_what_is_not_a_message_is_found_even_under_a_right_hash(log):
         records[4], body=body, hash=chain(records[3].hash, body, records[4].tokens, "o200k_base")
     )
     found = _problems([*records[:4], last], replace(head, hash=last.hash))
-    assert found == ["entry 4: what is stored is not a message"]
+    assert found == ["entry 4: the stored bytes are not a message"]
 
 
 def test_missing_swapped_repeated_and_cut_off_entries_are_found(log):
@@ -81,7 +81,7 @@ def test_an_entry_replaced_together_with_its_hash_breaks_the_next_one(log):
     forged = replace(
         records[1], body=body, hash=chain(records[0].hash, body, records[1].tokens, "o200k_base")
     )
-    assert "entry 2: what is stored does not match its hash" in _problems(
+    assert "entry 2: the stored entry does not match its hash" in _problems(
         [records[0], forged, *records[2:]], head
     )
 
@@ -89,31 +89,31 @@ def test_an_entry_replaced_together_with_its_hash_breaks_the_next_one(log):
 def test_the_recorded_head_is_compared(log):
     records, head = log
     assert _problems(records, replace(head, hash="x")) == [
-        "the last hash is not the recorded head",
+        "the last hash does not match the recorded head",
     ]
     assert _problems(records, replace(head, tokens=7)) == [
-        "the token total is not the recorded one",
+        "the token total does not match the recorded one",
     ]
 
 
 def test_a_log_under_another_name_is_not_the_same_log(log):
-    assert "entry 0: what is stored does not match its hash" in _problems(*log, key=Key("t", "d"))
+    assert "entry 0: the stored entry does not match its hash" in _problems(*log, key=Key("t", "d"))
 
 
 def test_entries_behind_the_head_were_never_acknowledged(log):
     records, head = log
     audit = Audit(KEY)
     audit.take(records)
-    audit.beyond(replace(head, seq=9), head)  # appended since: fine
+    audit.check_extra(replace(head, seq=9), head)  # appended since: fine
     assert audit.problems == []
-    audit.beyond(head, head)
-    assert audit.problems == [LogProblem("there are entries behind the recorded head")]
+    audit.check_extra(head, head)
+    assert audit.problems == [LogProblem("there are entries after the recorded head")]
 
 
 def test_an_anchor_must_be_met(log):
     records, head = log
     assert _problems(records, head, anchor=records[2].hash) == []
-    assert "another log" in _problems(records, head, anchor="sha256:0")[0]
+    assert "different log" in _problems(records, head, anchor="sha256:0")[0]
 
 
 def test_reading_stops_at_the_first_flaw(log):

@@ -213,7 +213,7 @@ def test_an_ambiguous_date_names_both_readings():
 
 
 def test_reversed_ends_are_an_error_that_says_so():
-    with pytest.raises(InputError, match="turn its ends around"):
+    with pytest.raises(InputError, match="swap its ends"):
         interval("from yesterday to 3 days ago", now=NOW)
 
 

@@ -51,7 +51,7 @@ async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | Non
             progress(min(audit.seq, head.entries), head.entries)
     await store.digests(audit.key)  # each one is checked against its checksum
     if await store.records(audit.key, head.entries, 1):
-        audit.beyond(await store.head(audit.key), head)
+        audit.check_extra(await store.head(audit.key), head)
 
 
 async def _is_gone(store: Store, key: Key, head: Head) -> bool:

@@ -1,4 +1,4 @@
-"""Days and moments: what a time zone's clocks show, and rules that find days in the calendar."""
+"""Days and moments in a time zone, and rules that find days in the calendar."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from zoneinfo import ZoneInfo
 from firnline.errors import InputError
 
 YEARS: Final = (1970, 9999)
-"""The first and the last year that are understood."""
+"""The first and the last supported year."""
 LATEST: Final = datetime.max.replace(tzinfo=UTC)
-"""Where an interval without an end ends."""
+"""The end of an open interval."""
 DAY: Final = timedelta(days=1)
 
 Span: TypeAlias = tuple[datetime, datetime]
@@ -21,26 +21,26 @@ Days: TypeAlias = tuple[date, date]
 
 
 class Frame(NamedTuple):
-    """Who asks: the time on their clock, and their zone."""
+    """The reference for relative dates: the current local time, and its zone."""
 
     now: datetime
     zone: tzinfo
 
     @property
     def today(self) -> date:
-        """The day it is for them."""
+        """The current local day."""
         return self.now.date()
 
 
 def make_frame(now: datetime, zone: str | tzinfo) -> Frame:
-    """The frame of somebody in `zone` at `now`; `InputError` if either cannot be."""
+    """The frame of the time `now` in `zone`; `InputError` if either is invalid."""
     if now.utcoffset() is None:
-        raise InputError("now needs a time zone, for example datetime.UTC")
+        raise InputError("now: the time has no zone; add tzinfo, for example datetime.UTC")
     try:
         known = _zone(zone)
         frame = Frame(now.astimezone(known), known)
     except OverflowError as error:
-        raise InputError(f"now: {now} is too near an end of the calendar") from error
+        raise InputError(f"now: {now} is too close to the first or last supported date") from error
     if frame.today.year < YEARS[0]:
         raise InputError(f"now: {now} is before {YEARS[0]}")
     return frame
@@ -55,13 +55,13 @@ def _zone(zone: str | tzinfo) -> tzinfo:
         return ZoneInfo(zone)
     except (KeyError, ValueError, OSError, TypeError) as error:
         raise InputError(
-            f"zone: {zone!r} is not known here; give a name such as Europe/Berlin, and install "
-            "the package tzdata if this system has no time zones"
+            f"zone: unknown time zone {zone!r}; use a name such as Europe/Berlin, and install the "
+            "package tzdata if this system has no time zones"
         ) from error
 
 
 def moment_at(zone: tzinfo, wall: datetime, fold: int = 0) -> datetime:
-    """When clocks in `zone` show `wall`; if they skip it, when they jump."""
+    """The moment at which clocks in `zone` show `wall`; if they skip it, when they jump."""
     early, late = sorted(wall.replace(tzinfo=zone, fold=side).astimezone(UTC) for side in (0, 1))
     if wall_time(zone, early) == wall or wall_time(zone, late) == wall:
         return late if fold else early
@@ -72,12 +72,12 @@ def moment_at(zone: tzinfo, wall: datetime, fold: int = 0) -> datetime:
 
 
 def wall_time(zone: tzinfo, moment: datetime) -> datetime:
-    """What clocks in `zone` show at `moment`."""
+    """The local time in `zone` at `moment`."""
     return moment.astimezone(zone).replace(tzinfo=None)
 
 
 def midnight(frame: Frame, day: date) -> datetime:
-    """When `day` begins."""
+    """The moment at which `day` begins."""
     return moment_at(frame.zone, datetime.combine(day, time()))
 
 
@@ -87,21 +87,21 @@ def whole_days(frame: Frame, first: date, last: date) -> Span:
     return midnight(frame, first), until
 
 
-# -- what an expression means, before the days are known ---------------------------------------
+# -- rules: what an expression means before the days are known ----------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class DateRule:
-    """Days to be found: the newest that begin no later than `limit`, and what is meant of them."""
+    """A rule for days: the newest that begin no later than `limit`, and the part of them meant."""
 
     place: Callable[[date], Days]
     limit: date = date.max
     every: int = 0
-    """Days after which it comes again at the latest: a weekday 7, a day without a year 366."""
+    """The longest period of a recurring rule in days: 7 for a weekday, 366 without a year."""
     cut: Callable[[Frame, date, date], Span] = whole_days
 
     def span(self, frame: Frame, limit: date | None = None) -> Span:
-        """The time itself, of the days that begin by `limit`."""
+        """The interval of the days that begin by `limit`."""
         return self.cut(frame, *self.place(self.limit if limit is None else limit))
 
 
@@ -111,12 +111,12 @@ def fixed_days(first: date, last: date | None = None) -> DateRule:
 
 
 def exact_span(since: datetime, until: datetime) -> DateRule:
-    """A stretch of time whatever the day."""
+    """An interval that does not depend on the day."""
     return DateRule(lambda _: (date.max, date.max), cut=lambda *_: (since, until))
 
 
 def newest_weekday(weekday: int, limit: date) -> DateRule:
-    """The newest such weekday up to `limit`; 0 is Monday."""
+    """The newest such weekday up to `limit`; Monday is 0."""
 
     def place(limit: date) -> Days:
         day = limit - timedelta(days=(limit.weekday() - weekday) % 7)
@@ -126,7 +126,7 @@ def newest_weekday(weekday: int, limit: date) -> DateRule:
 
 
 def newest_in_year(make: Callable[[int], Days | None], year: str | None, limit: date) -> DateRule:
-    """What `make` finds in `year`; without one, in the newest year in which it has begun."""
+    """The days that `make` returns for `year`; without one, for the newest year they began in."""
     if year:
         made = make(int(year))
         if made is None:
@@ -151,7 +151,7 @@ def month_days(year: int, month: int, months: int = 1) -> Days:
 
 
 def unit_days(unit: str, day: date, steps: int) -> Days:
-    """The whole unit that has `day` in it, or the one so many `steps` after it."""
+    """The whole unit that contains `day`, or the one that many `steps` later."""
     if unit == "day":
         return (day + timedelta(days=steps),) * 2
     if unit in ("week", "weekend"):

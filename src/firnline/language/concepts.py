@@ -1,8 +1,8 @@
-"""Words of everyday life that go together, so that a question about a pet finds the dog.
+"""Groups of related everyday words, so that a question about a pet finds the dog.
 
-A line is a concept. It is no dictionary: only words that people use for the same thing when they
-ask about it and when they tell of it. A word may be in several lines. A match by concept counts
-for little, so a wrong one costs little.
+Each line is a concept: words that people use for the same thing in questions and in statements. It
+is not a dictionary. A word may be in several lines. A match by concept counts little, so a wrong
+one does little harm.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 
 def concepts(stemmed: str) -> frozenset[str]:
-    """The concepts that a stem belongs to. No stem has a hash in it, so the two never mix."""
+    """The concepts of a stem. No stem contains a hash sign, so the two never mix."""
     return _concepts().get(stemmed, _NONE)
 
 
 @cache
 def _concepts() -> Mapping[str, frozenset[str]]:
-    """The concepts of a stem; a concept's name is its line's number behind a hash."""
+    """Concepts by stem; a concept's name is a hash sign and its line number."""
     found: defaultdict[str, set[str]] = defaultdict(set)
     for number, line in enumerate(_LINES.strip().splitlines()):
         for word in line.split():

@@ -1,7 +1,7 @@
-"""The words that dates are made of, and their way into plain English.
+"""The words of dates, and their translation into plain English.
 
-Folding takes away what people write in different ways: case, accents, kinds of dashes and blanks.
-Other languages are then translated word by word, so that `dates` has one grammar.
+Folding removes differences of spelling: case, accents, kinds of dashes and spaces. Other languages
+are then translated word by word, so that `dates` has one grammar.
 """
 
 # ruff: noqa: RUF001 - other scripts are meant
@@ -22,7 +22,7 @@ _EDGES: Final = " \t\r\n.,;:!?\"'`()[]«»„“”。？！"
 
 
 def fold(text: str) -> str:
-    """`text` in lower case, without accents, with plain dashes, single blanks and clean ends."""
+    """`text` in lower case, without accents, with plain dashes, single spaces and clean ends."""
     plain = unicodedata.normalize("NFKD", text.translate(_SIGNS).casefold()).translate(_SIGNS)
     bare = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return " ".join(bare.split()).strip(_EDGES)
@@ -59,7 +59,7 @@ WEEKDAY_NAMES: Final = {
     for word, number in lexicon.WEEKDAYS.items()
     if word.removesuffix("s") == word or word.removesuffix("s") not in lexicon.WEEKDAYS
 }
-"""Names of weekdays in full, folded: 0 is Monday. Not their plurals: "mondays" is no date."""
+"""Full names of weekdays, folded: 0 is Monday. No plurals: "mondays" is not a date."""
 WEEKDAYS: Final = WEEKDAY_NAMES | {
     word: number - 1
     for word, number in _numbered("""
@@ -72,7 +72,7 @@ sat sonnabend
 sun
 """).items()
 }
-"""The same with short names, which can be other words, too."""
+"""The same with short names, which can also be other words."""
 
 FOREIGN_NUMBERS: Final = _numbered("""
 ein eine einem einer einen un une una один одну 一
@@ -149,7 +149,7 @@ _WORDS: Final = {
     fold(word): to_english for to_english, line in _ENGLISH.items() for word in line.split("|")
 }
 _GERMAN: Final = lexicon.GERMAN_MARKERS - {"des"} | {"war", "was", "wie", "wo"}
-"""Words beside which "hier" is no French yesterday; "des" is French, too."""
+"""Words that show that "hier" is not the French yesterday; "des" is also French."""
 
 
 def _is_cjk(word: str) -> bool:
@@ -171,12 +171,12 @@ _FIGURE: Final = regex(
     r"(?=月(?!曜)|(?:天|日|周|週間?|[个個]?星期|[个個ヶかカ]月|年|[个個]?小[时時]|時間)前)"
     rf"|(?<=月){_COUNT}(?=[日号號])"
 )
-"""A Chinese number that a date is made of: 三 alone can be anything."""
+"""A Chinese number in a date; 三 alone can be anything."""
 _WEEK: Final = "星期|周|週|礼拜"
 _OF_WEEK: Final = "[一二三四五六日]"
 _DAY_DE: Final = "(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend"
 _PART_DE: Final = "morgen|vormittag|nachmittag|abend|nacht"
-_SHAPES: Final = tuple(  # what is said in another order or with other signs
+_SHAPES: Final = tuple(  # expressions with another word order or other signs
     (regex(pattern), to)
     for pattern, to in (
         (rf"\b({_DAY_DE})({_PART_DE})\b", r"\1 \2"),
@@ -218,7 +218,7 @@ def _to_digits(number: str) -> str:
 
 
 def to_english(text: str) -> str:
-    """Folded `text` with the words of other languages in English; all else is left as it is."""
+    """Folded `text` with date words of other languages in English; the rest is unchanged."""
     text = _FIGURE.sub(lambda found: _to_digits(found[0]), text)
     for pattern, to in _SHAPES:
         text = pattern.sub(to, text)

@@ -1,18 +1,18 @@
-"""Words for a time, such as "last tuesday", turned into the time they mean (B5).
+"""Turns date expressions such as "last tuesday" into intervals of time (B5).
 
 ``interval("yesterday", now=…, zone="Europe/Berlin")`` is that day there, from local midnight to
-local midnight, as a half-open interval in UTC. What is not understood is an `InputError`, never a
-guess.
+local midnight, as a half-open interval in UTC. An expression that is not understood raises
+`InputError`; nothing is guessed.
 
-- A unit means the whole of it: "2 weeks ago" is the week, from Monday, that has that day in it.
-- A weekday is the past one; today's own name means a week ago. "March 3" and "in March" are the
-  newest that have begun.
+- A unit means all of it: "2 weeks ago" is the week, from Monday, that contains that day.
+- A weekday is the past one; today's name means a week ago. "March 3" and "in March" are the newest
+  that have begun.
 - "last week" is the calendar week before this one. "the last week", "past week" and "the last 3
-  days" count back from today and have today in them.
-- "until", "to" and "and" take in the unit they name; "before" and "after" leave it out. "since" has
-  no end, "until" no beginning: such an interval reaches to the bounds of what is understood.
+  days" count back from today and include today.
+- "until", "to" and "and" include the unit they name; "before" and "after" exclude it. "since" has
+  no end, "until" no beginning: such an interval extends to the limits of the supported years.
 - In a range, an end without a year or week follows the other: "from Monday to Friday".
-- A time the clocks show twice is taken in both times; one they skip does not exist.
+- A time that clocks show twice includes both; one that they skip does not exist.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ from firnline.language.date_words import MONTHS, NUMBERS, UNITS, WEEKDAYS, fold,
 from firnline.log.regex import regex
 
 DATE_CHARS_MAX: Final = 200
-"""Characters of a text that can be a date."""
+"""Characters of a date expression."""
 EXAMPLES: Final = (
     "today, yesterday, tuesday, last tuesday, yesterday morning, 2026-03-04, 2026-03-04T10:15, "
     "March 3, 3 March 2025, in March, in 2025, Q2 2025, 3 days ago, last week, this month, "
     "the last 3 days, since Monday, before 5 March, between 3 March and 5 March"
 )
-"""Examples of what is understood, for messages and for the descriptions of tools."""
+"""Examples of supported expressions, for errors and tool descriptions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The time in [since, until), both in UTC, and the words that it was said in."""
+    """The time in [since, until), both in UTC, and the expression it was parsed from."""
 
     since: datetime
     until: datetime
@@ -66,10 +66,10 @@ class Interval:
 
 
 def interval(text: str, *, now: datetime, zone: str | tzinfo = "UTC") -> Interval:
-    """The time that `text` means to somebody in `zone` for whom it is `now`.
+    """The time that `text` means in `zone` at the time `now`.
 
-    It is never empty. `InputError` if it is not understood, ambiguous, not between the years 1970
-    and 9999 or does not exist; no other error comes from any text.
+    It is never empty. `InputError` if the text is not understood, ambiguous, outside the years 1970
+    to 9999 or does not exist; no text raises another error.
     """
     frame = make_frame(now, zone)
     if not isinstance(text, str) or len(text) > DATE_CHARS_MAX:
@@ -80,7 +80,7 @@ def interval(text: str, *, now: datetime, zone: str | tzinfo = "UTC") -> Interva
     except (OverflowError, ValueError):
         early = True
     except _NotUnderstood:
-        raise InputError(f"date: {text!r} is not understood; say {EXAMPLES}") from None
+        raise InputError(f"date: {text!r} is not understood; use {EXAMPLES}") from None
     if early:
         raise InputError(f"date: {text!r} is not within the years {YEARS[0]} to {YEARS[1]}")
     if until <= since:
@@ -88,7 +88,7 @@ def interval(text: str, *, now: datetime, zone: str | tzinfo = "UTC") -> Interva
     return Interval(since, until, " ".join(text.split()))
 
 
-# -- one rule per way to say it ----------------------------------------------------------------
+# -- one rule per kind of expression -----------------------------------------------------------
 
 
 _Match: TypeAlias = re.Match[str]
@@ -150,7 +150,7 @@ def _numeric_date(found: _Match, _: Frame) -> DateRule:
     if not days:
         raise InputError(f"date: there is no {found[0]}")
     if len(days) > 1:
-        raise InputError(f"date: {found[0]} can be {days[0]} or {days[1]}; say which")
+        raise InputError(f"date: {found[0]} can be {days[0]} or {days[1]}; use one of these")
     return fixed_days(days[0])
 
 
@@ -214,7 +214,7 @@ def _ago(found: _Match, frame: Frame) -> DateRule:
 
 
 def _rolling(found: _Match, frame: Frame) -> DateRule:
-    """The last 3 days: back from today, with today in it."""
+    """The last 3 days: back from today, including today."""
     steps, unit = _parse_number(found["n"]), found["unit"]
     if unit in ("hour", "minute"):
         _, until = _now(found, frame).span(frame)
@@ -323,7 +323,7 @@ _TIDY: Final = tuple(
 
 
 def _normalize(text: str, frame: Frame) -> str:
-    """`text` in the one form that the rules know."""
+    """`text` in the form that the rules know."""
     words = to_english(fold(text))
     for pattern, to in _TIDY:
         words = pattern.sub(to, words)
@@ -357,7 +357,7 @@ def _parse_rule(words: str, frame: Frame) -> DateRule:
 
 
 def _between(a: DateRule, b: DateRule, frame: Frame) -> Span:
-    """From the beginning of `a` to the end of `b`; one that comes again is the one that fits."""
+    """From the beginning of `a` to the end of `b`; of a recurring one, the occurrence that fits."""
     (since, _), (other, until) = a.span(frame), b.span(frame)
     if a.every and not b.every:
         limit = other.astimezone(frame.zone).date()
@@ -366,12 +366,12 @@ def _between(a: DateRule, b: DateRule, frame: Frame) -> Span:
         first = since.astimezone(frame.zone).date()
         _, until = b.span(frame, first + timedelta(days=b.every - 1))
     if until <= since:
-        raise InputError("date: the range ends before it begins; turn its ends around")
+        raise InputError("date: the range ends before it begins; swap its ends")
     return since, until
 
 
 def _find_rule(words: str, frame: Frame) -> DateRule | None:
-    """What an expression without "since", "to" and the like means, or None."""
+    """The rule for an expression without "since", "to" and the like, or None."""
     if found := _PART.fullmatch(words):
         return _part_of_day(found, frame)
     found = _CLOCK.fullmatch(words)
@@ -393,7 +393,7 @@ def _find_days_rule(words: str, frame: Frame) -> DateRule | None:
 
 
 def _find_day_rule(words: str, frame: Frame) -> DateRule | None:
-    """The same if it is a single whole day."""
+    """The same if it is a single day."""
     when = _find_days_rule(words, frame)
     if when is None or when.cut is not whole_days:
         return None
@@ -415,7 +415,7 @@ def _part_of_day(found: _Match, frame: Frame) -> DateRule | None:
 
 
 def _clock_time(found: _Match, frame: Frame) -> DateRule | None:
-    """A day and a time: the hour, the minute or the second that is named."""
+    """A day and a time: the named hour, minute or second."""
     clock, offset = _parse_clock(found), _parse_offset(found["offset"])
     unit = "seconds" if found["s"] else "minutes" if found["m"] else "hours"
     step = timedelta(**{unit: 1})
@@ -435,7 +435,7 @@ def _parse_clock(found: _Match) -> time:
     hour, minute, second = (int(part or 0) for part in found.group("h", "m", "s"))
     half = found["half"]
     if hour > (12 if half else 23) or minute > 59 or second > 59 or (half and not hour):  # noqa: PLR2004
-        raise InputError(f"date: there is no such time as {hour}:{minute:02}:{second:02}")
+        raise InputError(f"date: {hour}:{minute:02}:{second:02} is not a valid time")
     return time(hour % 12 + 12 * (half == "p") if half else hour, minute, second)
 
 

@@ -1,4 +1,4 @@
-"""Words that the rules know: months, weekdays, number words, and words that are no names."""
+"""Word lists of the rules: months, weekdays, numbers, and words that are not names."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
@@ -38,7 +38,7 @@ MONTHS_ALONE: Final = frozenset(
     for word in MONTHS
     if len(word) > 3 and word not in {"march", "mars", "marzo", "sept"}  # noqa: PLR2004
 )
-"""Months that are one without a day or a year beside them."""
+"""Months that are recognized without a day or a year."""
 
 WEEKDAYS: Final = _numbered("""
 monday mondays montag montags lunes lundi понедельник
@@ -85,7 +85,7 @@ zehn diez dix десять tenth 十
 elf once onze одиннадцать
 zwölf doce douze двенадцать dozen
 """)
-"""Words that make a number known when they are in the source; a summary is not held to them."""
+"""Number words that support a number of a summary; in the summary itself they are not checked."""
 TENS: Final = {
     word: 10 * number
     for word, number in _numbered("""
@@ -134,12 +134,12 @@ take tell ten thank thanks thats theirs thereafter therefore theyre third three 
 tomorrow tonight toward towards true try two unfortunately unless used using usually various wait
 went weve whatever whenever whereas whoever wont yes yesterday youll youre
 """)
-    # What sentences start with and a vocabulary does not have whole.
+    # Sentence starts that are not a single token of the vocabulary.
     | _words("""
 congrats congratulations deprioritise deprioritize proofread readd recheck refactor reinstall
 reorder rerun reschedule resend reupload unfollow unmute unpin
 """)
-    # What summaries talk of.
+    # Frequent words of summaries.
     | _words("""
 account action actions active adults advice agenda agent agreement alternative amount analysis
 annual answer answers app application approach assistant attendees author authors avoid background
@@ -174,7 +174,7 @@ training transcript travel trip type unknown update updates urgent user users va
 venue version video visit wants water weather website week weekend weekly weeks work works year
 years younger
 """)
-    # Short forms that say nothing about anybody.
+    # Abbreviations that are not names.
     | _words("""
 ai aka api asap bios byte bytes cc chf cpu css csv eta etc eu eur faq fyi gb gbp ghz gpu hr html
 http https hz inr ios jpy json kb kg km llm mb mhz ml ms nok os pdf pm q&a qa ram rest roi rsvp
@@ -182,25 +182,25 @@ saas sdk sek sms sql ssd ssh ssl tb tbd tv ui uk uri url usa usb usd utc ux vip 
 yaml
 """)
 )
-"""Words that are no names by being written with a capital."""
+"""Words that are not names although they are capitalized."""
 
 GERMAN_MARKERS: Final = _words("""
 auch auf bitte das dem den der des die ein eine einen für haben hat ich im ist mit nicht sie soll
 und von werden wir wird zu
 """)
-"""Words that show a text to be German, where every noun has a capital."""
+"""Words that mark a text as German, where every noun is capitalized."""
 
 COMMON_ENDINGS: Final = (
     "ing", "tion", "sion", "ment", "ments", "ness", "ings", "ally", "ily", "ably", "edly", "ently",
 )  # fmt: skip
-"""Endings of English words that are seldom names."""
+"""Endings of English words that are rarely names."""
 
 GIVEN_NAMES: Final = _words("""
 al alan ali ana ann art ben bill cliff dan dawn don drew ed emily ethan faith gene grace grant iris
 jade joy leo li lily lori mark max mia miles olive pat penny ravi sally sam sean sue ted tim tom
 violet wei
 """)
-"""Given names that are everyday words, or parts of them, as well."""
+"""Given names that are also everyday words, or parts of them."""
 
 PLACE_NAMES: Final = frozenset(
     f"{first} {second}"
@@ -212,7 +212,7 @@ PLACE_NAMES: Final = frozenset(
     }.items()
     for second in rest.split()
 )
-"""Names of two words, the first of which is an everyday word."""
+"""Names of two words that start with an everyday word."""
 
 AFTER_NAMES: Final = _words("""
 a accepted accepts added adds agreed agrees already also always approved approves asked asks
@@ -228,7 +228,7 @@ sends sent should signed signs speaks spoke still studied studies suggested sugg
 teaches tells thinks thought tiene told took used uses veut visited visits wanted wants war was
 wasn't went will wins wird wished wishes won won't worked works would writes wrote était
 """)
-"""Words that often follow somebody's name at the start of a sentence."""
+"""Words that often follow a person's name at the start of a sentence."""
 
 ABBREVIATIONS: Final = _words("""
 mr mrs ms mx dr prof st sr sra srta dra mme mlle hr fr no nr fig vs e.g i.e cf al approx dept z.b
@@ -236,7 +236,7 @@ d.h bzw ca u.a o.ä i.d.r z.t bspw evtl ggf inkl exkl zzgl sog vgl tel abt p.ej 
 rev hon pres gov sen rep vol ch art jan feb mar apr jun jul aug sep sept oct nov dec mrz okt dez
 г ул им т.е т.д
 """)
-"""Words whose point does not end a sentence."""
+"""Abbreviations whose period does not end a sentence."""
 
 SENTENCE_STARTS: Final = GERMAN_MARKERS | _words("""
 aber alle allerdings alles als also am an außerdem bei bis da dabei dadurch dafür dagegen daher
@@ -248,13 +248,13 @@ after all and are at but can did do does for he her his how i if is it its let m
 of on or our she since that the their then there these they this those was we what when where
 which who why will with yes you your
 """)
-"""Words that start a sentence, in German and English, and stand behind no ordinal."""
+"""Words that start a sentence, in German and English, and never follow an ordinal."""
 
 TIME_AND_DEGREE: Final = _words("""
 now nowadays today lately currently again too also instead though anymore actually please then
 most best jetzt nun lieber ahora maintenant теперь
 """)
-"""Words around a thing that say when or how much, and not what."""
+"""Words around a thing that say when or how much."""
 
 NOT_A_THING: Final = _words("""
 it its this that these those them they him her his their he she you your yours me us we i what
@@ -262,12 +262,12 @@ how when where who why which if whether is are was were has have had will would 
 but so about one ones both neither none nothing anything everything either que pas nicht si
 wenn dass
 """)
-"""A thing does not start with these: it would be another sentence, or something out of sight."""
+"""A thing does not start with these: it would be another clause, or refer to something unknown."""
 
 POINTING_AWAY: Final = _words("""
 above below here there attached latter former one ones so
 """)
-"""A thing that ends with these is something out of sight."""
+"""A thing that ends with these refers to something unknown."""
 
 BINDING_WORDS: Final = _words("""
 on at by of from after before during without under near while until
@@ -279,7 +279,7 @@ i i'd i’d would want like prefer need we you should must can could may to just
 then ok okay so and but hi hello hey from on only simply kindly feel free rather make sure
 remember try
 """)
-"""The words that may stand before what is asked for, if it is asked for."""
+"""The words that may precede a request."""
 
 NOT_A_NAME: Final = _words("""
 i you he she it we they sie dich euch ihn ihnen a an the not no never nobody none unknown wrong
@@ -290,4 +290,4 @@ german english french spanish italian polish russian turkish greek chinese japan
 arabic hebrew irish scottish welsh dutch swedish norwegian danish finnish portuguese czech
 hungarian ukrainian persian indian latin american british european african asian
 """)
-"""Words that are no name where one might stand: "my name is spelled …", "call me back"."""
+"""Words that are not a name where one might stand: "my name is spelled …", "call me back"."""

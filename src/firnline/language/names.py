@@ -1,4 +1,4 @@
-"""Names in running text, by how they are written and what stands around them."""
+"""Finds names in text by their spelling and the words around them."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
@@ -34,7 +34,7 @@ _GERMAN_SHARE: Final = 0.12
 
 
 def names(text: str) -> Iterator[Mention]:
-    """The names of a text, in the order they come; not sure is what only begins a sentence."""
+    """The names of a text, in order; a name that is only a sentence's first word is not sure."""
     german = _is_german(text)
     for start, end in prose.spans(text):
         words = list(_TOKEN.finditer(text, start, end))
@@ -64,7 +64,7 @@ def _is_shouted(text: str) -> bool:
 
 
 def _starts_full_name(text: str, token: re.Match[str], kind: str | None) -> bool:
-    """Whether a sentence's first word is the first of a name's: the "Maria" of "Maria Lopez"."""
+    """Whether a sentence's first word starts a full name: the "Maria" of "Maria Lopez"."""
     after = _TOKEN.match(text, token.end() + 1)
     if after is None or text[token.end()] != " ":
         return False
@@ -78,18 +78,18 @@ def _starts_full_name(text: str, token: re.Match[str], kind: str | None) -> bool
 
 
 def _may_lead(word: str, *, initial: bool) -> bool:
-    """Whether an everyday word may be the start of a name: the "New" of "New York"."""
+    """Whether an everyday word may start a name: the "New" of "New York"."""
     return not initial and len(word) > 1 and word[0].isupper() and word[1:].islower()
 
 
 def _is_followed_like_name(text: str, token: re.Match[str]) -> bool:
-    """Whether what follows a sentence's first word shows it to be somebody's name."""
+    """Whether the words after a sentence's first word show that it is a person's name."""
     if _is_possessive(token[0]):
         return True
     after = _TOKEN.search(text, token.end(), token.end() + 30)
     alone = text[token.end() : token.end() + 1] in _ALONE and not token[0].endswith("ed")
     if alone and _LABELLED.search(text[max(0, token.start() - 3) : token.start()]):
-        return True  # "Owner: Ana." What stands alone behind a label is mostly a name.
+        return True  # "Owner: Ana." A single word after a label is usually a name.
     gap = text[token.end() : after.start()] if after else ""
     if after is None or gap not in {" ", ", "}:
         return False
@@ -156,7 +156,7 @@ def _kind(word: str, *, initial: bool) -> Literal["sure", "maybe"] | None:
 
 
 def fold_name(text: str) -> str:
-    """A name for comparing: no accents, no case, pieces parted by one blank."""
+    """A name for comparison: no accents, no case, pieces separated by one space."""
     if not text.isascii():
         marked = unicodedata.normalize("NFKD", text)
         text = "".join(char for char in marked if not unicodedata.combining(char))
@@ -165,10 +165,9 @@ def fold_name(text: str) -> str:
 
 @lru_cache(4_096)
 def is_everyday_word(word: str) -> bool:
-    """Whether a word is more often written without a capital than with one.
+    """Whether a word is more often written in lower case than capitalized.
 
-    The vocabulary that counts tokens knows: it was made by how often words occur, and a smaller
-    number there means more often.
+    The tokenizer's vocabulary is sorted by frequency: a smaller number means a more frequent word.
     """
     encode = tokens.reference_encoder().encode_ordinary
     small, great = encode(f" {word.lower()}"), encode(f" {word}")

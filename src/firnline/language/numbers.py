@@ -1,4 +1,4 @@
-"""Numbers, times and dates in text, and the plain forms by which they are compared."""
+"""Finds numbers, times and dates in text, in forms that can be compared."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
@@ -54,7 +54,7 @@ _NAMED_DATES: Final = tuple(
 )
 _DIGIT: Final = regex(r"\d")
 _DATE: Final = regex(r"\d(?:[-/.]\d|月)")
-"""What is in all dates of figures: most texts have none, and are not looked through for each."""
+"""Part of every numeric date: most texts have none, and need no further search."""
 _WORD: Final = regex(r"[^\W\d_]+")
 _BEFORE_MONTH: Final = regex(
     r"\b(?:in|by|until|till|since|of|from|to|last|next|early|mid|late|this|en|im)[\s-]+\Z",
@@ -80,7 +80,7 @@ _LIST_NUMBER: Final = regex(r"(?:^|\n)[ \t]*\Z")
 
 
 class Mention(NamedTuple):
-    """A piece of text and the readings by which it is compared, the likeliest first."""
+    """A piece of text and its possible readings for comparison, the likeliest first."""
 
     start: int
     end: int
@@ -89,7 +89,7 @@ class Mention(NamedTuple):
 
 
 def dates(text: str) -> Iterator[Mention]:
-    """Days, months and weekdays, as ``year-month-day`` with ``*`` for what is not said."""
+    """Days, months and weekdays, as ``year-month-day`` with ``*`` for unknown parts."""
     days: list[Mention] = []
 
     def take(match: re.Match[str]) -> str:
@@ -111,7 +111,7 @@ def dates(text: str) -> Iterator[Mention]:
 
 
 def _date_patterns(text: str) -> tuple[re.Pattern[str], ...]:
-    """Those by which there may be a date in the text."""
+    """The patterns that may match in the text."""
     if not _DIGIT.search(text):
         return ()
     named = not MONTHS.keys().isdisjoint(_WORD.findall(text.casefold()))
@@ -152,7 +152,7 @@ def _day(year: str, month: int, day: int | None) -> str:
 
 
 def weekday(reading: str) -> str | None:
-    """The weekday, as `dates` writes it, of a full day; None for anything less."""
+    """The weekday of a full date, as `dates` writes it; None for an incomplete date."""
     try:
         return f"weekday-{date.fromisoformat(reading).isoweekday()}"
     except ValueError:
@@ -160,14 +160,14 @@ def weekday(reading: str) -> str | None:
 
 
 def times(text: str) -> Iterator[Mention]:
-    """Times of day, on the twelve-hour dial, because half of them leave out which half it is."""
+    """Times of day on a twelve-hour clock, because many texts omit am and pm."""
     for match in _TIME.finditer(text):
         hour = int(match["hour"] or match["hour12"])
         yield Mention(*match.span(), (f"t{hour % 12}:{match['minute'] or '00'}",))
 
 
 def numbers(text: str) -> Iterator[Mention]:
-    """Numbers in digits and in English words. What is only a list's number is none."""
+    """Numbers in digits and in English words, without the numbers of list items."""
     for match in _NUMBER.finditer(text):
         scaled = _SCALE.match(text, match.end())
         mark = scaled["scale"].casefold() if scaled else ""
@@ -185,13 +185,13 @@ def _is_list_number(text: str, match: re.Match[str]) -> bool:
 
 
 def number_readings(digits: str, mark: str = "") -> tuple[str, ...]:
-    """What the digits can mean, by who wrote them: 1.500 is one and a half, or 1500."""
+    """The possible values of the digits: 1.500 is one and a half, or 1500."""
     if len(digits) > _DIGITS_MAX:
         return (digits,)
     scale = SCALES.get(mark) or _FAR_SCALES.get(mark) or 1
     values = [_parse_decimal(form) for form in _decimal_forms(digits)]
     scaled = [_format_decimal(value * scale) for value in values if value is not None]
-    if mark == "m":  # metres, or millions
+    if mark == "m":  # meters, or millions
         scaled += [_format_decimal(value * 1_000_000) for value in values if value is not None]
     if mark == "k":
         scaled += [_format_decimal(value) for value in values if value is not None]
@@ -199,7 +199,7 @@ def number_readings(digits: str, mark: str = "") -> tuple[str, ...]:
 
 
 def _decimal_forms(digits: str) -> list[str]:
-    """The ways to write the digits with a point for the fraction and nothing else."""
+    """The possible spellings of the digits with only a decimal point."""
     if _SPACED.search(digits):
         return [_SPACED.sub("", digits).replace(",", "."), *_SPACED.split(digits)]
     points = [char for char in digits if not char.isdigit()]
@@ -247,7 +247,7 @@ def _spelled_numbers(text: str) -> Iterator[Mention]:
 
 
 def _continues(last: str, gap: str, word: str) -> bool:
-    """Whether a number word after `last` belongs to the same number: "two hundred and six"."""
+    """Whether a number word after `last` continues the same number: "two hundred and six"."""
     if gap not in {" ", "-", " and "} or len(word) <= 2:  # noqa: PLR2004
         return False
     if word in SCALES:
@@ -274,7 +274,7 @@ def _spelled_number(run: list[re.Match[str]]) -> Mention:
 
 
 def loose_numbers(text: str) -> set[str]:
-    """Every number that the text makes known, however it is written; for a source."""
+    """Every number in a source text, in any spelling."""
     found = {run.lstrip("0") or "0" for run in re.findall(r"\d+", text)}
     for number in numbers(text):
         found.update(number.readings)

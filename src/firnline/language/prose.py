@@ -1,4 +1,4 @@
-"""Text as sentences and words, in any script. Pure, total and linear in the text's length."""
+"""Splits text into sentences and words, in any script. Pure; linear in the text's length."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
@@ -20,7 +20,7 @@ CJK: Final = (
     r"\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3040-\u30ff\u3100-\u31ff"
     r"\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-"""The characters of scripts that are written without blanks, for a character class."""
+"""The characters of scripts that are written without spaces, for a character class."""
 
 _CJK: Final = regex(f"[{CJK}]")
 _SAID: Final = regex(r"\S*\w\S*")
@@ -29,12 +29,12 @@ _END: Final = regex(
     r"(?<![.!?…])(?P<near>[.!?…।؟۔]{1,20}[\"'”’»)\]*_]{0,6})(?=\s)"
 )
 _END_START: Final = regex("[。！？｡\n.!?…।؟۔]")
-"""What an end begins with: looking for one of these first is many times as fast."""
+"""The first characters of an end: searching for these first is many times faster."""
 _LAST_WORD: Final = regex(r"[^\s(\[\"'“„«]*\Z")
 _SPACED: Final = regex(
     r"\b(?:z\. ?B|d\. ?h|u\. ?[aÄ]|o\. ?[aÄ]|i\. ?d\. ?R|i\. ?A|z\. ?T|[0-9] ?(?:Mio|Mrd))\Z"
 )
-"""Abbreviations of several words, but for the last point, and those that need their number."""
+"""Abbreviations of several words without the last period, and those that follow a number."""
 _LETTER: Final = regex(r"[^\W\d_]\.")
 _SHORT_NUMBER: Final = regex(r"(?<![\w.,:-])[0-9]{1,2}\Z")
 _REST_OF_DATE: Final = regex(r"[0-9]{1,2}\.\s?[0-9]{2,4}\b")
@@ -44,13 +44,13 @@ _ARTICLE: Final = regex(
     r"|(?:k?ein|mein|dein|sein|ihr|unser|diese)(?:e[rnms]?|[rnms])?)\s+[0-9]{1,2}\Z",
     re.IGNORECASE,
 )
-"""A German word that makes the number behind it an ordinal; "I am 30" is English."""
+"""A German word that makes the number after it an ordinal; "I am 30" is English."""
 _MONTH_NAMES: Final = MONTHS.keys() - {"may", "march", "mars", "mar", "set"}
 """Not those that are English words: "There were 3. May I?" has two sentences."""
 _NEAR_END: Final = regex(r"[.!?…؟۔।][\"'”’»)\]]{0,3}\s|[。！？｡]|\n")
 _BLANK: Final = regex(r"\s")
 _DIGITS: Final = regex(r"\d")
-_NEAR_SHARE: Final = 4  # of a piece that is cut, what may be given up for a clean edge
+_NEAR_SHARE: Final = 4  # a quarter of a piece may be dropped to cut at a clean edge
 _CODE_START: Final = regex(
     r"File \"|at [\w.$<>]+ ?\(|\$ |\||@@|---|\+\+\+|Traceback \(|def \w+\(|class \w+[:(]"
     r"|from [\w.]+ import |(?:const|let|var) \w+ ?=|[{}]|\[[{\"\]]"
@@ -60,12 +60,12 @@ _BULLET: Final = regex(r"\s*(?:[-*•+>]|#{1,6}|\d{1,3}[.)])\s")
 
 
 def count_words(text: str) -> int:
-    """How many words: runs between blanks; two Chinese or Japanese characters make one word."""
+    """The number of words between spaces; two Chinese or Japanese characters count as one word."""
     return (half_words(text) + 1) // 2
 
 
 def half_words(text: str) -> int:
-    """Twice the words, so that lengths of pieces add up to the length of the whole."""
+    """Twice the number of words, so that the lengths of pieces add up."""
     if text.isascii() or not _CJK.search(text):
         return 2 * len(text.split())
     halves = 0
@@ -79,16 +79,16 @@ def half_words(text: str) -> int:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text in order, without the blanks around them.
+    """The sentences of a text in order, without surrounding spaces.
 
-    A sentence ends at its mark, at a line's end unless the next line goes on in lower case, and
-    after `SENTENCE_CHARS_MAX` characters. Abbreviations, initials, numbers and URLs end none.
+    A sentence ends at its punctuation, at a line break unless the next line starts in lower case,
+    and after `SENTENCE_CHARS_MAX` characters; not at abbreviations, initials, numbers or URLs.
     """
     return [text[start:end] for start, end in spans(text)]
 
 
 def spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences of a text start and end."""
+    """The start and end of each sentence of a text."""
     found: list[tuple[int, int]] = []
     start = 0
     for match in _sentence_ends(text):
@@ -122,12 +122,12 @@ def _is_end(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def _is_abbreviation(before: str, after: str) -> bool:
-    """Whether the point behind `before` belongs to its last word."""
+    """Whether the period after `before` belongs to its last word."""
     found = _LAST_WORD.search(before)
     word = found[0] if found else ""
     follows = after.split(maxsplit=1)[0].casefold().strip(".,") if after else ""
     if word.isdigit():
-        # "1. The first point": a list's number, alone before its point
+        # "1. The first point": the number of a list item
         return len(before.strip()) == len(word) or _is_ordinal(before, follows, after)
     if word.lower() == "no":
         return after[:1].isdigit()
@@ -170,19 +170,19 @@ def _add_span(found: list[tuple[int, int]], text: str, start: int, end: int) -> 
 
 
 def is_code(sentence: str) -> bool:
-    """Whether it is a line of a program, a traceback, a diff, a table or a terminal."""
+    """Whether it is a line of code, a traceback, a diff, a table or a terminal."""
     return bool(_CODE_START.match(sentence) or _INDENTED.search(sentence))
 
 
 def fold_text(text: str) -> str:
-    """The text for comparing: case folded, runs of blanks as one."""
+    """The text for comparison: case folded, runs of spaces as one."""
     return " ".join(text.casefold().split())
 
 
 def beginning(text: str, chars: int) -> str:
-    """About the first `chars` characters, never more, up to where a sentence or a word ends.
+    """At most the first `chars` characters, up to the end of a sentence or a word.
 
-    A number that was cut would be another one, so none is: not even where nothing ends near by.
+    A number is never cut, because it would become a different one.
     """
     if chars >= len(text):
         return text
@@ -197,7 +197,7 @@ def beginning(text: str, chars: int) -> str:
 
 
 def ending(text: str, chars: int) -> str:
-    """About the last `chars` characters, from where a sentence or a word begins: `beginning`."""
+    """At most the last `chars` characters, from the start of a sentence or a word."""
     if chars >= len(text):
         return text
     start = len(text) - chars
@@ -211,11 +211,11 @@ def ending(text: str, chars: int) -> str:
 
 
 def cut_words(text: str, words_max: int) -> str:
-    """The text up to `words_max` words, with an ellipsis at the last one if there were more."""
+    """The first `words_max` words, with an ellipsis if there are more."""
     if count_words(text) <= words_max:
         return text
     low, high = 0, len(text)
-    # Words only grow with the text, so halving finds the longest start that has few enough.
+    # The number of words grows with the text, so binary search finds the longest start.
     while low < high:
         middle = (low + high + 1) // 2
         if count_words(text[:middle]) <= words_max:
@@ -226,9 +226,9 @@ def cut_words(text: str, words_max: int) -> str:
 
 
 def cut_to(text: str, words_max: int, tokens_max: int | None, count: Count | None) -> str:
-    """The longest start of the text that ends with a sentence and is within both bounds.
+    """The longest start of the text that ends with a sentence and is within both limits.
 
-    If not even the first sentence is, the cut is at a word, with an ellipsis. Never over a bound.
+    If the first sentence is too long, it is cut at a word, with an ellipsis.
     """
 
     def fits(piece: str) -> bool:
@@ -248,7 +248,7 @@ def cut_to(text: str, words_max: int, tokens_max: int | None, count: Count | Non
 
 
 def _shorten(text: str, chars: int) -> str:
-    """The first characters, back to a word's end where there is one near, with an ellipsis."""
+    """The first characters, back to the end of a word if possible, with an ellipsis."""
     piece = text[:chars]
     inside = chars < len(text) and not text[chars].isspace() and not _CJK.match(text[chars])
     if inside:
@@ -259,7 +259,7 @@ def _shorten(text: str, chars: int) -> str:
 
 
 def _largest_fitting(number: int, fits: Callable[[int], bool]) -> int:
-    """A number up to `number` that fits, the largest if fitting is monotone; 0 if none is found."""
+    """The largest number up to `number` that fits, if fitting is monotone; 0 if none does."""
     low, high = 0, number
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,4 +1,4 @@
-"""Words without their endings, by the stemmer that the search index uses."""
+"""Stems of words, by the stemmer of the search index."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENGLISH: Final = regex("[a-z]+")
 
 @lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A folded word without its English ending; what is no such word comes back as it is."""
+    """A folded word without its English ending; other words are returned unchanged."""
     if len(word) > _CHARS_MAX or not _ENGLISH.fullmatch(word):
         return word
     with _ONE_AT_A_TIME:

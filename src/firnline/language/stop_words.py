@@ -1,8 +1,7 @@
-"""Words that say nothing about a subject: one list for each language.
+"""Stop words, which say nothing about a subject: one list per language.
 
-All are folded: small letters, no accents. Words that are a noun in another of the languages (war,
-pour, son) are left out where a message could be about them. Each list has two parts, so that each
-use takes what it needs: a search keeps more words than the comparison of topics.
+All are folded: lower case, no accents. Words that are nouns in another of the languages (war, pour,
+son) are left out. Each list starts with a core: search removes only these words, topics remove all.
 """
 
 from __future__ import annotations
@@ -79,7 +78,7 @@ tambien tan tanto te tengo tiene tienes todo todos tu tus uno unos usted va vale
 """)
 CORE: Final = ENGLISH_CORE | GERMAN_CORE | FRENCH_CORE | SPANISH_CORE
 ENGLISH_SPLIT: Final = _words("d ll m re s t ve")
-"""What search terms have of contractions behind the apostrophe: "we'll" is "we" and "ll"."""
+"""The second half of contractions in search terms: "we'll" is "we" and "ll"."""
 
 FILLERS: Final = _words("""
 absolutely accord add advice again agree agreed alright amazing answer anyway ask awesome awful
@@ -95,7 +94,7 @@ suggestion summarise summarize super sure table talk tell thank thanks think thx
 understand understood update vale verstanden verstehe wait weitermachen welcome whatever wonderful
 work worked works wow wrong yeah yep yes yup zeig
 """)
-"""What is said to keep a conversation going."""
+"""Words that keep a conversation going."""
 
 REFERRING: Final = _words("""
 aquello both ca ceci cela celle celles celui ceux dabei dafur damit daran darauf daruber das
@@ -103,29 +102,29 @@ davon dazu deren dessen dies diese dieser dieses dort ella ellas elle elles ello
 ese eso esto he he's her hers him his ihm ihn ihnen ils it it'd it'll it's its lo lui one
 ones she she's that that's their theirs them these they they'll they're this those
 """)
-"""Words that stand for something said before."""
+"""Words that refer to something mentioned before."""
 PERSONS: Final = _words("he he's him his she she's her hers er ihn ihm elle lui ella they them")
-"""Those that may stand for a person."""
+"""Those that may refer to a person."""
 POINTING: Final = _words(
     "that this these those one ones both das dies diese dieser dieses ese esa her his their its"
 )
-"""Those that stand for something only if no noun follows: "explain that", not "that contract"."""
+"""Those that refer only if no noun follows: "explain that", not "that contract"."""
 
 BEING: Final = _words("is are was were isn't aren't ist sind est sont es")
-"""Between one of them and a last word, even those stand for something: "is that safe?"."""
+"""Between one of these and a last word, even those refer to something: "is that safe?"."""
 
 OPENERS: Final = _words(
     "and but or so then also und aber oder dann et mais ou puis alors y e pero o"
 )
-"""A question that begins with one of them goes on with the one before."""
+"""A question that starts with one of these continues the one before."""
 OPENING_PAIRS: Final = (("what", "about"), ("how", "about"), ("what", "if"), ("que", "tal"))
-"""Pairs of words that do the same."""
+"""The same for pairs of words."""
 
 _NO_SUBJECT: Final = ENGLISH | GERMAN | FRENCH | SPANISH | FILLERS | REFERRING
 
 
 def fold(word: str) -> str:
-    """A word without differences of case and accents."""
+    """A word in lower case without accents."""
     if word.isascii():
         return word.lower()
     apart = unicodedata.normalize("NFKD", word.casefold().replace("’", "'"))  # noqa: RUF001
@@ -133,18 +132,18 @@ def fold(word: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text as they are written."""
+    """The words of a text as written."""
     return _WORD.findall(text)
 
 
 def word_root(word: str) -> str:
-    """A folded word without an elided article in front of it and an English genitive behind it."""
+    """A folded word without a leading elided article and a trailing English genitive."""
     folded = fold(word)
     return _ELISION.sub("", folded.removesuffix("'s"))
 
 
 def is_content(word: str) -> bool:
-    """Whether a word, as it is written, says something about a subject."""
+    """Whether a word as written says something about a subject."""
     folded = fold(word)
     if len(folded) == 1 and folded.isascii() and not folded.isdigit():
         return False

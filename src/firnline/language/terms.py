@@ -1,7 +1,7 @@
-"""Text to search terms: one analysis for every backend, for what is indexed and what is asked.
+"""Text to search terms: the same analysis for every backend, for the index and for queries.
 
-Words are folded (NFKC, case, accents). Scripts written without blanks between words are taken
-character by character, and asked for as pairs of neighbours, so that two characters are enough.
+Words are folded (NFKC, case, accents). Scripts written without spaces are indexed character by
+character and searched by pairs of neighbors, so that two characters are enough.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from firnline.log import limits
 from firnline.log.message import Message, decode
 from firnline.log.regex import regex
 
-# Kana, Han, Hangul, Thai, Lao, Khmer, Burmese: no blanks between words, or endings glued on; and
-# pictures.
+# Kana, Han, Hangul, Thai, Lao, Khmer, Burmese (no spaces between words, or attached endings), and
+# emoji.
 _RUN: Final = (
     "\u2600-\u27bf\U0001f000-\U0001faff\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -29,17 +29,17 @@ _RUN_START: Final = regex(f"[{_RUN}]")
 
 
 def fold(text: str) -> str:
-    """Text with differences removed that a reader would not search by."""
+    """Text without the differences that a search ignores."""
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold())
-    marks = {c for c in set(folded) if unicodedata.category(c) == "Mn"}  # few differ: asked once
+    marks = {c for c in set(folded) if unicodedata.category(c) == "Mn"}  # one lookup per character
     kept = "".join(c for c in folded if c not in marks) if marks else folded
     return unicodedata.normalize("NFC", kept)
 
 
 def searchable_text(message: Message) -> str:
-    """The words of a message: what it says, and what it asks tools for."""
+    """The searchable text of a message: its text and its tool calls."""
     calls = (f"{call.name} {call.arguments}" for call in message.tool_calls)
     return " ".join((message.text, *calls))
 
@@ -59,12 +59,12 @@ def index_terms(text: str) -> list[str]:
 
 
 def is_unspaced(term: str) -> bool:
-    """Whether it is a character of a script that is written without blanks between words."""
+    """Whether it is a character of a script without spaces between words."""
     return _RUN_START.match(term) is not None
 
 
 def spellings(terms: Sequence[str]) -> Iterator[str]:
-    """The terms, the words in names like ``find_order``, and pairs of what has no blanks."""
+    """The terms, the words in names like ``find_order``, and pairs of unspaced characters."""
     for term in terms:
         yield term
         if "_" in term:
@@ -75,7 +75,7 @@ def spellings(terms: Sequence[str]) -> Iterator[str]:
 
 
 def fact_terms(message: Message) -> list[str]:
-    """Terms that say who spoke and when: role, name, weekday, day, month and year."""
+    """Terms for the speaker and the date: role, name, weekday, day, month and year."""
     at = message.created_at
     name = index_terms(message.name) if message.name else []
     return [role_term(message.role), *name, *(_day_terms(at.date()) if at else ())]
@@ -83,26 +83,26 @@ def fact_terms(message: Message) -> list[str]:
 
 @lru_cache(maxsize=1_024)
 def _day_terms(day: date) -> tuple[str, ...]:
-    """A day's terms; most messages were said on the same day as those around them."""
+    """A day's terms; cached, because neighboring messages share their day."""
     return tuple(index_terms(f"{day:%A} {day.day} {day:%B %Y}"))
 
 
 def role_term(role: str) -> str:
-    """The term by which the entries of a role are found."""
+    """The search term for the entries of a role."""
     return f"role{role}"
 
 
 Terms: TypeAlias = set[tuple[str, ...]]
-"""As `query_terms` could ask for them."""
+"""Terms in the form that `query_terms` returns."""
 
 
 def all_terms(message: Message) -> Terms:
-    """Whatever could be asked for that is in the message."""
+    """All terms by which the message can be found."""
     return _words_and_pairs(index_terms(searchable_text(message)))
 
 
 def all_fact_terms(message: Message) -> Terms:
-    """Whatever could be asked for of who said it and when."""
+    """All terms for its speaker and date by which the message can be found."""
     return _words_and_pairs(fact_terms(message))
 
 
@@ -111,9 +111,9 @@ def _words_and_pairs(terms: list[str]) -> Terms:
 
 
 class AnalyzedMessages(dict[bytes, tuple[Message, Terms, Terms]]):
-    """Messages by their bodies, with their terms and facts; each is understood once, when needed.
+    """Messages by their bodies, with their terms and fact terms; a cache filled on demand.
 
-    That takes longer than to search them, and what a body says never changes.
+    The analysis takes longer than the search, and a body never changes.
     """
 
     def __missing__(self, body: bytes) -> tuple[Message, Terms, Terms]:
@@ -122,24 +122,24 @@ class AnalyzedMessages(dict[bytes, tuple[Message, Terms, Terms]]):
         return self[body]
 
 
-def match_score(asked: Terms, own: Terms, told: Terms, before: Terms) -> float:
-    """How many of the terms that are asked for a message has.
+def match_score(wanted: Terms, terms: Terms, facts: Terms, before: Terms) -> float:
+    """How many of the wanted terms a message has.
 
-    `own` are its terms, `told` its facts, and `before` the terms of the message before it. Those
-    two count for little, and the message before alone does not count at all. An index of a backend
-    may weigh terms in its own way.
+    `terms` and `facts` are its own, `before` are the terms of the message before it. Facts and
+    `before` count little, and `before` alone does not count at all. A backend's index may weigh
+    terms differently.
     """
-    has = len(asked & own)
-    near = 0.2 * len(asked & before) if has else 0.0
-    return has + near + 0.1 * len(asked & told)
+    matching = len(wanted & terms)
+    near = 0.2 * len(wanted & before) if matching else 0.0
+    return matching + near + 0.1 * len(wanted & facts)
 
 
 def query_terms(query: str) -> list[tuple[str, ...]]:
-    """What a query asks for: words, each alone, and pairs of neighbours of unspaced scripts."""
-    asked: dict[tuple[str, ...], None] = {}
+    """The terms of a query: single words, and pairs of neighbors of unspaced scripts."""
+    wanted: dict[tuple[str, ...], None] = {}
     for term in _TERM.findall(fold(query)):
         if not _RUN_START.match(term) or len(term) == 1:
-            asked[(term,)] = None
+            wanted[(term,)] = None
         else:
-            asked.update(dict.fromkeys(pairwise(term)))
-    return list(asked)[: limits.QUERY_TERMS_MAX]
+            wanted.update(dict.fromkeys(pairwise(term)))
+    return list(wanted)[: limits.QUERY_TERMS_MAX]

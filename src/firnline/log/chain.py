@@ -1,7 +1,7 @@
-"""The proof that a log is whole: pure functions over its records.
+"""Checks that a log is complete and unchanged: pure functions over its records.
 
-Reading and verifying share them. Reading raises at the first record that is not what was
-acknowledged, so damaged text is never served; verifying goes on and lists every problem.
+Reading and verifying share them. Reading raises at the first damaged record, so damaged text is
+never served; verifying continues and lists every problem.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from firnline.log.message import decode
 
 @dataclass(frozen=True, slots=True)
 class LogProblem:
-    """One thing that is not as it was acknowledged. `seq` is None if it is not about an entry."""
+    """One difference from what was acknowledged. `seq` is None if it does not concern an entry."""
 
     what: str
     seq: int | None = None
@@ -27,7 +27,7 @@ class LogProblem:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The result of re-deriving every hash of a conversation. True if nothing is wrong."""
+    """The result of recomputing every hash of a conversation. True if there are no problems."""
 
     conversation: str
     entries: int
@@ -37,7 +37,7 @@ class Verification:
 
     @property
     def ok(self) -> bool:
-        """Whether everything is as it was acknowledged."""
+        """Whether the log is exactly what was acknowledged."""
         return not self.problems
 
     def __bool__(self) -> bool:
@@ -54,16 +54,16 @@ class Verification:
 
 
 def flaw(record: Record, previous_hash: str) -> str:
-    """What is wrong with a record that follows `previous_hash`; empty if nothing is."""
+    """The problem of a record that follows `previous_hash`; empty if there is none."""
     if record.problem:
         return record.problem
     if chain(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
-        return "what is stored does not match its hash"
+        return "the stored entry does not match its hash"
     return ""
 
 
 def checked_entries(records: Sequence[Record], previous_hash: str) -> list[Entry]:
-    """The checked entries of consecutive records; the first flaw raises `StoreCorrupt`."""
+    """The entries of consecutive records, checked; the first flaw raises `StoreCorrupt`."""
     checked = []
     for record in records:
         if problem := flaw(record, previous_hash):
@@ -85,7 +85,7 @@ def checked_entries(records: Sequence[Record], previous_hash: str) -> list[Entry
 
 @dataclass(slots=True)
 class Audit:
-    """Walks a conversation's records in order and collects what is wrong with them."""
+    """Checks a conversation's records in order and collects their problems."""
 
     key: Key
     anchor: str | None = None
@@ -116,10 +116,10 @@ class Audit:
         if not record.problem and record.total != self.total + record.tokens:
             self.problems.append(LogProblem("the running token total is wrong", record.seq))
 
-    def beyond(self, now: Head | None, head: Head) -> None:
-        """Entries were found behind the head: appended since, or never acknowledged."""
+    def check_extra(self, now: Head | None, head: Head) -> None:
+        """Check entries found after the head: appended since, or never acknowledged."""
         if now is None or now.entries == head.entries:
-            self.problems.append(LogProblem("there are entries behind the recorded head"))
+            self.problems.append(LogProblem("there are entries after the recorded head"))
 
     def close(self, head: Head) -> Verification:
         """Compare the end of the log with the conversation's recorded head."""
@@ -130,12 +130,12 @@ class Audit:
                 )
             )
         elif self.hash != head.hash:
-            self.problems.append(LogProblem("the last hash is not the recorded head"))
+            self.problems.append(LogProblem("the last hash does not match the recorded head"))
         elif self.total != head.tokens:
-            self.problems.append(LogProblem("the token total is not the recorded one"))
+            self.problems.append(LogProblem("the token total does not match the recorded one"))
         if self.anchor is not None:
             self.problems.append(
-                LogProblem(f"{self.anchor} is not in the chain: this is another log")
+                LogProblem(f"{self.anchor} is not in the chain: this is a different log")
             )
         return Verification(
             self.key.conversation, self.seq, self.total, self.hash, tuple(self.problems)

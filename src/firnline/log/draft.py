@@ -1,4 +1,4 @@
-"""Messages on their way into the log, with their time, their bytes and their tokens. Pure."""
+"""Prepares messages for an append: their time, canonical bytes and token counts. Pure."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ from firnline.log.tokens import TokenCounter
 def encode_messages(
     messages: Sequence[Message], now: datetime
 ) -> tuple[list[Message], list[bytes], int]:
-    """The messages, each with its time, their canonical bytes, and how many those are."""
+    """The messages, each with a time; their canonical bytes; and the total size in bytes."""
     if not 1 <= len(messages) <= limits.BATCH_MESSAGES_MAX:
         raise InputError(
-            f"{len(messages):,} messages at once; 1 to {limits.BATCH_MESSAGES_MAX:,} are taken"
+            f"{len(messages):,} messages in one append; the limit is 1 to "
+            f"{limits.BATCH_MESSAGES_MAX:,}"
         )
     timed = [message if message.created_at else message.at(now) for message in messages]
     bodies = [encode(message) for message in timed]
     size = sum(map(len, bodies))
     if size > limits.BATCH_BYTES_MAX:
-        raise MessageTooLarge(f"{size:,} bytes at once; {limits.BATCH_BYTES_MAX:,} are taken")
+        raise MessageTooLarge(
+            f"{size:,} bytes in one append; the limit is {limits.BATCH_BYTES_MAX:,}"
+        )
     return timed, bodies, size
 
 
 def count_drafts(
     count: TokenCounter, messages: Sequence[Message], bodies: Sequence[bytes]
 ) -> list[EntryDraft]:
-    """The same with their tokens. What cannot be pinned and is to be raises `InputError`."""
+    """Drafts with token counts. `InputError` if a message is marked as pinned but cannot be."""
     drafts = []
     for message, body in zip(messages, bodies, strict=True):
         tokens = count.message(message)

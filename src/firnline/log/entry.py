@@ -1,6 +1,6 @@
-"""What the log holds and what lies beside it: entries, heads, digests, leases, projects.
+"""The values of the log and of what is derived from it: entries, heads, digests, topics, leases.
 
-And the chain that proves the log whole: each entry's hash covers the entry before it.
+Also the hash chain: each entry's hash covers the entry before it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _TOKENS_MAX: Final = 1 << 40
 
 
 class Key(NamedTuple):
-    """Whose conversation: everything a conversation owns is kept under these two."""
+    """The tenant and the conversation under which everything of a conversation is stored."""
 
     tenant: str
     conversation: str
 
 
 class EntryDraft(NamedTuple):
-    """A message on its way into the log: its canonical bytes and its token count."""
+    """A message about to be appended: its canonical bytes and its token count."""
 
     message: Message
     body: bytes
@@ -42,21 +42,21 @@ class EntryDraft(NamedTuple):
 
     @property
     def time(self) -> datetime:
-        """When the message was said; what is on its way into the log has a time."""
+        """The message's time; required by now."""
         if self.message.created_at is None:
             raise InputError("a message without a time cannot be stored")
         return self.message.created_at
 
     def check(self) -> None:
-        """Raise `InputError` if no store could keep this."""
+        """Raise `InputError` if no store can accept this."""
         counted = type(self.tokens) is int and 0 <= self.tokens < _TOKENS_MAX
         if not counted or self.tokenizer not in TOKENIZERS:
-            raise InputError(f"{self.tokens!r} by {self.tokenizer!r} is not a count of tokens")
+            raise InputError(f"{self.tokens!r} by {self.tokenizer!r} is not a token count")
         _ = self.time
 
 
 class Idempotency(NamedTuple):
-    """A caller's name for one append, and the fingerprint of what it held."""
+    """A caller's key for one append, and the fingerprint of its messages."""
 
     key: str
     fingerprint: str
@@ -64,7 +64,7 @@ class Idempotency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """An entry as it is stored, not yet checked. `problem` says why the bytes cannot be had."""
+    """An entry as stored, not yet checked. `problem` says why its bytes cannot be read."""
 
     seq: int
     body: bytes
@@ -81,7 +81,7 @@ class Entry:
     """A message at a sequence number.
 
     `tokens` is its size by `tokenizer` (marked ``~`` if it is an estimate), `total` the running
-    total up to and including it, `hash` the chain's value here.
+    total including it, `hash` the chain's hash at this entry.
     """
 
     seq: int
@@ -95,7 +95,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Appended(Sequence[Entry]):
-    """What an append stored: its entries. `replayed` if an earlier try had stored them."""
+    """The entries that an append stored. `replayed` if an earlier attempt had stored them."""
 
     entries: tuple[Entry, ...]
     replayed: bool = False
@@ -121,7 +121,7 @@ class Appended(Sequence[Entry]):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Where a conversation stands: its last sequence number (-1 if it is empty) and hash."""
+    """The end of a conversation: its last sequence number (-1 if it is empty) and hash."""
 
     conversation: str
     seq: int
@@ -136,22 +136,22 @@ class Head:
 
     @property
     def entries(self) -> int:
-        """How many entries there are."""
+        """The number of entries."""
         return self.seq + 1
 
     def check_described(self, now: Head | None) -> None:
-        """Raise `ConflictError` unless `now` is of the same conversation, described as here.
+        """Raise `ConflictError` unless `now` describes the same conversation in the same way.
 
-        One that was erased and begun anew is another.
+        A conversation that was erased and created again is a different one.
         """
         names = "created_at", "project", "metadata", "strategy"
         if any(getattr(now, name, None) != getattr(self, name) for name in names):
-            raise ConflictError(f"{self.conversation} was described or erased in the meantime")
+            raise ConflictError(f"{self.conversation} was changed or erased in the meantime")
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """What conversations can belong to: a name, a status, a schedule and the task at hand."""
+    """A project that conversations can belong to: name, status, schedule and current task."""
 
     name: str
     status: str = "active"
@@ -161,21 +161,21 @@ class Project:
 
 
 def clean_project(project: Project) -> Project:
-    """The project with clean text; what cannot be stored raises `InputError`."""
+    """The project with clean text; `InputError` if it cannot be stored."""
     if not isinstance(project, Project):
         raise InputError(f"project: expected a Project, got {type(project).__name__}")
     texts = {name: getattr(project, name) for name in ("status", "schedule", "task")}
     fields = clean_fields({**texts, "metadata": project.metadata}, "project")
     if not all(isinstance(fields[name], str) for name in texts):
-        raise InputError("project: status, schedule and task are texts")
+        raise InputError("project: status, schedule and task must be strings")
     return Project(clean_name(project.name, "project"), **fields)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """Which entries a search is about; what is None or empty is not asked for.
+    """The filters of a search; None or empty means no filter.
 
-    `topics` are pairs of a conversation and a topic of it; an empty tuple leaves nothing.
+    `topics` are pairs of a conversation and one of its topics; an empty tuple matches nothing.
     """
 
     conversation: str | None = None
@@ -186,7 +186,7 @@ class Scope:
     topics: tuple[tuple[str, int], ...] | None = None
 
     def has(self, message: Message) -> bool:
-        """Whether the message's role and time are asked for."""
+        """Whether the message's role and time pass the filters."""
         at = message.created_at
         early = self.since is not None and (at is None or at < self.since)
         late = self.until is not None and (at is None or at >= self.until)
@@ -194,7 +194,7 @@ class Scope:
 
 
 class IndexMatch(NamedTuple):
-    """Where a store's index found words of a query, and how well they matched."""
+    """An entry that a store's index found for a query, and its score."""
 
     conversation: str
     seq: int
@@ -203,9 +203,9 @@ class IndexMatch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """What recall found: an entry, whose conversation it is in, and how well it fits.
+    """An entry that recall found, its conversation and its score.
 
-    `parts` says what the score is made of.
+    `parts` are the summands of the score, by feature.
     """
 
     conversation: str
@@ -220,12 +220,12 @@ class Hit:
 
     @property
     def time(self) -> datetime | None:
-        """When it was said."""
+        """The message's time."""
         return self.entry.message.created_at
 
     @property
     def archived(self) -> bool:
-        """Whether the entry lies in a compressed segment."""
+        """Whether the entry is stored in a compressed segment."""
         return self.entry.archived
 
     @property
@@ -238,7 +238,7 @@ class Hit:
 class Lease:
     """The right to digest one conversation until `expires_at`.
 
-    The fence is what makes it safe: it grows with every lease, and a digest is only taken from the
+    The fence makes it safe: it grows with every lease, and a digest is accepted only from the
     holder of the newest one, however late a paused holder comes back.
     """
 
@@ -253,14 +253,14 @@ DigestStatus: TypeAlias = Literal["processing", "completed", "failed", "undone"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A summary and important data over a span of entries; it lies beside them, never instead.
+    """A summary and important data of a span of entries; it never replaces the entries.
 
-    `base` is the newest version when it was made, and `receipt` says what it kept and what it
-    lost. `beside` are the versions of other spans that are in force together with it, `parts` those
-    whose texts it took in, and `layer` is how often a text in it was digested before. So the newest
-    completed digest leads to all that are in force, and undoing it to those in force before it.
-    A digest with a `topic` covers the entries of that topic in its span alone; each topic has a
-    chain of versions of its own.
+    `base` is the newest version when it was created, and `receipt` lists what it kept and lost.
+    `beside` are the versions of other spans that are in force together with it, `parts` the
+    versions whose texts it includes, and `layer` counts how often a text in it was digested before.
+    The newest completed digest thus leads to all that are in force; undoing it restores those
+    before it. A digest with a `topic` covers only that topic's entries in its span; each topic has
+    its own chain of versions.
     """
 
     version: int
@@ -287,7 +287,7 @@ class Digest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """What part of a conversation is about; a view of the log, kept beside it.
+    """A topic of a conversation; a view derived from the log and stored next to it.
 
     `id` is the sequence number of the message that opened it. `vector` is the mean of its
     messages' vectors by `model`, as float32 bytes. Its entries before `active_from` are digested
@@ -319,9 +319,9 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Card:
-    """A small named value that an edge keeps beside the log: a key, a draft of an answer, a job.
+    """A small named value that is stored next to the log: a key, a draft of an answer, a job.
 
-    It is known by tenant, kind and name; the tenant is empty for what belongs to none. A card of a
+    Tenant, kind and name identify it; the tenant is empty if it belongs to none. A card of a
     `conversation` is erased with it. `updated_at` is when it was written, by the store's clock.
     """
 
@@ -335,7 +335,7 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Archived:
-    """What archiving moved: entries, and their bytes before and after."""
+    """The entries that archiving moved, and their bytes before and after."""
 
     entries: int = 0
     segments: int = 0
@@ -353,7 +353,7 @@ class Archived:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """The certificate of an erasure: what is gone, and the head hash that it had."""
+    """The certificate of an erasure: what was erased, and the head hash it had."""
 
     conversation: str
     entries: int
@@ -387,7 +387,7 @@ def chain(previous: str, body: bytes, tokens: int, tokenizer: str) -> str:
 
 
 def fingerprint(bodies: Sequence[bytes]) -> str:
-    """What an idempotency key stands for: equal messages have equal fingerprints."""
+    """A hash of an append's messages: equal messages have equal fingerprints."""
     digest = hashlib.sha256()
     for body in bodies:
         digest.update(len(body).to_bytes(8, "big") + body)

@@ -1,4 +1,4 @@
-"""Every bound in one place. Nothing in Firnline grows, loops or waits without one."""
+"""The shared limits. Nothing in Firnline grows, loops or waits without one."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from firnline.errors import InputError
 
-# What a caller may hand in.
+# Input of callers.
 NAME_CHARS_MAX: Final = 200
 """Characters in the name of a tenant, conversation or project, or in an idempotency key."""
 MESSAGE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -18,53 +18,53 @@ BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 JSON_DEPTH_MAX: Final = 64
 """Nesting of objects and arrays in a message or in metadata."""
 INTEGER_DIGITS_MAX: Final = 4_000
-"""Digits of an integer in JSON; CPython refuses to print longer ones."""
+"""Digits of an integer in JSON; CPython does not print longer ones."""
 CARD_BYTES_MAX: Final = 4 * 1024 * 1024
 """Bytes of one card's body."""
 
-# Imports from elsewhere.
+# Imports from other programs.
 IMPORT_READ_BYTES: Final = 1024 * 1024
-"""Bytes read at once from a file that is imported."""
+"""Bytes read at once from an imported file."""
 IMPORT_VALUE_CHARS_MAX: Final = 128 * 1024 * 1024
 """Characters of one JSON value, such as a conversation with all its branches."""
 IMPORT_BATCH_MESSAGES: Final = 500
-"""Messages stored at once."""
+"""Messages stored in one append."""
 IMPORT_BATCH_CHARS: Final = 2 * 1024 * 1024
-"""Characters of messages after which such a batch ends."""
+"""Characters of messages after which a batch ends."""
 IMPORT_HELD_MAX: Final = 100_000
-"""Messages of a conversation that are held in memory, where a file has to be put in order."""
+"""Messages of a conversation that are held in memory while a file is sorted."""
 IMPORT_COPIED_MAX: Final = 100_000
-"""Messages copied for all branches of a conversation; further ones are kept without beginning."""
+"""Messages copied for all branches of a conversation; further branches lack their beginning."""
 IMPORT_AT_ONCE: Final = 8
-"""Short conversations taken at the same time."""
+"""Short conversations imported concurrently."""
 IMPORT_TRIES_MAX: Final = 8
-"""Times that a conversation is looked at anew because somebody else has appended to it."""
+"""Attempts to import a conversation to which others append at the same time."""
 IMPORT_FILES_MAX: Final = 100_000
 """Files in an archive or a folder."""
 UNPACKED_RATIO_MAX: Final = 200
-"""How many times its own size an archive may unpack to."""
+"""The largest ratio of an archive's unpacked size to its own."""
 UNPACKED_FREE_BYTES: Final = 64 * 1024 * 1024
-"""What it may unpack to in any case."""
+"""The unpacked size that is allowed for any archive."""
 NOTE_EXAMPLES_MAX: Final = 5
-"""Places that a report names for each thing that was not taken."""
+"""Examples that a report gives of each kind of skipped data."""
 NOTE_KINDS_MAX: Final = 100
-"""Different things that a report tells apart."""
+"""Kinds of skipped data that a report distinguishes."""
 NOTE_CHARS_MAX: Final = 300
-"""Characters of each of them."""
+"""Characters of one note in a report."""
 
-# What a query may ask for.
+# Queries.
 PAGE_MAX: Final = 1_000
 """Rows in one page of conversations or hits."""
 QUERY_TERMS_MAX: Final = 64
 """Terms of a search query that are looked up; more are ignored."""
 SEARCH_WEIGHED_MAX: Final = 4_000
-"""Entries that a search weighs against each other, by and large; common words lead to no more."""
+"""Entries that a search compares, approximately; common words do not lead to more."""
 
 # How the token counter splits its work.
 COUNT_PIECE_CHARS: Final = 65_536
-"""Characters given to the encoder at once; on a megabyte of blanks it overflows its stack."""
+"""Characters passed to the encoder at once; on a megabyte of spaces it overflows its stack."""
 COUNT_INLINE_CHARS: Final = 8_192
-"""Texts up to this long are counted at once, longer ones in a thread beside the event loop."""
+"""Texts up to this long are counted in the event loop, longer ones in a thread."""
 
 # The store.
 SEQ_BITS: Final = 32
@@ -72,181 +72,181 @@ SEQ_BITS: Final = 32
 BUSY_SECONDS: Final = 30.0
 """How long a writer waits for another process's transaction."""
 WRITES_WAITING_MAX: Final = 10_000
-"""Writes queued in one process before callers are told to slow down."""
+"""Writes queued in one process before callers must slow down."""
 BATCH_WRITES_MAX: Final = 512
 """Writes that share one commit."""
 CROWD_SECONDS: Final = 0.0003
-"""How long nobody has come when a commit stops waiting for those who shared the one before it."""
+"""A commit stops waiting for more writes when none has arrived for this long."""
 COMMIT_QUICK_SECONDS: Final = 0.0005
-"""How long a commit may take, on a disk that is trusted to hold up nobody else."""
+"""The longest commit of a disk that is trusted not to block other callers."""
 COMMITS_PROVING: Final = 16
-"""Quick commits in a row after which a disk is trusted."""
+"""Consecutive quick commits after which a disk is trusted."""
 COMMIT_AT_ONCE_BYTES: Final = 64 * 1024
-"""Bytes of messages that a caller's own thread writes in one commit."""
+"""Bytes of messages that the caller's thread writes in one commit."""
 READERS: Final = 4
 """Reading connections of one process."""
 CONNECTIONS: Final = 10
 """Connections of one process to a database server."""
 CONNECT_SECONDS: Final = 10.0
-"""How long it may take to make one."""
+"""How long it may take to open a connection."""
 TRANSACTION_SECONDS: Final = 10.0
-"""How long a transaction may stand still before the server ends it: others may wait for it."""
+"""How long a transaction may be idle before the server ends it: others may wait for it."""
 STORE_TRIES_MAX: Final = 5
-"""Tries of a transaction that others were in the way of."""
+"""Attempts of a transaction that conflicts with others."""
 READ_PAGE: Final = 1_000
-"""Entries fetched at once when a whole conversation is walked."""
+"""Entries fetched at once when a whole conversation is read."""
 PAGE_BYTES_MAX: Final = 32 * 1024 * 1024
-"""Bytes of messages after which such a page ends."""
+"""Bytes of messages after which a page ends."""
 INDEX_PAGE: Final = 500
 """Entries indexed for search in one transaction."""
 INDEX_BEFORE_CHARS: Final = 1_000
-"""Characters of an entry's words that are indexed with the entry after it, too."""
+"""Characters of an entry that are also indexed with the entry after it."""
 INDEX_IDLE_SECONDS: Final = 0.2
-"""Quiet time after which the writer catches up with the search index."""
+"""Idle time after which the writer updates the search index."""
 SEGMENT_ENTRIES_MAX: Final = 256
 """Entries in one archived segment."""
 SEGMENT_BYTES_MAX: Final = 1024 * 1024
 """Plain bytes in one archived segment, unless a single entry is larger."""
 SCRUB_SECONDS: Final = 30.0
-"""How long `erase` waits for readers that still hold erased pages."""
+"""How long `erase` waits for readers of erased pages."""
 WATCHED_MAX: Final = 10_000
-"""Digests in the making that are looked at when somebody asks what is pending."""
+"""Digests in progress that are checked when pending digests are listed."""
 LEASE_SECONDS_MAX: Final = 3_600.0
 """The longest lease."""
 
 # Digests.
 ITEMS_MAX: Final = 120
-"""Items of important data in one digest; the oldest entities leave first."""
+"""Items of important data in one digest; the oldest entities are dropped first."""
 EVIDENCE_MAX: Final = 8
-"""Places where an item was said that are kept: the first and the newest."""
+"""Entries kept as evidence of an item: the first and the newest."""
 ITEM_CHARS_MAX: Final = 400
 """Characters of one item's value or quote, as the rules write them."""
 SET_ASIDE_MAX: Final = 50
-"""Items without evidence that a digest keeps visible."""
+"""Items without evidence that a digest lists."""
 SENTENCES_MAX: Final = 600
-"""Sentences the offline summariser weighs against each other."""
+"""Sentences that the offline summarizer compares."""
 SENTENCE_CHARS_MAX: Final = 2_000
-"""Characters of a sentence before it is taken as several."""
+"""Characters of a sentence; longer ones are split."""
 LOST_MAX: Final = 10
-"""Lost things of one kind that a receipt lists; it counts all of them."""
+"""Lost facts of one kind that a receipt lists; it counts all of them."""
 RESIDUE_MAX: Final = 20
 """Verbatim quotes that a receipt carries because the summary lost them."""
 RESIDUE_CHARS_MAX: Final = 2_400
-"""Characters of all those quotes together."""
+"""Characters of all these quotes together."""
 RESIDUE_QUOTE_CHARS_MAX: Final = 240
-"""Characters of one of them."""
+"""Characters of one of these quotes."""
 PROMPT_TEXT_CHARS_MAX: Final = 40_000
-"""Characters of one message shown to a model that digests; the middle of longer ones is cut."""
+"""Characters of one message in a digest prompt; the middle of longer ones is cut."""
 PROMPT_TOOL_CHARS_MAX: Final = 4_000
-"""The same for what a tool returned."""
+"""The same for tool results."""
 DIGEST_INLINE_CHARS: Final = 20_000
-"""Texts up to this long are digested at once, longer ones in a thread beside the event loop."""
+"""Texts up to this long are digested in the event loop, longer ones in a thread."""
 
-# Contexts and folds.
+# Contexts and digesting.
 TAIL_ENTRIES_MIN: Final = 16
-"""Newest entries that a strategy sees in any case, if there are as many."""
+"""Newest entries that a strategy always sees, if there are as many."""
 BACKLOG_PAGE: Final = 200
-"""Entries read at once when a span is folded."""
+"""Entries read at once when a span is digested."""
 QUESTION_LOOK_BACK: Final = 200
-"""How far before the tail the newest message of the user is looked for."""
+"""Entries before the tail that are searched for the user's newest message."""
 FOLD_TOKENS_MAX: Final = 24_000
-"""Tokens of entries that are summarised at once."""
+"""Tokens of entries that are summarized at once."""
 FOLD_MESSAGE_TOKENS: Final = 4_000
-"""Tokens of one message that a summariser gets; of a longer one its beginning and its end."""
+"""Tokens of one message in a digest prompt; of a longer one its beginning and end."""
 FOLD_ROUNDS_MAX: Final = 8
-"""Folds that one context waits for."""
+"""Digests that one context waits for."""
 LEASE_SECONDS: Final = 60.0
-"""How long a lease holds without being renewed."""
+"""How long a lease is valid without being renewed."""
 ERROR_CHARS_MAX: Final = 500
-"""Characters of an error that are kept with a failed digest."""
+"""Characters of an error that are stored with a failed digest."""
 PROMPTS_REMEMBERED: Final = 1_000
-"""Conversations whose last prompt is remembered, to tell how much of it is repeated."""
+"""Conversations whose last prompt is cached, to measure how much of it is repeated."""
 DATA_REMEMBERED: Final = 100
-"""Conversations whose important data is kept ready between contexts."""
+"""Conversations whose important data is cached between contexts."""
 STRATEGIES_REMEMBERED: Final = 10_000
-"""Conversations whose strategy is remembered between appends."""
+"""Conversations whose strategy is cached between appends."""
 HEADS_REMEMBERED: Final = 10_000
-"""Conversations whose head is remembered between appends to a server's database."""
+"""Conversations whose head is cached between appends to a database server."""
 TOOL_CALL_REACH: Final = 100
-"""Entries after a tool call among which its results are looked for."""
+"""Entries after a tool call that are searched for its results."""
 ANSWER_REACH: Final = 200
-"""Entries after a question among which its answer is looked for."""
+"""Entries after a question that are searched for its answer."""
 ANSWER_TRIES: Final = 20
-"""Times an answer is stored exactly at the end of the log, while others write there, too."""
+"""Attempts to store an answer at the end of the log while others append, too."""
 TOOL_ROUNDS_MAX: Final = 8
 """Rounds of tool calls in one turn."""
 TOOL_ERROR_CHARS_MAX: Final = 1_000
-"""Characters of what a model is told about a wrong tool call."""
+"""Characters of the error that a model gets for a wrong tool call."""
 
 # Recall.
 RECALL_LEAST: Final = 40
-"""Entries found by words among which the best are chosen, at least; by meaning half as many."""
+"""The fewest candidates found by words that are ranked; by meaning half as many."""
 RECALL_MOST: Final = 300
-"""The same at most."""
+"""The most candidates."""
 RECALL_INLINE: Final = 150
-"""Entries that are weighed at once; more of them in a thread beside the event loop."""
+"""Entries up to this number are ranked in the event loop, more in a thread."""
 RECALL_REACH: Final = 2
-"""Neighbours on each side of a found entry that are weighed with it."""
+"""Neighbors on each side of a found entry that are ranked with it."""
 RECALL_CONVERSATIONS: Final = 50
-"""Conversations of a tenant that one search looks into more closely."""
+"""Conversations of a tenant that one search ranks."""
 TOPICS_REMEMBERED: Final = 64
-"""Conversations whose topics are kept ready between contexts."""
+"""Conversations whose topics are cached between contexts."""
 ASSIGN_PAGE: Final = 200
 """Entries assigned to topics in one step."""
 ASSIGN_SECONDS: Final = 60.0
-"""How long the vectors of such a page are waited for."""
+"""How long to wait for the vectors of such a page."""
 ASSIGN_CONFLICTS_MAX: Final = 20
-"""Times that topics are looked at anew because somebody else has changed them."""
+"""Attempts to change topics that others change at the same time."""
 EMBED_PAGE: Final = 64
 """Entries embedded between two writes."""
 EMBED_IDLE_SECONDS: Final = 0.25
-"""How long after an append embedding begins: a process that ends at once loads no model."""
+"""The delay between an append and its embedding: a short-lived process loads no model."""
 EMBED_SECONDS: Final = 10.0
-"""How long a question's vector is waited for."""
+"""How long to wait for a question's vector."""
 PASSAGE_CHARS: Final = 900
-"""Characters that are embedded at once; a longer message has several vectors."""
+"""Characters embedded as one vector; a longer message has several."""
 PASSAGES_MAX: Final = 32
-"""Vectors of one message; the middle of a longer one is found by its words alone."""
+"""Vectors of one message; the middle of a longer one is found only by its words."""
 VECTOR_PAGE: Final = 10_000
 """Vectors read at once."""
 VECTOR_BYTES_REMEMBERED: Final = 96 * 1024 * 1024
-"""Bytes of codes kept in memory for search by meaning."""
+"""Bytes of codes cached for search by meaning."""
 
 # Recall tools.
 RECALL_TOKENS: Final = 2_000
-"""Tokens of one result of a recall tool, unless the caller says otherwise."""
+"""The default limit of one result of a recall tool, in tokens."""
 RECALL_TOKENS_MIN: Final = 200
-"""The least it can say: less has no room for a message and a note."""
+"""The smallest such limit: less has no room for a message and a note."""
 RECALL_HITS_MAX: Final = 50
-"""Messages that a model may ask for in one search."""
+"""Messages that a model may request in one search."""
 RECALL_DATED_MAX: Final = 100
-"""Messages of a date that a model may ask for at once."""
+"""Messages of a date that a model may request at once."""
 RECALL_NEWEST_MAX: Final = 50
-"""Newest messages that a model may ask for at once."""
+"""Newest messages that a model may request at once."""
 
 # Agents, over MCP.
 QUOTED_TOKENS_MAX: Final = 20_000
 """Tokens of messages that one result may quote."""
 QUOTED_MAX: Final = 100
-"""Messages, topics, digests or facts that one result may have."""
+"""Messages, topics, digests or facts in one result."""
 LISTED_MAX: Final = 200
-"""Conversations that one result may list."""
+"""Conversations listed in one result."""
 AGENT_BUDGET_MAX: Final = 200_000
-"""Tokens of a context that an agent may ask for."""
+"""Tokens of a context that an agent may request."""
 AGENT_APPENDS_MAX: Final = 100
 """Messages that an agent may append at once."""
 AGENT_CONVERSATIONS: Final = 100
-"""Conversations that one question about a date looks into; the next one goes on behind them."""
+"""Conversations that one request for a date searches; the next request continues after them."""
 RESOURCE_TOKENS: Final = 8_000
 """Tokens of messages in one resource."""
 
 
 def check_number(name: str, value: int, least: int | None = 0, most: int | None = None) -> int:
-    """A number that a caller hands in; `InputError` if it is none, or not within its bounds."""
+    """Return `value`, or raise `InputError` if it is not an int within the bounds."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise InputError(f"{name}: expected a whole number, got {value!r}")
+        raise InputError(f"{name}: expected an integer, got {value!r}")
     if most is not None and not (least or 0) <= value <= most:
-        raise InputError(f"{name}: {value}; {least or 0} to {most} are allowed")
+        raise InputError(f"{name}: {value} is not between {least or 0} and {most}")
     if least is not None and value < least:
         raise InputError(f"{name}: {value} is less than {least}")
     return value

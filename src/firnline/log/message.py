@@ -1,7 +1,7 @@
-"""What was said: `Message`, its parts and tool calls, and their one canonical form.
+"""`Message`, its parts and tool calls, and their canonical form.
 
-A message's shape is the OpenAI chat shape, so that nothing has to be translated, and so nothing can
-be lost, on the way in or out. Fields Firnline does not know are kept as they came.
+A message has the OpenAI chat shape, so nothing has to be translated, and nothing can be lost, on
+the way in or out. Unknown fields are kept as they are.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _ENCODER: Final = json.JSONEncoder(
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One typed piece of a message's content: a JSON object kept exactly as it came."""
+    """One typed piece of a message's content: a JSON object, kept exactly as received."""
 
     fields: dict[str, Json]
 
@@ -68,12 +68,12 @@ class Part:
 
     @property
     def kind(self) -> Kind:
-        """What the part is, whichever provider's name its type has."""
+        """What the part is, independent of the provider's name for its type."""
         return _KINDS.get(self.type, "unknown")
 
     @property
     def text(self) -> str:
-        """The words a reader would see in this part; empty for pictures, files and the like."""
+        """The text a reader would see in this part; empty for images, files and the like."""
         if self.kind == "text":
             return str(self.fields.get("text") or self.fields.get("refusal") or "")
         if self.kind == "tool_result":
@@ -88,7 +88,7 @@ class Part:
 
     @classmethod
     def image(cls, url: str, *, detail: str | None = None) -> Part:
-        """A picture, by address or as a ``data:`` URL."""
+        """An image, by URL or as a ``data:`` URL."""
         image: dict[str, Json] = {"url": url}
         if detail is not None:
             image["detail"] = detail
@@ -96,7 +96,7 @@ class Part:
 
     @classmethod
     def file(cls, file_id: str, *, filename: str | None = None) -> Part:
-        """A file that lies elsewhere, by its id."""
+        """A file stored elsewhere, by its id."""
         named: dict[str, Json] = {} if filename is None else {"filename": filename}
         return cls({"type": "file", "file": {"file_id": file_id, **named}})
 
@@ -112,14 +112,14 @@ class Part:
 
     @classmethod
     def reasoning(cls, text: str, *, signature: str | None = None) -> Part:
-        """What the model thought before it answered."""
+        """The model's reasoning before its answer."""
         signed: dict[str, Json] = {} if signature is None else {"signature": signature}
         return cls({"type": "thinking", "thinking": text, **signed})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool by the assistant: a JSON object kept exactly as it came."""
+    """One tool call by the assistant: a JSON object, kept exactly as received."""
 
     fields: dict[str, Json]
 
@@ -143,7 +143,7 @@ class ToolCall:
 
     @property
     def arguments(self) -> str:
-        """The arguments as the model wrote them; usually JSON, not always valid."""
+        """The arguments as the model wrote them; usually valid JSON."""
         inner = self._inner()
         return str(inner.get("arguments") or inner.get("input") or "")
 
@@ -157,11 +157,11 @@ Content: TypeAlias = "str | tuple[Part, ...] | None"
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. Valid by construction: text is made storable, the rest is checked, at once.
+    """One message. Valid by construction: text is made storable and all fields are checked.
 
     `extra` holds the fields of the OpenAI shape that Firnline does not interpret, `metadata` what
-    the application wants to keep beside the message, and `normalised` is true if any text had to
-    be altered to be storable (see `firnline.log.text`).
+    the application stores with the message, and `normalised` is true if any text had to be altered
+    to be storable (see `firnline.log.text`).
     """
 
     role: Role
@@ -176,7 +176,7 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise InputError(f"role: {self.role!r} is none of {', '.join(ROLES)}")
+            raise InputError(f"role: {self.role!r} is not one of {', '.join(ROLES)}")
         changed = self.normalised
         changed |= _store_clean_text(self, "content", self.content)
         changed |= _store_clean_text(self, "name", self.name)
@@ -199,17 +199,17 @@ class Message:
 
     @classmethod
     def system(cls, text: str, **fields: Any) -> Self:
-        """What the application tells the model."""
+        """Instructions of the application to the model."""
         return cls("system", text, **fields)
 
     @classmethod
     def developer(cls, text: str, **fields: Any) -> Self:
-        """What the developer tells the model, in the newer providers' word for it."""
+        """The same under the role name that newer providers use."""
         return cls("developer", text, **fields)
 
     @classmethod
     def user(cls, content: str | Iterable[Part], **fields: Any) -> Self:
-        """What the user said."""
+        """A message of the user."""
         return cls("user", _as_content(content), **fields)
 
     @classmethod
@@ -220,12 +220,12 @@ class Message:
         tool_calls: Iterable[ToolCall] = (),
         **fields: Any,
     ) -> Self:
-        """What the model answered, or which tools it called, or both."""
+        """The model's answer, its tool calls, or both."""
         return cls("assistant", _as_content(content), tool_calls=tuple(tool_calls), **fields)
 
     @classmethod
     def tool(cls, content: str | Iterable[Part], *, tool_call_id: str, **fields: Any) -> Self:
-        """What a tool returned for the call `tool_call_id`."""
+        """A tool's result for the call `tool_call_id`."""
         return cls("tool", _as_content(content), tool_call_id=tool_call_id, **fields)
 
     @classmethod
@@ -236,13 +236,13 @@ class Message:
         created_at: datetime | None = None,
         metadata: Mapping[str, Json] | None = None,
     ) -> Self:
-        """Take a message of the OpenAI chat shape: a dict, or the SDK's object.
+        """A message from the OpenAI chat shape: a dict, or the SDK's object.
 
-        ``Message.from_openai(x).to_openai() == x`` for every message Firnline takes, whatever
-        fields it has; one that is malformed raises `InputError`.
+        ``Message.from_openai(x).to_openai() == x`` for every accepted message, whatever fields it
+        has; a malformed one raises `InputError`.
         """
         extra = _openai_fields(message)
-        # A null or an empty list says nothing, but it was said: such fields stay in `extra`.
+        # A null or an empty list must survive a round trip: such fields stay in `extra`.
         known = {
             name: extra.pop(name)
             for name in ("role", "content", "name", "tool_calls", "tool_call_id")
@@ -270,14 +270,14 @@ class Message:
 
     @property
     def text(self) -> str:
-        """The words of the message; the text parts, one after the other."""
+        """The text of the message; of several text parts, one per line."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.text for part in self.content or () if part.text)
 
     def at(self, time: datetime) -> Self:
-        """The same message, said at `time`."""
-        # A copy of what is valid already: `replace` would check all of it again.
+        """The same message with the time `time`."""
+        # A copy of a valid message: `replace` would check all of it again.
         timed = object.__new__(type(self))
         for put, value in zip(_SETTERS, _values(self), strict=True):
             put(timed, value)
@@ -293,7 +293,7 @@ _SETTERS: Final = [getattr(Message, name).__set__ for name in Message.__slots__]
 
 
 def encode_json(value: Json) -> str:
-    """JSON without blanks, non-ASCII as it is, keys in their own order."""
+    """Compact JSON: no spaces, non-ASCII unescaped, keys in their given order."""
     return _ENCODER.encode(value)
 
 
@@ -316,7 +316,7 @@ def _openai_shape(message: Message) -> dict[str, Any]:
 def encode(message: Message) -> bytes:
     """The message's canonical form: UTF-8 JSON, fields in a fixed order, empty ones left out.
 
-    These are the bytes that are stored, hashed and given back. Equal bytes, equal message.
+    These are the bytes that are stored, hashed and returned. Equal bytes, equal message.
     """
     fields = _openai_shape(message)
     if message.extra:
@@ -332,7 +332,7 @@ def encode(message: Message) -> bytes:
     body = f"{{{','.join(pairs)}}}".encode()
     if len(body) > limits.MESSAGE_BYTES_MAX:
         raise MessageTooLarge(
-            f"the message has {len(body):,} bytes; {limits.MESSAGE_BYTES_MAX:,} are allowed"
+            f"the message has {len(body):,} bytes; the limit is {limits.MESSAGE_BYTES_MAX:,}"
         )
     return body
 
@@ -342,7 +342,7 @@ def decode(body: bytes) -> Message:
     try:
         return _decode(body)
     except (ValueError, KeyError, AttributeError, TypeError, InputError) as error:
-        raise StoreCorrupt("what is stored is not a message") from error
+        raise StoreCorrupt("the stored bytes are not a message") from error
 
 
 def _decode(body: bytes) -> Message:
@@ -359,15 +359,15 @@ def _decode(body: bytes) -> Message:
         created_at=parse_time(created_at) if created_at else None,
         normalised=fields.get("normalised", False),
     )
-    if nested and b"\\u" in body:  # what needs an escape may not be storable
+    if nested and b"\\u" in body:  # escaped text may not be storable: check it
         return replace(message, **nested)
-    for name, value in nested.items():  # nobody else has it, and its text is clean: it was UTF-8
+    for name, value in nested.items():  # not shared yet, and clean: it was valid UTF-8
         object.__setattr__(message, name, value)
     return message
 
 
 def _nested_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields beside the content that hold objects."""
+    """The fields other than the content that hold objects."""
     nested: dict[str, Any] = {}
     if "tool_calls" in fields:
         nested["tool_calls"] = _load_objects(fields["tool_calls"], "tool_calls", ToolCall)
@@ -401,12 +401,12 @@ def format_time(time: datetime) -> str:
 
 
 def parse_time(text: str) -> datetime:
-    """The inverse of `format_time`; takes any ISO 8601 time that has a zone."""
+    """The inverse of `format_time`; accepts any ISO 8601 time with a zone."""
     return _utc(datetime.fromisoformat(text))
 
 
 def microseconds(time: datetime) -> int:
-    """Microseconds since 1970, before it negative."""
+    """Microseconds since 1970; negative before."""
     return (time - EPOCH) // _MICROSECOND
 
 
@@ -448,7 +448,7 @@ def _utc(time: datetime) -> datetime:
     if time.tzinfo is UTC:
         return time
     if time.utcoffset() is None:
-        raise InputError("created_at: a time without a zone; add tzinfo, for example datetime.UTC")
+        raise InputError("created_at: the time has no zone; add tzinfo, for example datetime.UTC")
     try:
         return time.astimezone(UTC)
     except OverflowError:
@@ -482,10 +482,10 @@ def _openai_fields(message: object) -> dict[str, Any]:
 
 
 def call_ids(message: Message) -> list[str]:
-    """The ids of the tool calls in a message, whichever provider's shape they have."""
+    """The ids of the tool calls in a message, in any provider's shape."""
     parts = () if isinstance(message.content, str) else message.content or ()
     inside = [part.fields for part in parts if part.kind == "tool_call"]
-    # What a result refers to is the `call_id` where there is one; the `id` is the item's own.
+    # A result refers to the `call_id` if there is one; the `id` is the item's own.
     ids = [str(fields.get("call_id") or fields.get("id") or "") for fields in inside]
     calls = [call.id for call in message.tool_calls]
     return calls + [name for name in ids if name not in calls]  # content may repeat the calls
@@ -500,6 +500,6 @@ def result_ids(message: Message) -> list[str]:
 
 
 def check_pin(message: Message) -> None:
-    """A pinned message stands alone in a context, so it cannot be half of a tool call."""
+    """`InputError` for half of a tool call: a pinned message stands alone in a context."""
     if call_ids(message) or result_ids(message):
         raise InputError("a tool call or its result cannot be pinned; pin a message with text")

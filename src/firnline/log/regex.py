@@ -1,7 +1,7 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled at their first use.
 
-Those that know dates, names and preferences in several languages took a third of the time that
-importing everything takes, and most programs use few of them.
+Compiling the patterns for dates, names and preferences in several languages took a third of the
+import time, and most programs use few of them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any, AnyStr, cast
 
 
 class _Regex:
-    """Stands for a pattern. Once used, a method of it is the pattern's own and costs no more."""
+    """A lazy pattern. After its first use, a method is the pattern's own and costs no more."""
 
     def __init__(self, compiled: Callable[[], Any]) -> None:
-        self._compiled = compiled  # the second time, `re` remembers it
+        self._compiled = compiled  # `re` caches the pattern
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):  # whoever copies or inspects it asks for more than it has
+        if name.startswith("__"):  # copying and inspection ask for names that it does not have
             raise AttributeError(name)
         value = getattr(self._compiled(), name)
         setattr(self, name, value)
@@ -27,5 +27,5 @@ class _Regex:
 
 
 def regex(expression: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
-    """The pattern of `expression`; what is wrong with it is told at its first use."""
+    """The pattern of `expression`; a syntax error in it is raised at its first use."""
     return cast("re.Pattern[AnyStr]", _Regex(partial(re.compile, expression, flags)))

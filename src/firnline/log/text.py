@@ -1,7 +1,8 @@
-"""Text and JSON, made storable once, at the edge, the same for every backend.
+"""Makes text and JSON storable, once, on the way in, the same for every backend.
 
-Two things no backend stores alike are replaced visibly: a lone surrogate becomes U+FFFD and NUL
-becomes U+2400. Everything else is kept byte for byte: no trimming, no Unicode normal form, no case.
+Two things that backends do not store alike are replaced visibly: a lone surrogate becomes U+FFFD
+and NUL becomes U+2400. Everything else is kept byte for byte: no trimming, no Unicode
+normalization, no change of case.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ from firnline.log.regex import regex
 
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
-_OBJECT: Final = (dict, Mapping)  # first what nearly all are, and is found ten times as fast
+_OBJECT: Final = (dict, Mapping)  # dict first: nearly all are, and the check is ten times faster
 _INTEGER_BITS_MAX = int(limits.INTEGER_DIGITS_MAX / math.log10(2))
 
 
 class Altered(str):
-    """Text in which something was replaced on its way in; the message made of it will say so."""
+    """Text in which something was replaced; a message made of it is marked as normalised."""
 
     __slots__ = ()
 
 
 def clean_text(text: str) -> str:
-    """Return `text` with lone surrogates and NULs replaced; most text comes back unchanged."""
+    """Return `text` with lone surrogates and NULs replaced; most text is returned unchanged."""
     if isinstance(text, Altered):
         return str.__str__(text)
     if "\0" in text:
@@ -45,7 +46,7 @@ def clean_text(text: str) -> str:
 def clean_json(value: object, where: str = "value", depth: int = 0) -> Json:
     """Return a copy of `value` made of plain JSON types with clean text, or raise `InputError`.
 
-    Objects keep the order of their keys: order is information a round trip must not lose.
+    Objects keep the order of their keys.
     """
     if isinstance(value, str):
         return clean_text(value)
@@ -79,7 +80,7 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
             raise InputError(f"{where}: the key {key!r} is not a string")
         name = clean_text(key)
         if name in cleaned:
-            raise InputError(f"{where}: the key {name!r} occurs twice once it is made storable")
+            raise InputError(f"{where}: the key {name!r} occurs twice after cleaning")
         cleaned[name] = clean_json(item, f"{where}.{name}", depth + 1)
     return cleaned
 
@@ -99,7 +100,7 @@ def was_altered(given: object, cleaned: Json) -> bool:
 
 
 def mark_altered(value: object) -> Json:
-    """A clean copy of what JSON was read as, in which text that had to be changed is `Altered`."""
+    """A clean copy of parsed JSON, in which text that had to be changed is `Altered`."""
     cleaned = clean_json(value)
     return cleaned if cleaned == value else _mark_altered(value, cleaned)
 
@@ -125,22 +126,22 @@ def clean_fields(value: object, where: str) -> dict[str, Json]:
 def clean_name(name: str, what: str) -> str:
     """Return `name` if it can name a tenant, conversation or project, else raise `InputError`.
 
-    Names are compared byte for byte, so what cannot be seen in one is refused rather than repaired.
+    Names are compared byte for byte, so invisible characters are rejected rather than repaired.
     """
     if not isinstance(name, str):
         raise InputError(f"{what}: expected a string, got {type(name).__name__}")
     if not 1 <= len(name) <= limits.NAME_CHARS_MAX:
         raise InputError(
-            f"{what}: {len(name)} characters; 1 to {limits.NAME_CHARS_MAX} are allowed"
+            f"{what}: {len(name)} characters; the limit is 1 to {limits.NAME_CHARS_MAX}"
         )
     if not name.isprintable() or name != name.strip():
         raise InputError(
-            f"{what}: {name!r} has control or invisible characters, or blanks at an end"
+            f"{what}: {name!r} has control or invisible characters, or leading or trailing spaces"
         )
     return name
 
 
-# -- what providers take ----------------------------------------------------------------------
+# -- what providers accept --------------------------------------------------------------------
 
 _NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
 _NOT_IN_CALLS: Final = regex(r"[^a-zA-Z0-9_-]")
@@ -148,10 +149,10 @@ _PROVIDER_NAME_CHARS: Final = 64
 
 
 def provider_name(name: str) -> str:
-    """The name of somebody who speaks, as OpenAI's endpoints take it: without blanks."""
+    """A speaker's name as OpenAI's endpoints accept it: without spaces."""
     return _NOT_IN_NAMES.sub("_", name)[:_PROVIDER_NAME_CHARS]
 
 
 def provider_tool_name(name: str) -> str:
-    """The name of a tool, as OpenAI's endpoints take it: letters, digits, ``_`` and ``-``."""
+    """A tool's name as OpenAI's endpoints accept it: letters, digits, ``_`` and ``-``."""
     return _NOT_IN_CALLS.sub("_", name)[:_PROVIDER_NAME_CHARS]

@@ -1,9 +1,9 @@
 """Exact token counts, offline.
 
-The encoder is the reference one (tiktoken); its two vocabularies come inside the package and are
-checked against the published SHA-256 when they are loaded, so nothing is downloaded, ever.
-Counting is total: special tokens in text are plain text, and what cannot be counted exactly in
-bounded time gets an over-estimate that says it is one.
+The encoder is the reference one (tiktoken); its two vocabularies are part of the package and are
+checked against the published SHA-256 when they are loaded, so nothing is ever downloaded.
+Counting never fails: special tokens in text are plain text, and text that cannot be counted exactly
+in bounded time gets an overestimate that is marked as one.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from firnline.log.wire import MessageLike, load_openai
 
 
 class TokenCount(int):
-    """A number of tokens that knows how it was made.
+    """A number of tokens and how it was counted.
 
-    `tokenizer` is the encoding's name, with ``~`` behind it if this is an over-estimate.
+    `tokenizer` is the encoding's name, followed by ``~`` if this is an overestimate.
     """
 
     tokenizer: str
@@ -44,7 +44,7 @@ class TokenCount(int):
 
     @property
     def exact(self) -> bool:
-        """Whether the reference encoder would say the same."""
+        """Whether the reference encoder returns the same number."""
         return not self.tokenizer.endswith("~")
 
     @property
@@ -59,7 +59,7 @@ _exact_count = lru_cache(maxsize=4_096)(
 
 
 class ModelInfo(NamedTuple):
-    """What counting needs to know of a model. `factor` > 1 where its tokenizer is not public."""
+    """A model's encoding and window. `factor` > 1 if its tokenizer is not public."""
 
     encoding: str
     window_tokens: int
@@ -82,7 +82,7 @@ MODELS: Final[Mapping[str, ModelInfo]] = {
     "gpt-3.5-turbo": ModelInfo("cl100k_base", 16_385),
     "text-embedding-3": ModelInfo("cl100k_base", 8_192),
     "text-embedding-ada-002": ModelInfo("cl100k_base", 8_192),
-    # Their tokenizers are not public or not carried here: o200k_base with a margin, an estimate.
+    # Their tokenizers are not public or not included: estimated by o200k_base with a margin.
     "claude": ModelInfo("o200k_base", 200_000, 1.35),
     "gemini": ModelInfo("o200k_base", 1_048_576, 1.15),
     "grok": ModelInfo("o200k_base", 131_072, 1.15),
@@ -93,7 +93,7 @@ MODELS: Final[Mapping[str, ModelInfo]] = {
     "mistral": ModelInfo("o200k_base", 128_000, 1.25),
     "qwen": ModelInfo("o200k_base", 32_768, 1.15),
 }
-"""Models by the start of their name; the longest one that fits is taken."""
+"""Models by the start of their name; the longest match is used."""
 
 DEFAULT_MODEL: Final = "gpt-4o-mini"
 _UNKNOWN: Final = ModelInfo("o200k_base", 8_192, 1.25)
@@ -103,21 +103,21 @@ MESSAGE_TOKENS: Final = 3
 NAME_TOKENS: Final = 1
 """Framing of a message's name."""
 REPLY_TOKENS: Final = 3
-"""What primes the answer, once a request."""
+"""Tokens that prime the answer, once per request."""
 CALL_TOKENS: Final = 8
-"""Framing of a tool call or result: its id, its type, the words around its name."""
+"""Framing of a tool call or result: its id, its type, the text around its name."""
 TOOL_TOKENS: Final = 12
-"""Framing of a tool's schema, which providers render in ways they do not publish."""
+"""Framing of a tool's schema; how providers render it is not published."""
 IMAGE_TOKENS: Final = 1_445
-"""The most a picture costs in full detail: 85 and eight tiles of 170."""
+"""The largest cost of an image in full detail: 85 and eight tiles of 170."""
 IMAGE_LOW_TOKENS: Final = 85
-"""A picture in low detail."""
+"""The cost of an image in low detail."""
 
 
 def find_model(name: str, models: Mapping[str, ModelInfo] = MODELS) -> ModelInfo:
-    """What is known of the model called `name`, such as ``gpt-4o-mini`` or ``openai/gpt-4o``.
+    """The encoding and window of the model `name`, such as ``gpt-4o-mini`` or ``openai/gpt-4o``.
 
-    An unknown one gets a small window and counts marked as estimates, both on the safe side.
+    For an unknown model, a small window is assumed and counts are marked as estimates.
     """
     bare = name.rsplit("/", 1)[-1].lower().removeprefix("ft:")
     fitting = [prefix for prefix in models if bare.startswith(prefix.lower())]
@@ -125,7 +125,7 @@ def find_model(name: str, models: Mapping[str, ModelInfo] = MODELS) -> ModelInfo
 
 
 def is_known_model(name: str) -> bool:
-    """Whether the window of the model called `name` is known, and not merely guessed."""
+    """Whether the window of the model `name` is known rather than assumed."""
     return find_model(name) is not _UNKNOWN
 
 
@@ -157,16 +157,16 @@ class TokenCounter:
         return self._make(tokens + fixed, exact and sure)
 
     def messages(self, messages: Iterable[Message]) -> TokenCount:
-        """The tokens of a whole request: its messages and what primes the answer."""
+        """The tokens of a whole request: its messages and the priming of the answer."""
         return self.sum(map(self.message, messages), REPLY_TOKENS)
 
     def tools(self, tools: Iterable[Mapping[str, Any]]) -> TokenCount:
-        """The tokens of tool schemas, counted as compact JSON; an estimate on the high side."""
+        """The tokens of tool schemas, counted as compact JSON; a high estimate."""
         texts = [encode_json(clean_json(tool, "tool")) for tool in tools]
         return self._make(sum(self.count_text(text)[0] + TOOL_TOKENS for text in texts), not texts)
 
     def sum(self, counts: Iterable[TokenCount], framing: int = 0) -> TokenCount:
-        """Counts added up; exact if each of them is."""
+        """The sum of counts; exact if each of them is."""
         total, exact = framing, self.factor == 1.0
         for count in counts:
             total += count
@@ -203,8 +203,8 @@ def count_tokens(
 ) -> TokenCount:
     """Count text, one message, or a whole request (messages, with their framing, and `tools`).
 
-    Messages are `Message` values or dicts of the OpenAI shape. The result is an int that also
-    says whether it is `exact`.
+    Messages are `Message` values or dicts of the OpenAI shape. The result is an int with a property
+    `exact`.
     """
     count = counter(model, encoding=encoding)
     if isinstance(what, str):
@@ -216,11 +216,11 @@ def count_tokens(
     return count.sum((counted, count.tools(tools))) if tools else counted
 
 
-# -- what a message costs besides its role ----------------------------------------------------
+# -- the cost of a message besides its role ---------------------------------------------------
 
 
 def _has_more(message: Message) -> object:
-    """Whether a message has more than its content that costs tokens."""
+    """Whether more than a message's content costs tokens."""
     return message.name or message.tool_calls or message.tool_call_id is not None or message.extra
 
 
@@ -248,11 +248,11 @@ def _part_text(part: Part) -> str:
 
 
 def _framing_tokens(message: Message) -> tuple[int, bool]:
-    """Tokens that are not text, and whether they are sure."""
+    """Tokens that are not text, and whether their number is exact."""
     tokens = NAME_TOKENS if message.name else 0
     calls = len(message.tool_calls) + (message.tool_call_id is not None)
     tokens += CALL_TOKENS * calls
-    # How providers frame calls is not published, and what they make of unknown fields even less.
+    # How providers frame calls and unknown fields is not published.
     exact = not (calls or any(message.extra.values()))
     if isinstance(message.content, tuple):
         for part in message.content:
@@ -296,14 +296,14 @@ _VOCABULARIES: Final[Mapping[str, _Vocabulary]] = {
 }
 
 _SEAM: Final = regex(r"(?<=[A-Za-z]) (?=[A-Za-z])")
-"""A place no token spans: both encodings take a blank only at the start of a piece."""
+"""A position that no token spans: both encodings have a space only at the start of a piece."""
 
 
 _loading: Final = threading.Lock()
 
 
 def reference_encoder(name: str = "o200k_base") -> tiktoken.Encoding:
-    """Load an encoder; takes a fifth of a second, once, however many ask for it at once."""
+    """Load an encoder; takes a fifth of a second, once per process."""
     with _loading:
         return _load_encoder(name)
 
@@ -314,7 +314,7 @@ def _load_encoder(name: str) -> tiktoken.Encoding:
     packed = resources.files("firnline.log").joinpath(f"vocabulary/{name}.tiktoken.gz").read_bytes()
     plain = gzip.decompress(packed)
     if hashlib.sha256(plain).hexdigest() != vocabulary.sha256:
-        raise FirnlineError(f"the vocabulary {name} is not the published one; install again")
+        raise FirnlineError(f"the vocabulary {name} is damaged; reinstall firnline")
     words = plain.split()
     ranks = dict(zip(map(a2b_base64, words[::2]), map(int, words[1::2]), strict=True))
     return tiktoken.Encoding(
@@ -325,7 +325,7 @@ def _load_encoder(name: str) -> tiktoken.Encoding:
 @lru_cache(maxsize=64)
 def _counter(encoding: str, factor: float) -> TokenCounter:
     if encoding not in _VOCABULARIES:
-        raise InputError(f"encoding: {encoding!r} is none of {', '.join(_VOCABULARIES)}")
+        raise InputError(f"encoding: {encoding!r} is not one of {', '.join(_VOCABULARIES)}")
     encode = None
 
     def count_text(text: str) -> tuple[int, bool]:
@@ -349,14 +349,14 @@ def _model_counter(model: str) -> TokenCounter:
 
 
 def _over_estimate(text: str, error: BaseException) -> int:
-    """What to say when the encoder fails: no text has more tokens than bytes."""
+    """The count if the encoder fails: no text has more tokens than bytes."""
     if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
         raise error
     return len(text.encode(errors="replace"))
 
 
 def _count_long(encode: Callable[[str], list[int]], text: str) -> tuple[int, bool]:
-    """Count piece by piece, cut where no token can span the cut; exact if there are such cuts."""
+    """Count piece by piece, cut where no token spans the cut; exact if there are such cuts."""
     tokens, exact, start = 0, True, 0
     while start < len(text):
         end = start + limits.COUNT_PIECE_CHARS
@@ -370,12 +370,12 @@ def _count_long(encode: Callable[[str], list[int]], text: str) -> tuple[int, boo
             tokens += _over_estimate(text[start:end], error)
             exact = False
         start = end
-    # Cut elsewhere, a piece can only need a token or two more than it did in one go.
+    # Cut elsewhere, a piece can need only a token or two more.
     return (tokens, True) if exact else (tokens + len(text) // limits.COUNT_PIECE_CHARS, False)
 
 
 def _last_seam(text: str, start: int, end: int) -> int | None:
-    """The last seam in the second half of text[start:end], looked for in a small tail first."""
+    """The last seam in the second half of text[start:end]; a small tail is searched first."""
     for tail in (1_024, limits.COUNT_PIECE_CHARS // 2):
         seams = [match.start() for match in _SEAM.finditer(text, max(start + 1, end - tail), end)]
         if seams:

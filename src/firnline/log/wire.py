@@ -1,7 +1,7 @@
-"""Other people's shapes, in and out without loss. Pure.
+"""Reads and writes messages in the shapes of OpenAI and Anthropic, without loss. Pure.
 
-Firnline's own message is the OpenAI chat shape, so that is the short way; `load_json` is for text
-that comes from outside.
+Firnline's own message has the OpenAI chat shape, so that is the short way; `load_json` is for JSON
+from outside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firnline.log.text import Json, mark_altered, provider_name, provider_tool_n
 
 
 class SdkObject(Protocol):
-    """What the OpenAI SDK hands out: an object that can be turned into a dict."""
+    """An object of the OpenAI SDK, which can be turned into a dict."""
 
     def model_dump(self, *, mode: str, exclude_unset: bool) -> dict[str, Any]:
         """Its fields."""
@@ -32,11 +32,11 @@ MessageLike: TypeAlias = "Message | Mapping[str, Any] | SdkObject"
 def load_openai(messages: object) -> list[Message]:
     """Messages from a list of the OpenAI chat shape, or from one such message, or a mixture.
 
-    Takes dicts, the SDK's objects and `Message` values; anything else raises `InputError`.
+    Accepts dicts, the SDK's objects and `Message` values; anything else raises `InputError`.
     """
     if isinstance(messages, Message):
         return [messages]
-    if isinstance(messages, list):  # what else it could be takes longer to find out
+    if isinstance(messages, list):  # the other checks are slower
         given: Iterable[Any] = messages
     elif isinstance(messages, Mapping) or hasattr(messages, "model_dump"):
         given = [messages]
@@ -54,10 +54,10 @@ def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 
 def dump_openai_request(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The same as OpenAI's endpoints take it; what they would refuse is written otherwise.
+    """The same in the form that OpenAI's endpoints accept.
 
-    Names without blanks; and parts that only another program knows, such as the picture in a chat
-    that was imported, as words. Each has a content, if only an empty one.
+    Names have no spaces, and parts that only another program knows, such as an image of an imported
+    chat, are replaced by text. Each message has a content, if only an empty one.
     """
     return [_request_message(message.to_openai()) for message in messages]
 
@@ -81,9 +81,9 @@ def _request_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def placeholder_text(part: Mapping[str, Any]) -> str:
-    """Words for a part that no provider knows; none for one that they do."""
+    """The text that replaces a part that no provider knows; empty for a known part."""
     kind, file = str(part.get("type")), part.get("file")
-    if ":" in kind:  # of a program whose chats were imported
+    if ":" in kind:  # from an imported chat
         return f"[{kind}]"
     if kind != "file" or not isinstance(file, Mapping):
         return ""
@@ -101,24 +101,24 @@ def _request_call(call: dict[str, Any]) -> dict[str, Any]:
 
 # -- Anthropic --------------------------------------------------------------------------------
 
-OPENING: Final = "(The conversation goes on here; what came before it is not shown.)"
+OPENING: Final = "(The conversation continues here; earlier messages are not shown.)"
 NOTE: Final = "anthropic"
-"""In a message's metadata: what Anthropic's shape had that ours has no place for."""
+"""The metadata key for what Anthropic's shape has and the OpenAI shape lacks."""
 _ROLES: Final = ("user", "assistant", "system")
 _PLAIN: Final = ("type", "text")
 _TEXT_FIELDS: Final = ("cache_control", "citations")
 _FOREIGN: Final = frozenset(
     ["input_audio", "audio", "file", "input_file", "function_call", "function_call_output"]
 )
-"""Parts of OpenAI's that Anthropic has no word for; whatever else is not text is its own."""
+"""OpenAI's parts that have no counterpart at Anthropic; all other parts are Anthropic's own."""
 
 
 def load_anthropic(body: Mapping[str, Any]) -> list[Message]:
     """The messages of a request in Anthropic's shape, its ``system`` first.
 
-    A ``tool_use`` block becomes a tool call, each ``tool_result`` a tool's message of its own; all
-    other blocks are kept as they came. `dump_anthropic` gives the same request back, but that
-    neighbours of one role are joined, text is in blocks and empty text is gone.
+    A ``tool_use`` block becomes a tool call, each ``tool_result`` a separate tool message; all
+    other blocks are kept as they are. `dump_anthropic` returns the same request, except that
+    neighbors of one role are joined, text is in blocks and empty text is removed.
     """
     system, turns = body.get("system"), body.get("messages")
     if not isinstance(turns, list):
@@ -141,12 +141,12 @@ def _load_turn(turn: object, where: str) -> list[Message]:
     else:
         found = [_message(role, content, where)]
     if rest or role == "system":
-        found[0] = _with_notes(found[0], turn=rest)  # a system's turn among the others stays one
+        found[0] = _with_notes(found[0], turn=rest)  # a system turn among others stays one
     return found
 
 
 def _load_question(content: list[Any], where: str) -> list[Message]:
-    """What the user says, and what tools return, in their order."""
+    """The user's messages and tool results, in their order."""
     found: list[Message] = []
     said: list[Any] = []
     for block in content:
@@ -170,7 +170,7 @@ def _load_result(block: Mapping[str, Any], where: str) -> Message:
 
 
 def _load_answer(content: list[Any], where: str) -> Message:
-    """What the model says and calls; where calls are not last, their places are noted."""
+    """The model's text and calls; if calls are not last, their positions are noted."""
     calls = [block for block in content if _is_call(block)]
     if not calls:
         return _message("assistant", content, where)
@@ -213,7 +213,7 @@ def _message(role: Any, content: object, where: str, **more: Any) -> Message:
 
 
 def _single_text(content: list[Any]) -> str | None:
-    """The text of a single block that has nothing else; text is short for that."""
+    """The text of a single plain text block, which is equivalent to a string."""
     block = content[0] if len(content) == 1 else None
     if not isinstance(block, dict) or block.get("type") != "text" or len(block) != len(_PLAIN):
         return None
@@ -234,10 +234,11 @@ def _notes(message: Message) -> dict[str, Any]:
 def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     """``system`` and ``messages`` in Anthropic's shape, by its rules for their order.
 
-    The system's text in front becomes ``system``, text unless its blocks have more to say; later
-    system messages become marked text of the user, unless they came in Anthropic's own shape.
-    Neighbours of one role are joined, tool results come first in what answers a call, and the first
-    message is the user's. If users have several names, each stands in a block before their words.
+    Leading system messages become ``system``: a string, or blocks if they have more than text.
+    Later system messages become marked text of the user, unless they came in Anthropic's shape.
+    Neighbors of one role are joined, tool results come first in a turn that answers a call, and the
+    first message is the user's. If users have several names, a block with the name precedes each
+    message.
     """
     given = _name_speakers(list(messages))
     leading = next((at for at, message in enumerate(given) if _is_turn(message)), len(given))
@@ -248,9 +249,9 @@ def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
 
 
 def _name_speakers(messages: list[Message]) -> list[Message]:
-    """The messages with the users' names in their words, if there is more than one name.
+    """The messages with the users' names in their text, if there is more than one name.
 
-    Anthropic has no place for a name, and joins what users say one after another.
+    Anthropic has no field for a name, and consecutive messages of users are joined.
     """
     names = {message.name for message in messages if message.role == "user" and message.name}
     if len(names) <= 1:
@@ -261,20 +262,20 @@ def _name_speakers(messages: list[Message]) -> list[Message]:
 def _name_speaker(message: Message) -> Message:
     """The message with its speaker's name and a colon as a block before its own.
 
-    The name is spelt as for other endpoints and the words stay as they are, and so a context's
-    count holds: it has a token for what frames a name, which is the colon's. In one text with the
-    name, the first word might take one more, and so might a colon behind another such sign.
+    The name is spelled as for other endpoints and the text is unchanged, so the token count of a
+    context stays right: it includes one token for framing a name, which is the colon's. Joined with
+    the name, the first word might take one more token, and so might a colon after punctuation.
     """
     name = provider_name(message.name or "")
     parts = _content_parts(message)
     if not name.strip("_") or not any(map(_block, parts)):
         return message
-    told = f"{name}:" if name[-1].isalnum() else name
-    return replace(message, content=(Part.of_text(told), *parts))
+    label = f"{name}:" if name[-1].isalnum() else name
+    return replace(message, content=(Part.of_text(label), *parts))
 
 
 def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """The messages as Anthropic's turns, neighbours of one role joined, results first."""
+    """The messages as Anthropic's turns, neighbors of one role joined, results first."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         native = message.role == "system" and "turn" in _notes(message)
@@ -287,7 +288,7 @@ def anthropic_turns(messages: Iterable[Message]) -> list[dict[str, Any]]:
         else:
             turns.append({"role": role, "content": blocks, **rest})
     for turn in turns:
-        # A stable sort: tool results in front, everything else as it was.
+        # A stable sort: tool results first, everything else in its order.
         turn["content"].sort(key=lambda block: block.get("type") != "tool_result")
     return turns
 
@@ -312,7 +313,7 @@ def anthropic_blocks(message: Message) -> list[dict[str, Any]]:
 
 
 def tool_input(call: ToolCall) -> dict[str, Any]:
-    """A call's arguments as the object that Anthropic wants, whatever the model wrote."""
+    """A call's arguments as the object that Anthropic requires, whatever the model wrote."""
     try:
         arguments = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):
@@ -325,7 +326,7 @@ def _is_turn(message: Message) -> bool:
 
 
 def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
-    """What the system says in front: text, or blocks if they have more than text."""
+    """The leading system messages: a string, or blocks if they have more than text."""
     parts = [part for message in messages for part in _content_parts(message)]
     blocks = [block for part in parts if (block := _block(part))]
     if any(set(block) != set(_PLAIN) for block in blocks):
@@ -344,7 +345,7 @@ def _content_parts(message: Message) -> tuple[Part, ...]:
 
 
 def _block(part: Part) -> dict[str, Any] | None:
-    """A part as a block; Anthropic's own blocks as they are, what it has no word for not at all."""
+    """A part as a block; Anthropic's own blocks unchanged, None if it has no counterpart."""
     if part.kind == "text":
         more = {name: value for name, value in part.fields.items() if name in _TEXT_FIELDS}
         return {**_text_block(part.text), **more} if part.text.strip() else None
@@ -372,16 +373,16 @@ def _call_block(call: ToolCall) -> dict[str, Any]:
 
 
 def load_json(text: str | bytes) -> Json:
-    """Strict JSON from outside: no NaN, no endless numbers, no bottomless nesting.
+    """Strict JSON from outside: no NaN or Infinity, limited numbers and nesting.
 
-    A message made of text that had to be altered to be storable says so.
+    Text that had to be altered to be storable is marked, and so is a message made of it.
     """
     try:
         return mark_altered(json.loads(text, parse_constant=_reject_constant))
     except RecursionError as error:
-        raise InputError(f"more than {limits.JSON_DEPTH_MAX} levels of JSON") from error
+        raise InputError(f"JSON nested deeper than {limits.JSON_DEPTH_MAX} levels") from error
     except ValueError as error:
-        raise InputError(f"not JSON: {error}") from error
+        raise InputError(f"invalid JSON: {error}") from error
 
 
 def _reject_constant(name: str) -> NoReturn:
