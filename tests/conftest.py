@@ -1,4 +1,4 @@
-"""What all tests share, and the list of requirements that a run ends with."""
+"""Fixtures of all tests, and the list of requirements at the end of a run."""
 
 import gc
 import os
@@ -184,7 +184,7 @@ def pytest_collection_modifyitems(config, items):
 
 
 def _is_whole(config) -> bool:
-    """Whether nobody has asked for some tests in particular, or for all there is to them."""
+    """Whether this is a plain run of all tests: none were selected, and no long versions."""
     named = config.args_source != pytest.Config.ArgsSource.TESTPATHS
     asked = named or config.option.keyword or config.option.markexpr
     whole = getattr(config, "workerinput", {}).get("whole", not asked)

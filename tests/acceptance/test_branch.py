@@ -1,4 +1,4 @@
-"""Branches: conversations that begin as another one did, and go their own way from there."""
+"""Branches: conversations that share the start of another one."""
 
 import asyncio
 from dataclasses import replace
@@ -213,7 +213,7 @@ async def test_many_may_branch_at_once(digested, monkeypatch):
 
 
 async def fail_at(store, monkeypatch, nth):
-    """Let the nth write fail before it is done, or be done without an answer; tells how many."""
+    """Let the nth write fail before it is done, or succeed without an answer; returns how many."""
     count = 0
 
     def failing(write):
@@ -276,7 +276,7 @@ async def test_another_conversation_of_that_name_is_not_touched(memory):
     await memory.branch("c", 2, "branch")
     for source, seq, name in (
         ("c", 3, "d"),
-        ("c", 3, "other"),  # the same entries, but nobody made it a branch
+        ("c", 3, "other"),  # the same entries, but not a branch
         ("c", 3, "longer"),
         ("c", 3, "branch"),  # it ended elsewhere
         ("c", 1, "branch"),
@@ -348,7 +348,7 @@ async def test_a_branch_is_erased_by_itself(memory):
 
 @pytest.mark.parametrize("anew", [0, 10, 30])
 async def test_an_erasure_meanwhile_is_no_alarm(memory, small_pages, monkeypatch, anew):
-    """Whether it is begun anew or not: nothing of the one is put behind what was the other's."""
+    """Restarted or not: no entry of one conversation is appended to the other."""
     await memory.append("c", said(30))
     records = memory.store.records
 
@@ -389,7 +389,7 @@ async def test_damage_is_not_copied(tmp_path, small_pages, damage):
 async def test_the_digests_of_a_branch_are_pending_in_the_background(url):
     """As after an append: its newest entries may be due."""
     async with Memory.open(url, background=True, worker=False) as memory:
-        await memory.append("c", said(3))  # no answer yet: nothing is owed
+        await memory.append("c", said(3))  # no answer yet: nothing is pending
         await memory.branch("c", 2, "d")
         owed = await memory.store.owed(datetime.now(UTC) + timedelta(minutes=1))
         assert [key.conversation for key in owed] == ["d"]

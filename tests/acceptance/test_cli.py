@@ -1,4 +1,4 @@
-"""The command line: what people and scripts see."""
+"""The command line: output for people and for scripts."""
 
 import gc
 import json

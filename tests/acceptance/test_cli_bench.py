@@ -1,4 +1,4 @@
-"""`firnline bench` as people run it, on a small set of our own."""
+"""`firnline bench` on a small question set."""
 
 import json
 import signal

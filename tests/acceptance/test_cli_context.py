@@ -199,7 +199,7 @@ def test_a_model_writes_digests_where_one_is_named(trip):
 def test_a_model_that_fails_leaves_everything_as_it_was(trip):
     trip("strategy", "trip", "rolling")
     with ModelServer() as server:
-        url = server.url  # nobody answers there any more
+        url = server.url  # no server answers there any more
     code, _, err = trip("digest", "trip", "--model", "m", "--url", url)
     assert (code, bool(err)) == (8, True)
     assert trip("digest", "trip")[1] == "digests of trip: 1 created\n"

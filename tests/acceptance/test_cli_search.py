@@ -1,4 +1,4 @@
-"""The command line of recall: search, on, topics, embed, as a newcomer would use them."""
+"""The command line: search, on, topics, embed."""
 
 import json
 import re

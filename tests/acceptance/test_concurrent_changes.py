@@ -1,4 +1,4 @@
-"""What others do between two reads of the store: nothing is mixed up, lost or brought back."""
+"""Changes by other processes between two reads: nothing is mixed up, lost or restored."""
 
 import os
 import socket
@@ -187,7 +187,7 @@ async def test_what_is_erased_while_it_is_searched_is_not_found():
 
 
 async def test_what_was_made_of_erased_words_is_not_kept_under_their_name(url):
-    """Neither vectors nor topics: whoever made them had read what is no more."""
+    """Neither vectors nor topics: they were made from entries that no longer exist."""
     embedder = Interrupted()
     async with Memory.open(url, embedder=embedder, worker=False) as memory:
         for make in (memory.embed, memory.topics):
@@ -389,7 +389,7 @@ async def test_an_answer_is_stored_however_many_others_speak(memory):
 
 
 async def test_what_broke_off_does_not_bring_back_what_is_erased(memory):
-    """What there is of an answer is stored by whoever made it, or by whoever finds it later."""
+    """A partial answer is stored by its own process, or by the one that finds it later."""
 
     async def of_tenant(_tenant):
         return memory

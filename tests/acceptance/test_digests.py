@@ -1,4 +1,4 @@
-"""Digests: with receipts, traceable, reversible, made by one at a time."""
+"""Digests: with receipts, traceable, reversible, created by one worker at a time."""
 
 import asyncio
 from itertools import pairwise
@@ -258,7 +258,7 @@ async def test_the_loser_of_a_race_commits_nothing(url):
 
 
 async def test_what_is_left_out_of_a_long_message_is_no_fact_of_it(memory):
-    """Nobody said how much of a message a summariser did not get to read."""
+    """The length of the part that the summarizer did not read is no claim of the source."""
     paste = " ".join(f"row {number}" for number in range(9_000))
     await memory.append("c", [Message.user(f"What? {paste}"), Message.assistant("Row 7.")])
     await memory.context("c", 1_000, past=True)
@@ -268,7 +268,7 @@ async def test_what_is_left_out_of_a_long_message_is_no_fact_of_it(memory):
 
 
 async def test_a_long_message_is_not_cut_inside_a_number(memory):
-    """Half a number is another one, and nobody said it."""
+    """Half a number is another number, which is not in the source."""
     paste = " ".join(f"In region {n} the rent was {100_000 + n * 13} euros." for n in range(3_500))
     await memory.append("rents", [Message.user(paste), Message.assistant("Thanks.")])
     await memory.context("rents", 1_000, past=True)

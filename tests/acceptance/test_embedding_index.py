@@ -1,4 +1,4 @@
-"""Search by meaning: vectors are made in the background, by anybody, and nothing waits for them."""
+"""Search by meaning: vectors are created in the background by any process, and no call waits."""
 
 import asyncio
 import logging
@@ -714,7 +714,7 @@ async def test_codes_of_a_restarted_conversation_are_detected_as_stale(store):
     for seq in (0, 70, 199):
         assert list(await nearest.find(key, "m", list(vectors[seq]), 1)) == [seq]
     for anew in (vectors[::-1], np.concatenate([vectors[100:], vectors]), vectors[:50]):
-        await Memory(store, embedder=None).erase("c")  # another process: nobody tells us
+        await Memory(store, embedder=None).erase("c")  # another process, without a notification
         await stored(store, anew)
         for seq in (0, 20, len(anew) - 1):
             best = next(iter((await nearest.find(key, "m", list(anew[seq]), 1)).values()))
@@ -813,7 +813,7 @@ ASKED = {
 
 
 def prose(words):
-    """Many words about nothing that anybody asks for."""
+    """Many words that no question asks for."""
     line = "The committee then discussed the agenda of the previous quarter in some detail. "
     return (line * (words // len(line.split()) + 1))[: words * 7]
 

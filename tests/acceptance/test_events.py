@@ -1,4 +1,4 @@
-"""What an observer is told: every verb that matters, its time and its numbers, and no words."""
+"""Events for observers: every important call, its time and its numbers, and no text."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""Exports for others to read: nothing is missing, and no message can do anything in them."""
+"""Exports for other programs: nothing is missing, and no message is executed in them."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Imports from other programs: everything arrives once, and what was not taken is in the report."""
+"""Imports from other programs: everything arrives once, and what was skipped is in the report."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The face: what users call, on every backend."""
+"""`Memory`, the public interface, on every backend."""
 
 import asyncio
 import re

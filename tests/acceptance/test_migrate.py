@@ -1,4 +1,4 @@
-"""A store moved into another: everything of every tenant, and nothing twice."""
+"""Migrating a store to another: all data of every tenant, and nothing twice."""
 
 import asyncio
 import json
@@ -54,7 +54,7 @@ async def fill(memory, count):
 
 
 async def everything(url, tenant, folder):
-    """All that an export tells of a tenant, and its cards."""
+    """Everything an export contains of a tenant, and its cards."""
     file = folder / "all.jsonl"
     async with Memory.open(url, tenant=tenant, worker=False) as memory:
         for head in await memory.conversations():
@@ -197,7 +197,7 @@ def test_the_command(filled, tmp_path, capsys):
     assert "a permanent store" in capsys.readouterr().err
 
 
-# Whoever looks on from outside may be too slow, and it may have come to its end: it dies by itself.
+# The process kills itself: a kill from outside could come after the end.
 MORTAL = """
 import asyncio, os, signal, sys, threading
 from firnline.log import limits

@@ -1,4 +1,4 @@
-"""What is MongoDB's alone: its documents, its limits, its errors, and steps that were cut short."""
+"""MongoDB only: its documents, limits and errors, and interrupted steps."""
 
 import asyncio
 import contextlib
@@ -163,7 +163,7 @@ async def test_batches_larger_than_a_document(store, mongo, monkeypatch):
     assert [entry.message.text for entry in await store.read(KEY)] == texts
     await asyncio.gather(*store._writer._pumps.values())
     assert mongo.look.staged.count_documents({}) == 0
-    cut(monkeypatch, writer, "put_new")  # before the commit: nobody ever sees it
+    cut(monkeypatch, writer, "put_new")  # before the commit: it is never visible
     with pytest.raises(StoreTimeout):
         await store.append(KEY, drafts(texts[:2]))
     assert (await store.head(KEY)).entries == 12
@@ -229,7 +229,7 @@ async def test_what_never_becomes_known_says_so(store, monkeypatch):
 
 @pytest.mark.promise("typed-failure")
 async def test_a_write_with_unknown_outcome_is_not_reported_as_not_written(store, monkeypatch):
-    """The answer is lost, and the server stays away until nobody waits any longer."""
+    """The answer is lost, and the server stays away until the caller has given up."""
     await store.append(KEY, drafts("a"))
     write = Database.write
 
@@ -259,7 +259,7 @@ async def test_no_server_is_an_error_that_says_so():
     await store.close()
 
 
-# -- what lies beside the log -----------------------------------------------------------------
+# -- cards, digests and vectors ---------------------------------------------------------------
 
 
 @pytest.mark.promise("one-compactor")
@@ -350,7 +350,7 @@ async def test_entries_are_archived_and_restored_while_others_write_and_read(sto
         while not done.is_set():
             head = await own.head(KEY)
             first = rng.randrange(head.entries if head else 1)
-            with contextlib.suppress(ConflictError):  # somebody else has moved them
+            with contextlib.suppress(ConflictError):  # another task has moved them
                 await own.archive(KEY, first, first + rng.randrange(30))
                 await own.restore(KEY, first + 2, first + 5)
 

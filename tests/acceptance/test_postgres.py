@@ -1,4 +1,4 @@
-"""What is PostgreSQL's alone: its schema, its policies, its errors, its copies."""
+"""PostgreSQL only: its schema, policies, errors and backups."""
 
 import asyncio
 import random
@@ -367,7 +367,7 @@ async def test_a_page_is_read_without_what_lies_behind_it(postgres, store):
     await store.archive(KEY, 0, 9)
     _much(postgres)
     before = [_read_whole(postgres, table) for table in ("entry", "segment")]
-    async with opened(postgres.url) as reader:  # it tells what it has read when it is closed
+    async with opened(postgres.url) as reader:  # its statistics arrive when it is closed
         live = await reader.records(KEY, 10, 1_000)
         archived = await reader.records(KEY, 0, 10)
     assert [record.seq for record in archived + live[:50]] == list(range(60))
@@ -397,7 +397,7 @@ async def test_a_project_s_conversations_are_found_without_the_others(postgres, 
 
 
 async def test_a_search_does_not_walk_through_a_tenants_conversations(postgres, store):
-    """How many entries there are, about, is told by the first thousand of them."""
+    """The number of entries is estimated from the first thousand of them."""
     await store.append(KEY, drafts(["rope"]))
     _many(postgres)
     before = _indexed(postgres)
@@ -566,7 +566,7 @@ async def test_a_store_that_is_not_open_says_so(postgres):
 
 
 async def test_a_cancellation_is_never_lost(postgres):
-    """Whoever stops a worker waits for it; nor is the connection lost that it was waiting for."""
+    """Stopping a worker waits for it, and does not lose the connection that it waited for."""
     async with opened(postgres.url, connections=1) as store:
 
         async def work():
@@ -945,7 +945,7 @@ async def test_a_worker_is_notified_of_pending_work_of_another_process(postgres,
             await _until(lambda n=number: len(paid) >= n)
         postgres.run(f"{TERMINATE} AND query LIKE 'LISTEN%'")
         await _until(lambda: not store.hears)
-        await elsewhere.owe(KEY, START)  # while nobody hears
+        await elsewhere.owe(KEY, START)  # while there is no listener
         await _until(lambda: len(paid) == 4)
         await _until(lambda: store.hears)  # it looks for work before it listens again
     await worker.stop()
@@ -1093,7 +1093,7 @@ async def test_erase_leaves_no_row_of_it_live_or_dead(postgres, store):
 
 
 async def test_erasures_that_wait_for_a_vacuum_leave_connections_to_others(postgres):
-    """Somebody else vacuums a table for hours, as the server itself may."""
+    """Another session vacuums a table for hours, as the server itself may."""
     async with opened(postgres.url, connections=3) as store:
         for i in range(6):
             await store.append(Key("acme", f"c{i}"), drafts("abc"))

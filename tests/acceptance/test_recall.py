@@ -138,7 +138,7 @@ async def test_what_stands_around_a_hit_comes_with_tokens_and_not_with_a_limit(m
     assert all(abs(hit.seq - 20) <= 2 for hit in around), "two on each side, and no more"
 
 
-# -- what a hit tells -------------------------------------------------------------------------
+# -- fields of a hit --------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("B4")

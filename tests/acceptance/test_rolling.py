@@ -70,7 +70,7 @@ async def test_a_whole_conversation(memory):
 
 
 def _is_a_chain(digests, lineage):
-    """E3: the versions can be walked; E7: times and windows are told."""
+    """E3: the versions can be listed; E7: times and windows are recorded."""
     assert [d.base for d in digests] == [None, *range(1, len(digests))]
     assert all(d.status == "completed" and d.text and d.created_at for d in digests)
     assert lineage.chain == tuple(range(len(digests), 0, -1))

@@ -1,4 +1,4 @@
-"""What is SQLite's own: the writer that shares commits, views that lag behind, several openers."""
+"""SQLite only: shared commits, views that lag behind, several openers."""
 
 import asyncio
 import time
@@ -39,7 +39,7 @@ def _sql(path, sql):
 
 @pytest.mark.promise("durable")
 async def test_an_append_that_fails_half_way_stores_nothing(store, path):
-    """Rows are written late, with others; whoever gets an error must not have been stored."""
+    """Rows are written late, with others; a caller that gets an error must not have been stored."""
     await store.append(KEY, [draft("first")])
     _sql(path, "CREATE TRIGGER t BEFORE INSERT ON idempotency BEGIN SELECT raise(ABORT, 'no'); END")
     tries = [
@@ -177,7 +177,7 @@ def test_the_sync_face_says_what_would_hang(path):
 
 
 class Explained:
-    """A connection that tells how it would answer, instead of doing it."""
+    """A connection that returns the query plan instead of the result."""
 
     def __init__(self, connection):
         self.connection, self.told = connection, ""

@@ -1,4 +1,4 @@
-"""What is SQLite's own about pins, digests and debt: what they cost, crashes, damage, processes."""
+"""SQLite: pins, digests and pending work: cost, crashes, damage, several processes."""
 
 import asyncio
 from contextlib import closing, suppress

@@ -1,4 +1,4 @@
-"""The synchronous face is the asynchronous one without await."""
+"""The synchronous API is the asynchronous one without await."""
 
 import inspect
 import threading

@@ -468,7 +468,7 @@ def test_the_synchronous_face_has_topics_too(url):
 
 
 async def test_what_a_context_leaves_out_has_a_reason():
-    """Whoever asks why messages of other topics are not there gets an answer."""
+    """A context explains why messages of other topics are not in it."""
     async with Memory.open("memory:", strategy=strategies.topics(), embedder=None) as memory:
         for text in ("Which bread is best with rye?", "When does the Lisbon train leave?"):
             await memory.append("c", [Message.user(text), Message.assistant("Let me see.")])

@@ -1,4 +1,4 @@
-"""What others do to a topic while it is folded, undone or merged hides no entry of it."""
+"""Changes to a topic while it is digested, undone or merged hide none of its entries."""
 
 import asyncio
 
@@ -96,7 +96,7 @@ async def test_a_digest_that_is_undone_before_what_it_covers_is_archived(memory,
             patch.undo()
             with meanwhile(memory.store, name, lambda: memory.undo("c", topic=0)):
                 await real(key, digest)
-            await check_books(memory)  # at once, not when somebody looks at the topic
+            await check_books(memory)  # at once, not at the next read of the topic
 
         patch.setattr(topics, "folded", folded)
         await fold(memory)

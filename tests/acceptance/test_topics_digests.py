@@ -1,4 +1,4 @@
-"""Seed C: what a topic keeps active, what is digested and archived, and how it comes back."""
+"""Seed C: what a topic keeps active, what is digested and archived, and how it is restored."""
 
 import asyncio
 import base64

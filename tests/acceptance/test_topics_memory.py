@@ -48,7 +48,7 @@ async def memory(url, clock):
 
 @pytest.fixture
 async def plain(url):
-    """A memory whose topics are told apart by words."""
+    """A memory whose topics are distinguished by words."""
     options = {"strategy": strategies.topics(), "worker": False}
     async with Memory.open(url, embedder=None, **options) as memory:
         yield memory

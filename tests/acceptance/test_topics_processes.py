@@ -138,7 +138,7 @@ async def test_a_process_that_is_killed_leaves_topics_whole(tmp_path):
 
 
 async def settled(memory):
-    """What is owed is paid, when the lease of a killed process has run out."""
+    """Pending digests are created when the lease of a killed process has expired."""
     until = time.monotonic() + PATIENCE
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Export and import: a round trip is the identity, a damaged file is refused whole."""
+"""Export and import: a round trip is the identity, a damaged file is rejected completely."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""Turns: the question durable first, tools in bounded rounds, the answer durable after."""
+"""Turns: the question is stored first, tools run in bounded rounds, then the answer is stored."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Each example runs as it is, in a process of its own, with the release that its extra installs."""
+"""Each example runs unchanged, in a separate process, with the release that its extra installs."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""A history that is handed over again and again is in the log once, whoever hands it over."""
+"""A history that is passed in repeatedly is in the log once, for every adapter."""
 
 import asyncio
 
@@ -17,7 +17,7 @@ STEPS = st.lists(
         st.lists(WORDS, max_size=3),  # what is said
         st.sampled_from(["same ids", "new ids", "no ids"]),  # how the history is handed over
         st.booleans(),  # whether by another process
-        st.booleans(),  # whether somebody else says something in between
+        st.booleans(),  # whether another user writes in between
     ),
     max_size=8,
 )
@@ -83,7 +83,7 @@ async def _said_again(turns, *, whole, ids):
         for question, answer, calls, tries, other in turns:
             before = list(said) if whole else said[:1]
             steps = [Message.user(question)]
-            if calls:  # some models number their calls anew in each run
+            if calls:  # some models number their calls from 0 in each run
                 call = ToolCall.of("call-1", "f", {})
                 steps.append(Message.assistant(None, tool_calls=[call]))
                 steps.append(Message.tool("42", tool_call_id="call-1"))
@@ -126,7 +126,7 @@ async def test_where_ids_are_stable_the_same_words_under_another_id_are_new(tmp_
 
 
 async def test_an_old_history_continues_after_its_start_was_repeated(tmp_path):
-    """As from two windows of a browser, one of which was opened anew."""
+    """As from two browser windows, one of which was reopened."""
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         old = [Message.user("hi"), Message.assistant("Hello."), Message.user("What is new?")]
         anew = [Message.user("hi"), Message.assistant("Hello again.")]

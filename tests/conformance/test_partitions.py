@@ -1,4 +1,4 @@
-"""PostgreSQL with its tables in partitions takes the whole suite, too."""
+"""PostgreSQL with partitioned tables passes the full suite, too."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every store of ours takes the whole suite, and is compared with the reference step by step."""
+"""Every store passes the full suite, and is compared with the reference step by step."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Every strategy takes the shipped suite in full."""
+"""Every strategy passes the full suite."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The files that start many of us: every command, setting, path and port in them exists."""
+"""Deployment files: every command, setting, path and port in them exists."""
 
 from pathlib import Path
 

@@ -11,7 +11,7 @@ import pytest
 FOLDER = os.environ.get("FIRNLINE_MODEL", "")
 PARTS = 22
 SHA256 = "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046"
-"""Of the official qwen2.5-coder-1.5b-instruct-q4_k_m.gguf: whoever packed it changed nothing."""
+"""Of the official qwen2.5-coder-1.5b-instruct-q4_k_m.gguf: the packages did not change it."""
 
 # Not part of the normal run: the weights are 1.1 GB and an answer takes a minute.
 collect_ignore_glob = [] if FOLDER else ["test_*.py"]

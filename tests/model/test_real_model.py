@@ -1,4 +1,4 @@
-"""What no script can show: that a real model understands our prompts."""
+"""A real model understands our prompts."""
 
 import json
 from dataclasses import replace

@@ -233,7 +233,7 @@ def _heard(page: Page, site: Site, complaints: Complaints) -> Iterator[Page]:
 
 @pytest.fixture
 def page(request, browser, pages, site, complaints) -> Iterator[Page]:
-    """A new page; console errors, exceptions and requests to anybody else fail the test."""
+    """A new page; console errors, exceptions and requests to other servers fail the test."""
     if "looks" in request.keywords:
         page = request.getfixturevalue("shared_page")
         with _heard(page, site, complaints):

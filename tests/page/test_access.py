@@ -1,4 +1,4 @@
-"""A key can be looked at, changed and forgotten; what it may not do is not offered."""
+"""A key can be shown, changed and removed; what it may not do is not offered."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""The chat: what is said and answered, branches, jumps, pins, keys."""
+"""The chat: messages, answers, branches, jumps, pins, keys."""
 
 import json
 import re
@@ -372,7 +372,7 @@ def test_tool_calls_and_results_are_folded(site, page):
 
 @pytest.mark.requirement("X1")
 def test_a_huge_message_is_shown_to_its_last_word(site, page, complaints):
-    complaints.expected.append("422")  # it fits into no small window, which the glacier tells
+    complaints.expected.append("422")  # it fits into no small window, and the glacier says so
     words = " ".join(f"word{n}" for n in range(30_000))
     site.api.say("huge", f"{words} THE-END", "Read.")
     site.open(page, f"{site.path(conversation='huge')}?seq=0")

@@ -1,4 +1,4 @@
-"""What was said can be taken elsewhere: a message as it was written, a block of code alone."""
+"""Copying: a message as it was written, or one block of code."""
 
 import pytest
 from playwright.sync_api import expect

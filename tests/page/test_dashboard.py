@@ -307,7 +307,7 @@ def test_a_newcomer_is_shown_how_to_begin(bare, page, shot, accessible):
 
 
 def test_the_line_to_copy_works_as_it_is(bare, page):
-    """What a newcomer is told to type is no mere decoration."""
+    """The commands shown to a newcomer work."""
     bare.open(page)
     line = page.get_by_role("region", name="How to begin").locator("pre").nth(1).inner_text()
     url, body = re.search(r"curl (\S+)", line)[1], re.search(r"-d '(.*)'", line)[1]

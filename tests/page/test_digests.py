@@ -1,4 +1,4 @@
-"""Digests on the page: every version, its receipt, its sources, and ways back."""
+"""Digests on the page: every version, its receipt, its sources, and undo."""
 
 import re
 from datetime import timedelta

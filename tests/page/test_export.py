@@ -1,4 +1,4 @@
-"""The page that an export writes: read without a server, in a real browser, whatever is in it."""
+"""The page that an export writes, without a server, in a real browser."""
 
 import pytest
 

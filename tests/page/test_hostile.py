@@ -1,4 +1,4 @@
-"""Whatever is stored is shown, and never run: no script, no request to anybody else."""
+"""Stored text is shown and never executed: no script, no request to another server."""
 
 import json
 from urllib.parse import quote

@@ -17,7 +17,7 @@ def important(site, conversation=None):
 
 
 def told(site):
-    """What a model is told."""
+    """The prompt of a model."""
     context = site.api.post(f"{site.about}/context", {"budget": 1_000})
     return "\n".join(str(message["content"]) for message in context["messages"])
 
@@ -141,7 +141,7 @@ def test_what_proves_an_item_is_pinned(site, page):
 
 @pytest.fixture
 def disputed(site):
-    """A conversation whose model finds a seat, another seat later, and something nobody said."""
+    """A conversation whose model finds a seat, another seat later, and an invented fact."""
     say = [("seat", "aisle", 0), ("seat", "window", 2), ("pet", "a dragon", 1)]
     quotes = ["I prefer the aisle seat.", "My dragon flies along.", "I prefer the window seat now."]
     items = [

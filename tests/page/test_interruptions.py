@@ -1,4 +1,4 @@
-"""What happens in between: a server that dies, input methods, double clicks, going elsewhere."""
+"""Interruptions: a server that dies, input methods, double clicks, leaving the page."""
 
 import pytest
 from playwright.sync_api import expect

@@ -1,4 +1,4 @@
-"""By keyboard alone, and with a finger on a narrow screen."""
+"""With the keyboard only, and by touch on a narrow screen."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Managing a conversation on the page: proof, plans, copies, and its end."""
+"""Managing a conversation on the page: verify, strategies, exports, erase."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""The panels beside the chat: all of them can be reached, read and left."""
+"""The panels next to the chat: each can be opened, read and closed."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Search: instant, filtered, explained; hits open where they were said."""
+"""Search: instant, filtered, explained; a hit opens in its place."""
 
 import re
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ def talks(site, monkeypatch):
 
 
 def fill(api):
-    """Two conversations beside the sample, one of them of a project."""
+    """Two conversations next to the sample, one of them in a project."""
     api.put("/projects/garden", {"status": "active"})
     api.post(
         "/conversations/garden talk/messages",

@@ -1,4 +1,4 @@
-"""A server that wants a key: the page asks for it, keeps it in the tab, and never shows it."""
+"""A server that requires a key: the page asks for it, keeps it in the tab, and never shows it."""
 
 import time
 

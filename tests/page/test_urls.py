@@ -1,4 +1,4 @@
-"""Addresses: wrong ones, new ones, and conversations that others begin or erase."""
+"""URLs: wrong ones, new ones, and conversations that others create or erase."""
 
 import re
 from datetime import UTC, datetime
@@ -96,7 +96,7 @@ def test_a_conversation_that_others_began_is_opened_from_the_search(site, page):
 
 
 def open_and_erase(site, page, complaints):
-    """A conversation on screen, which somebody else erases."""
+    """A conversation on screen that another client erases."""
     complaints.expected.append("404")
     site.api.say("secret", *(f"Secret {n}." for n in range(30)))
     site.open(page, site.path(conversation="secret"))

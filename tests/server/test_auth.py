@@ -1,4 +1,4 @@
-"""Who may ask for what: every route and method, generated from the server's own document."""
+"""Permissions of every route and method, generated from the OpenAPI document."""
 
 import asyncio
 import re
@@ -179,7 +179,7 @@ def test_a_key_does_what_its_scopes_allow_and_no_more(guarded, http, method, pat
 @pytest.mark.promise("tenants-apart")
 @pytest.mark.parametrize(("method", "path", "operation"), OF_CONVERSATIONS)
 def test_anothers_conversation_is_exactly_like_none(guarded, method, path, operation):
-    """Byte for byte: asked for before it exists, and when somebody else has it."""
+    """Byte for byte the same answer: before it exists, and when another tenant has it."""
     name = operation["operationId"]
     conversation = f"c-{name}"
     headers = {"authorization": f"Bearer {key_for(guarded, f'bob-{name}')}"}

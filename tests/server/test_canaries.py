@@ -1,4 +1,4 @@
-"""Fifty tenants at once, each with a word of its own that nobody else may ever see."""
+"""Fifty tenants at once, each with a secret word that no other tenant may see."""
 
 import asyncio
 import logging

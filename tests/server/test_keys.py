@@ -1,4 +1,4 @@
-"""API keys: what they allow, how they end, and that a stolen store opens nothing."""
+"""API keys: what they allow, how they expire, and that a stolen store gives no access."""
 
 import hmac
 import json

@@ -1,4 +1,4 @@
-"""Canaries: what was said and what is secret are in no log line, no metric and no span.
+"""Canaries: no text of users and no secret is in a log line, a metric or a span.
 
 At DEBUG, over real HTTP, through every verb, with every kind of failure that knows a message: an
 endpoint, a tool, an embedder, a summariser and a retriever that repeat it in their errors.

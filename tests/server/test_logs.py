@@ -1,4 +1,4 @@
-"""The server's log: whole lines, nothing secret, nobody's words."""
+"""The server's log: complete lines, no secrets, no text of users."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""Firnline as an agent sees it: tools, resources and a prompt, in memory and as a process."""
+"""MCP: tools, resources and a prompt, in memory and as a process."""
 
 import asyncio
 import json
@@ -701,7 +701,7 @@ async def test_no_argument_is_an_internal_error(mode, calls):
 
 
 @pytest.mark.parametrize("mode", MODES)
-# No lone surrogates: the SDK's client cannot write them into a header, so they reach nobody.
+# No lone surrogates: the SDK's client cannot write them into a header.
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=40), min_size=10, max_size=10))
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 async def test_no_address_or_name_is_an_internal_error(mode, names):

@@ -1,4 +1,4 @@
-"""MCP over HTTP, in a real server: who is let in, what they see, and what they send."""
+"""MCP over HTTP in a real server: access, answers, and bad requests."""
 
 import asyncio
 import json
@@ -258,7 +258,7 @@ async def test_what_is_stored_and_sent_is_charged_to_the_key(served, store_url):
     assert served.charged == [(key.id, stored), (key.id, made.structured_content["tokens"])]
 
 
-# -- let in by somebody else ------------------------------------------------------------------
+# -- authenticated by an outer application ----------------------------------------------------
 
 
 async def everybody(_):

@@ -1,4 +1,4 @@
-"""MCP in the server itself: the same gate, the same keys, the same tenants."""
+"""MCP inside the server: the same authentication, keys and tenants."""
 
 import httpx2
 import pytest

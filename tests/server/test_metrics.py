@@ -1,4 +1,4 @@
-"""The metrics: parsed by Prometheus' own parser, and right after work that is known."""
+"""Metrics: parsed by Prometheus' own parser, and correct after known work."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Every request is given an id, measured, counted, logged and traced; streams stay streams."""
+"""Every request gets an id and is measured, counted, logged and traced; streams stay streams."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""The document that describes the API: complete, with examples, and true of itself."""
+"""The OpenAPI document: complete, with examples that match their schemas."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the page's boards ask for: costs over time, words for a time, a look, a stop, the server."""
+"""Requests of the page's boards: costs over time, dates, health, stop, server information."""
 
 import threading
 from dataclasses import replace

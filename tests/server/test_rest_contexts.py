@@ -1,4 +1,4 @@
-"""Contexts and turns over HTTP: within the budget, accounted for, explained; answers stored."""
+"""Contexts and turns over HTTP: within the budget, explained; answers are stored."""
 
 import itertools
 

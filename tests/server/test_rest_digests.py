@@ -1,4 +1,4 @@
-"""Digests over HTTP: every version is there, and every one can be taken back."""
+"""Digests over HTTP: every version is listed and can be undone."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Nobody's input makes the server fail: schemathesis over its own document, and our dictionary."""
+"""No input makes the server fail: schemathesis on its OpenAPI document, and our dictionary."""
 
 import copy
 import gzip
@@ -100,7 +100,7 @@ def test_schemathesis_finds_nothing(server, key, api, method, path, mode):
         count += 1
         excluded = list(UNDECIDED)
         if count % 4 or path == "/api/v1/import":
-            # Mostly about something that is there; and what is in a file is told by its job.
+            # Mostly about something that exists; problems of a file are reported by its job.
             excluded.append(checks.negative_data_rejection)
             for name in case.path_parameters or ():
                 case.path_parameters[name] = KNOWN.get(name, case.path_parameters[name])

@@ -1,4 +1,4 @@
-"""Conversations and messages over HTTP: everything is kept, and shown in full."""
+"""Conversations and messages over HTTP: everything is stored and returned in full."""
 
 import json
 from contextlib import ExitStack

@@ -152,7 +152,7 @@ def test_a_date_that_is_not_understood_is_refused(api, query):
 
 @pytest.fixture
 def topical(url):
-    """A server that tells subjects apart by their words."""
+    """A server that distinguishes subjects by their words."""
     with running(store=url, background=False, embedder="words") as server, Api(server.url) as api:
         for lines in (LISBON[:4], SOURDOUGH[:4]):
             for line in lines:

@@ -1,4 +1,4 @@
-"""Projects, sizes, costs and how digesting goes, over HTTP."""
+"""Projects, sizes, costs and digest statistics over HTTP."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -138,7 +138,7 @@ def rounds(api, conversation, count):
 
 @pytest.fixture
 def lazy(url):
-    """A server that leaves what is owed to somebody else."""
+    """A server that leaves pending work to another process."""
     with running(store=url, worker=False, strategy="rolling") as server, Api(server.url) as api:
         api.server = server
         yield api

@@ -1,4 +1,4 @@
-"""Export and import over HTTP: nothing is lost on the way, and progress is told."""
+"""Export and import over HTTP: nothing is lost, and progress is reported."""
 
 import asyncio
 import json

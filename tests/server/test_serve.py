@@ -1,4 +1,4 @@
-"""The command that a newcomer runs: what it prints leads somewhere, and it remembers."""
+"""`firnline serve`: its output leads a newcomer to a first remembered answer."""
 
 import os
 import re

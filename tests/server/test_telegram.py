@@ -1,4 +1,4 @@
-"""Telegram end to end: a real server, a real webhook, a double of the Bot API, a model by HTTP."""
+"""Telegram end to end: a real server, a real webhook, a test Bot API, a model over HTTP."""
 
 import asyncio
 import json
@@ -74,7 +74,7 @@ async def house(url, telegram, model):
 
 @pytest.fixture
 async def quiet(url, telegram, model):
-    """A server whose worker works when it is told to: `quiet.worker.once()`."""
+    """A server whose worker runs on request: `quiet.worker.once()`."""
     house = House(open_store(url), [bot_at(telegram.url)], model=model, replies=False)
     async with house.served():
         yield house
@@ -525,7 +525,7 @@ async def test_what_passes_is_tried_again_and_the_model_is_asked_once(
     telegram.fail(fault, fault)
     await push(telegram, house, telegram.said("Hello?"))
     await house.idle()
-    done = fault in ("not_json", "cut", "lost")  # the message is there, but nobody knows
+    done = fault in ("not_json", "cut", "lost")  # the message was sent, but the answer was lost
     assert len(telegram.texts(7)) == (3 if done else 1)
     assert len(set(telegram.texts(7))) == 1
     assert len(server.requests) == 1

@@ -1,4 +1,4 @@
-"""SIGKILL at the worst moments: every message is stored once and answered, and Telegram told."""
+"""SIGKILL at bad moments: every message is stored once, answered and confirmed to Telegram."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Long answers as messages of Telegram: nothing lost, nothing too long, cut where people would."""
+"""Long answers as Telegram messages: nothing lost, none too long, split at natural places."""
 
 import regex
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""Updates as messages: whatever people send is visible, and what we do not know is kept."""
+"""Updates as messages: everything users send is visible, and unknown fields are stored."""
 
 from datetime import UTC, datetime
 

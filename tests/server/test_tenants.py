@@ -1,4 +1,4 @@
-"""Many tenants share a store; those that were quiet for longest make room."""
+"""Many tenants share a store; the least recently used are closed."""
 
 import asyncio
 

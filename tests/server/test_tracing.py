@@ -1,4 +1,4 @@
-"""Spans: what they say and do not say, whose part they are, and that they really arrive."""
+"""Spans: their content, their parents, and that they arrive at a collector."""
 
 import json
 import sys

@@ -38,7 +38,7 @@ January February March April June July August September October November
 """)
 FIRMS = ("Acme Corp", "Globex", "Initech", "Northwind Traders", "Umbrella Labs", "Hooli")
 
-# With places for facts: each chat is told with many.
+# With placeholders for facts: each chat is filled in many ways.
 CHATS = _chats("""
 Hi, I'm {p1} {s1}. I'm planning a trip to {c1} from {m1} {d1} to {m1} {d2}.
 Great choice, {p1}! What is your budget for the trip?

@@ -1,4 +1,4 @@
-"""A machine whose clock is wrong, beside one whose clock is right, on one database."""
+"""A machine with a wrong clock and one with the right clock, on one database."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ WRONG = pytest.mark.parametrize(
 
 
 async def check_owed(store, other, wrong):
-    """What is owed goes by the database's clock, whatever the `other` machine's says."""
+    """Pending work uses the database's clock, whatever the clock of the `other` machine."""
     for key in (KEY, OTHER):
         await store.append(key, drafts("a"))
     assert await other.owed(utc_now()) == []

@@ -58,7 +58,7 @@ class Forked:
 
     def poll(self) -> int | None:
         """The exit code, negative if a signal ended it; None while it runs."""
-        if self.returncode is None:  # once it has been told, the number is nobody's
+        if self.returncode is None:  # once it was reaped, the number is free
             self.returncode = self._server.ask(ended=self.pid)
         return self.returncode
 
@@ -86,7 +86,7 @@ def fork_server() -> ForkServer:
 def _grown() -> Callable[[list[str]], int]:
     """The command, once all that it imports and reads is there.
 
-    It stays as it is, so nobody looks for garbage in it: at the end of each fork that alone took
+    It does not change, so the garbage collector skips it: at the end of each fork that alone took
     half a second, and the pages that it touched were copied.
     """
     importlib.import_module("firnline.server.serve")

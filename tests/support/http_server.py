@@ -17,7 +17,7 @@ LOGGERS = ("", "firnline", "uvicorn", "uvicorn.error", "uvicorn.access")
 
 
 class Server(uvicorn.Server):
-    """Goes as soon as it is `told` to, without ticks and pauses: hundreds of tests wait for it."""
+    """Stops as soon as it is `told` to, without polling: hundreds of tests wait for it."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)

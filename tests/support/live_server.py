@@ -81,7 +81,7 @@ def running(**settings: Any):
 
 
 def free_port() -> int:
-    """A port that the system gives to nobody else while this process lives.
+    """A port that the system gives to no other process while this one lives.
 
     On Linux, what is bound without listening keeps others away, but not who asks for this very
     port.
@@ -143,6 +143,6 @@ class Forked(Process):
 
 
 def _listens(port: int) -> bool:
-    """Whether somebody does; that is cheaper to ask than for a page."""
+    """Whether a process does; cheaper than requesting a page."""
     with socket.socket() as knocking:
         return knocking.connect_ex(("127.0.0.1", port)) == 0

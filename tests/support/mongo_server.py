@@ -160,7 +160,7 @@ class Database:
         """The driver does it by itself, also after the server was killed."""
 
     def clean(self):
-        """As new, but with collections and indexes, unless somebody has meddled with them."""
+        """As new, but with collections and indexes, unless a test has changed those."""
         if self._dropped:
             self._client.drop_database(self.name)
             self._dropped, self._names = False, ()

@@ -97,12 +97,12 @@ class Site:
 
 def settle(page: Page) -> None:
     """Wait until the page has drawn what it was asked for, and waits for nothing more."""
-    if not page.evaluate(SETTLED):  # nobody counts: a page without our script
+    if not page.evaluate(SETTLED):  # no counter: a page without our script
         page.wait_for_function(LOADED)
 
 
 def come_back(page: Page) -> None:
-    """Somebody was at another window, and looks at this one again."""
+    """The user comes back to this window from another one."""
     page.evaluate("window.dispatchEvent(new Event('focus'))")
 
 

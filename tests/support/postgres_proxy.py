@@ -88,7 +88,7 @@ class Line:
                 await to_server.drain()
                 if broken:
                     rest = asyncio.create_task(_pump(reader, to_server))  # of a long message
-                    await from_server.read(1 << 20)  # it is done, and nobody hears of it
+                    await from_server.read(1 << 20)  # it is done, and the answer is lost
                     rest.cancel()
                     await asyncio.wait([rest])
                     return
@@ -150,7 +150,7 @@ class Pooler:
                     self._give(held)
                     held = None
         finally:
-            if held is not None:  # in the middle of a transaction: nobody else may have it
+            if held is not None:  # in the middle of a transaction: no other client may use it
                 self._free.release()
                 await _close(held[1])
 

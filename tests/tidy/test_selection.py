@@ -1,4 +1,4 @@
-"""A whole run leaves out what is proved all the same."""
+"""A plain run leaves out tests that other tests cover."""
 
 from collections import Counter
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A backup taken while the store is written to is whole, and holds what was acknowledged before."""
+"""A backup during writes is complete, and has every message acknowledged before it."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""A branch whose maker is killed: it begins as its source did, and the same call finishes it."""
+"""A branch that is killed halfway starts as its source, and the same call finishes it."""
 
 import itertools
 import shutil

@@ -1,4 +1,4 @@
-"""Damage on the disk: verify finds it, and no reader is ever given a text that was not said."""
+"""Damage on the disk: verify finds it, and no reader ever gets altered text."""
 
 from contextlib import closing, suppress
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""A disk that fails: every error is typed, nothing acknowledged is lost, and work goes on after."""
+"""A disk that fails: every error is typed, nothing acknowledged is lost, and work continues."""
 
 import asyncio
 import itertools

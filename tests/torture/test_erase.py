@@ -1,4 +1,4 @@
-"""Erase leaves no byte: neither in the file nor beside it, not even if it is killed on the way."""
+"""Erase leaves no byte: not in the file, not next to it, not even if it is killed halfway."""
 
 import asyncio
 import itertools
@@ -236,7 +236,7 @@ async def test_verifying_meanwhile_is_no_alarm(database):
 
 @pytest.mark.promise("erase-total")
 async def test_another_process_does_not_bring_it_back(database, rng):
-    """Whoever has appended to the conversation before, remembers where it stood."""
+    """A process that appended to the conversation before remembers its head."""
     async with memory_at(database) as memory, memory_at(database) as other:
         word = canary(rng)
         await other.append("a", said([word]))

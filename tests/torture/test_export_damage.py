@@ -1,4 +1,4 @@
-"""Damaged export files: import refuses them, and takes nothing of what they hold."""
+"""Damaged export files: import rejects them, and stores nothing of them."""
 
 import pytest
 from torture_kit import TORTURE, memory_at, said, soon

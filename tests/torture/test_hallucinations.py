@@ -14,12 +14,12 @@ TIMES = 20 if TORTURE else 1
 STRATEGY = rolling(window=100, after_seq=1, words=120)
 NUMBER = re.compile(r"(?<![\w/:.,-])\d[\d,.]*\d(?![\w:/-])")
 GERMAN = re.compile(r"\b(?:und|oder)\b")
-"""Where every noun has a capital, a name cannot be told from one by its looks."""
+"""Where every noun has a capital letter, a name looks like any noun."""
 CASES = [(turns, retelling) for turns, retellings in FREE for retelling in retellings]
 
 
 class Writer:
-    """Writes what it is told to, answer by answer, and the last one again and again."""
+    """Returns the scripted answers one by one, and then repeats the last one."""
 
     def __init__(self):
         self.answers, self.asked = [], []

@@ -1,4 +1,4 @@
-"""Imports that are killed: nothing is there twice, nothing is missing; and a gigabyte of chats."""
+"""Imports that are killed: nothing is duplicated or missing; and a gigabyte of chats."""
 
 import asyncio
 import json
@@ -16,7 +16,7 @@ MEGABYTES = 1_024 if TORTURE else 2
 PEAK_MAX = 300 * 1024  # kilobytes, as the system counts them
 
 # The system's figure for a child begins with its parent's, so the process looks at itself. It also
-# kills itself: whoever looks on from outside may be too slow, and it may have come to its end.
+# kills itself: a kill from outside could come after the end.
 IMPORT = """
 import os, re, signal, sys, threading
 from pathlib import Path

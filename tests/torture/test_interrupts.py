@@ -1,4 +1,4 @@
-"""Ctrl-C on the caller's own thread, in the middle of what is done there, wherever it can come."""
+"""Ctrl-C on the caller's own thread, at every point where it can arrive."""
 
 import asyncio
 import dis
@@ -132,7 +132,7 @@ async def test_an_interrupted_write_is_whole_or_not_there(database, new, long, m
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 async def test_those_for_whom_an_interrupted_one_wrote_are_answered(database):
-    """Stored, or told that nobody knows; and never twice."""
+    """Stored, or reported as unknown; and never twice."""
     ledger, nth, where, unsure, noise = Ledger(), 0, "before the first", 0, []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: noise.append(context))
     async with memory_at(database, busy_seconds=BUSY_SECONDS) as memory:

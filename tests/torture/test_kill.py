@@ -1,4 +1,4 @@
-"""SIGKILL at any moment: what was acknowledged is there, whole and in order."""
+"""SIGKILL at any moment: what was acknowledged is stored, complete and in order."""
 
 import pytest
 from torture_kit import TORTURE, Ledger, Script, assert_healthy, memory_at, said, soon

@@ -96,7 +96,7 @@ async def test_only_one_gets_the_expected_place(shared):
 
 @pytest.mark.promise("durable")
 async def test_processes_may_create_the_file_together(tmp_path):
-    """Nobody is turned away because another one is making the same file at the same moment."""
+    """No process fails because another one creates the same file at the same moment."""
     async with Script("openers.py") as openers:
         for number in range(OPENINGS):
             path = tmp_path / f"{number}.db"

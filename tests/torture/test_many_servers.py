@@ -87,7 +87,7 @@ class Client:
 
 
 async def until_more(clients, more=3):
-    """Every client has been told of some more appends since."""
+    """Every client had more appends acknowledged since."""
     before = [client.acked for client in clients]
     async with asyncio.timeout(120):
         while any(now.acked < then + more for now, then in zip(clients, before, strict=True)):

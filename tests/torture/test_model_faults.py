@@ -1,4 +1,4 @@
-"""A model that fails in every way there is: the chat goes on, nothing is lost, debts are paid.
+"""A model that fails in every way: the chat continues, nothing is lost, digests catch up.
 
 Time is virtual, and all chance comes from the seed. What a slow model costs is a few milliseconds.
 """
@@ -38,7 +38,7 @@ STRATEGIES = {
     "rolling": rolling(window=6, after_seq=3, words=60),
 }
 BAD_ANSWERS = {"invalid_json", "overlong", "refusal"}
-"""What comes is text, but not a summary: digests are made offline, and nobody waits."""
+"""The answer is text, but not a summary: digests are created offline, and no call waits."""
 HARMLESS = {"length"}
 """The answer lacks its end; what there is of it is checked like any other."""
 DEAD = sorted(set(FAULTS) - BAD_ANSWERS - HARMLESS)
@@ -194,7 +194,7 @@ async def a_world(url, strategy, rng):
 
 
 async def chat(world, numbers, check, *, turns=True):
-    """Rounds of chat; after each, `check` gets the turn, if any, a new context and the debts."""
+    """Rounds of chat; after each, `check` gets the turn, if any, a context and the pending work."""
     for number in numbers:
         turn = await world.round(number, turns=turns)
         if world.rng.random() < 0.5:
@@ -204,7 +204,7 @@ async def chat(world, numbers, check, *, turns=True):
 
 
 async def pay(world):
-    """Let the debts be paid, by a worker or by the next contexts, as chance has it."""
+    """Let pending digests be created, by a worker or by the next contexts, at random."""
     by_worker = world.rng.random() < 0.5
     for _ in range(30):
         world.pass_time(1_000)
@@ -224,7 +224,7 @@ async def go_on(world):
 
 
 async def check_recovered(world, failed_until):
-    """The model makes digests again, contexts are whole, nothing is owed."""
+    """The model makes digests again, contexts are complete, nothing is pending."""
     await pay(world)
     new = [d for d in await world.completed() if d.version > failed_until]
     assert new, "no digest was made after the fault"
@@ -247,7 +247,7 @@ async def test_a_dead_model_stops_no_chat_and_pending_digests_are_created(
             if turn is not None:
                 assert turn.degraded
                 assert turn.text == APOLOGY
-            # What is digested in the background is owed after every round; nobody waits for it.
+            # Background digests are pending after every round; no call waits for them.
             assert bool(context.degraded) == bool(owed) or strategy == "rolling"
 
         world.fail(fault)
@@ -348,7 +348,7 @@ async def test_a_long_backlog_is_digested_in_pieces_within_the_guard(url):
 
 @pytest.mark.requirement("A8")
 async def test_a_custom_default_strategy_is_used_for_pending_digests(url, rng):
-    """A debt is noted with its strategy; it must be found again by that name."""
+    """Pending work is stored with its strategy, which must be found again by that name."""
     own = Strategy("own", STRATEGIES["window"].plan)
     async with a_world(url, own, rng) as world:
         world.fail("500")

@@ -1,4 +1,4 @@
-"""Many ask for a context that wants a fold, all at once: one of them makes it, nobody fails."""
+"""Many concurrent contexts need the same digest: one of them creates it, none fails."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -79,7 +79,7 @@ async def torment(memories):
         made = await check_one_chain(memory)
         assert number or made == 1, "one fold was due"
     assert made >= BURSTS
-    # Those who came too late noted a debt; it turns out to be paid already, or is paid now.
+    # Late calls noted pending work; it is done already, or is done now.
     await memory.work(once=True)
     await check_one_chain(memory)
     assert not await memory.store.owed(utc_now())

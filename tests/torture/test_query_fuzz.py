@@ -1,4 +1,4 @@
-"""Whatever is asked for: no error, nothing of anybody else, nothing outside of what was named.
+"""For any query: no error, no entry of another tenant, nothing outside of the given range.
 
 20,000 queries in the tests and 1,000,000 in `make torture`, there in several processes.
 """

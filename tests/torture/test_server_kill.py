@@ -1,4 +1,4 @@
-"""A database's server killed and restarted under load: nothing is lost, nothing is there twice.
+"""A database server killed and restarted under load: nothing is lost or duplicated.
 
 PostgreSQL is set up not to sync commits; the store has it do so all the same. Without that, what
 was acknowledged last would be lost in almost every cycle. MongoDB has no transactions here: each

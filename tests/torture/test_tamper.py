@@ -1,4 +1,4 @@
-"""Rows changed with SQL, by somebody who knows the tables: verify finds it."""
+"""Rows changed with SQL, by an attacker who knows the tables: verify finds it."""
 
 import apsw
 import pytest
@@ -176,7 +176,7 @@ async def test_a_conversation_is_renamed(tampered):
 
 @pytest.mark.promise("tamper-evident")
 async def test_an_anchor_detects_a_rewritten_log(tampered, database):
-    """Whoever can write the file can write all of it anew; a hash noted elsewhere tells."""
+    """An attacker who can write the file can rewrite all of it; a hash kept elsewhere shows it."""
     async with memory_at(database) as memory:
         anchor = (await memory.head("a")).hash
     body, hash_ = forge(database, genesis(Key(DEFAULT_TENANT, "a")), 5)

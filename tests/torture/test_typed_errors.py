@@ -1,4 +1,4 @@
-"""Whatever is wrong, the error is one of ours, says what it is, and nothing was changed."""
+"""Every failure is a typed error that says what is wrong, and nothing was changed."""
 
 import asyncio
 import hashlib
@@ -357,7 +357,7 @@ async def append_until_refused(memory):
 
 @pytest.mark.promise("durable")
 async def test_cancelled_appends(database, rng):
-    """A caller that gives up early leaves a whole batch or nothing, and nobody else suffers."""
+    """A caller that gives up early leaves a full batch or nothing, and affects no other."""
     ledger = Ledger()
     async with memory_at(database) as memory:
         for number in range(100):

@@ -1,4 +1,4 @@
-"""Workers that are killed and paused at random: no digest overlaps another, nobody is stuck."""
+"""Workers that are killed and paused at random: no digest overlaps another, none gets stuck."""
 
 import asyncio
 import itertools

@@ -1,4 +1,4 @@
-"""The formats of public question sets: what is taken, what is left out, what is complained of."""
+"""The formats of public question sets: what is read, what is skipped, what is an error."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""The benchmark itself: fair packing, honest counting, and what it prints."""
+"""The benchmark itself: packing, counting and output."""
 
 import json
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ BUDGETS = (20, 40)
 
 
 class Fake:
-    """A memory that returns the newest entries first, and remembers what it was told."""
+    """A memory that returns the newest entries first, and records its calls."""
 
     def __init__(self, *, lies: bool = False) -> None:
         self.kept: dict[str, list[Entry]] = {}

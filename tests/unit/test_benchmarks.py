@@ -1,4 +1,4 @@
-"""The benchmarks of contexts and digests run at all; what they measure is `make bench`'s."""
+"""The benchmarks of contexts and digests run; `make bench` measures."""
 
 import pytest
 from benchmarks import contexts, digests

@@ -1,4 +1,4 @@
-"""The proof: whatever is not as it was acknowledged has a name and a place."""
+"""Verification: every difference from what was acknowledged is named with its place."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A summary is taken only if it is one: in bounds, shorter than its source, true, no refusal."""
+"""A summary is accepted only if it is within bounds, shorter than its source, true, no refusal."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""What a summary asserts is checked against its source: planted lies are caught, honesty passes."""
+"""Claims of a summary are checked against its source: false ones are caught, true ones pass."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
@@ -34,7 +34,7 @@ def _facts(rng: random.Random) -> dict[str, str]:
 
 
 def _samples(seed: int, number: int):
-    """Sources, an honest summary, and the false names and numbers that nobody mentioned."""
+    """Sources, an honest summary, and false names and numbers that are in no source."""
     rng = random.Random(seed)
     for i in range(number):
         turns, summaries = CHATS[i % len(CHATS)]

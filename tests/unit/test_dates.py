@@ -1,4 +1,4 @@
-"""Words for a time, in the zone of whoever says them."""
+"""Words for a time, in the time zone of the user."""
 
 # ruff: noqa: E501, RUF001 - tables are read by the line, and other scripts are meant
 
@@ -33,7 +33,7 @@ def utc(text: str) -> datetime:
 
 
 def days(text: str, **options) -> tuple[str, str]:
-    """The first and the last day, for somebody in UTC."""
+    """The first and the last day, for a user in UTC."""
     found = interval(text, now=NOW, **options)
     assert found.since.time() == found.until.time() == NOW.min.time()
     return f"{found.since:%Y-%m-%d}", f"{found.until - timedelta(days=1):%Y-%m-%d}"

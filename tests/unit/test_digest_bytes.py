@@ -1,4 +1,4 @@
-"""Digests as bytes: every field comes back, older ones are read, damage is an error."""
+"""Digests as bytes: every field is restored, older versions are read, damage is an error."""
 
 import json
 from datetime import UTC, datetime

@@ -41,7 +41,7 @@ QUICK = Timeouts(connect=60.0, first_byte=0.15, between=0.15, total=0.3)
 
 @pytest.fixture(scope="module", autouse=True)
 def held():
-    """Somebody who holds the models, so that they are not loaded for every test."""
+    """Keeps the models, so that they are not loaded for every test."""
     embedders = [MiniLM(), Multilingual()]
     asyncio.run(_warm(embedders))
     return embedders

@@ -1,4 +1,4 @@
-"""Readers of other programs' files: what is taken, what is noted, and that nothing breaks them."""
+"""Readers of other programs' files: what is read, what is reported, and no file breaks them."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""JSON read value by value: the same values as of `json.loads`, in the memory of one."""
+"""JSON read value by value: the same values as `json.loads`, in the memory of one."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own: what becomes of work when whoever waits is interrupted."""
+"""An event loop in a separate thread: what happens to work when its caller is interrupted."""
 
 import asyncio
 import signal
@@ -21,7 +21,7 @@ def loop():
 
 @pytest.fixture
 def interrupted():
-    """Interrupts this thread as Ctrl-C does, when it is told that somebody waits."""
+    """Interrupts this thread as Ctrl-C does, when a caller waits."""
     waiting = threading.Event()
 
     def raising(*_):

@@ -1,4 +1,4 @@
-"""The schema: migrations add up to it, newer ones are refused, foreign files are left alone."""
+"""The schema: migrations add up to it, newer ones are rejected, foreign files are not changed."""
 
 import hashlib
 import re

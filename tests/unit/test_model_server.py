@@ -1,4 +1,4 @@
-"""The model server is what it claims: the real SDK talks to it, its faults are what they say."""
+"""The test model server: real SDKs work with it, and its faults are as documented."""
 
 import asyncio
 import http.client

@@ -11,7 +11,7 @@ from firnline.models.guard import Allowance, Backoff, Breaker, Spend
 
 
 class Ticks:
-    """A clock that moves when told."""
+    """A clock that moves on request."""
 
     def __init__(self, now: float = 0.0) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""The HTTP model against a real server over real sockets: every fault, and what comes of it."""
+"""The HTTP model against a real server over real sockets: every fault and its result."""
 
 import asyncio
 import json
@@ -131,7 +131,7 @@ async def test_a_cut_off_answer_says_so(server, make):
 # -- every fault ------------------------------------------------------------------------------
 
 PASSING = {"reset", "408", "429", "500", "503", "409", "502", "529"}
-USABLE = {"invalid_json", "overlong", "refusal", "length"}  # for whoever asked to judge
+USABLE = {"invalid_json", "overlong", "refusal", "length"}  # for the caller to judge
 CODES = {
     "invalid_body": "not_json",
     "error_body": "upstream",
@@ -315,7 +315,7 @@ async def test_a_pause_between_pieces_has_its_own_limit(server, make):
 
 
 async def test_a_connection_that_is_not_made_in_time_is_a_timeout(make, slept):
-    # 192.0.2.0/24 is for documents: nobody answers there, or the network says so at once.
+    # 192.0.2.0/24 is for documentation: no host answers, or the network says so at once.
     model = make(url="http://192.0.2.1:9/v1", timeouts=Timeouts(connect=0.02), retries=1)
     with pytest.raises(ModelError) as caught:
         await model.complete(ASK)

@@ -1,4 +1,4 @@
-"""What belongs together: calls of tools and their results, in whichever shape."""
+"""Tool calls and their results stay together, in every shape."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a model is told, and that its answer is read however it comes."""
+"""Prompts, and that the answer is parsed in any shape."""
 
 import json
 
@@ -164,7 +164,7 @@ def test_any_answer_is_read_and_checked(value):
 
 
 class _Model:
-    """A model that answers what it is told to."""
+    """A model with scripted answers."""
 
     name = "scripted"
 

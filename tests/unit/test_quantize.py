@@ -1,4 +1,4 @@
-"""Codes are small, and what they lose is bounded."""
+"""Quantized vectors are small, and their error is bounded."""
 
 import math
 from array import array

@@ -1,4 +1,4 @@
-"""Weighing entries against a question: every feature has a test that fails without it."""
+"""Ranking entries for a question: every feature has a test that fails without it."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 

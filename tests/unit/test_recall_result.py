@@ -1,4 +1,4 @@
-"""What recall tools return, without a store: bounds, and how few questions stats need."""
+"""Results of recall tools, without a store: limits, and how few reads stats need."""
 
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate

@@ -1,4 +1,4 @@
-"""The receipt counts what a digest kept and carries along what it lost."""
+"""The receipt counts what a digest kept and lists what it lost."""
 
 import pytest
 from hypothesis import given, settings

@@ -1,4 +1,4 @@
-"""The rule-based extractor finds what people settle, in their own words, and nothing put in."""
+"""The rule-based extractor finds decisions and preferences in users' own words only."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 

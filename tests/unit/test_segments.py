@@ -1,4 +1,4 @@
-"""Archived segments: what comes out is what went in, or an error."""
+"""Archived segments: decoding returns what was encoded, or an error."""
 
 import runpy
 from concurrent.futures import ThreadPoolExecutor

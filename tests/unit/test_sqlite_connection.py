@@ -1,4 +1,4 @@
-"""Where a database may lie, and with which library."""
+"""Paths of a database, and the SQLite library."""
 
 from pathlib import Path
 

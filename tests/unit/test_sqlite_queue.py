@@ -1,4 +1,4 @@
-"""The writer's queue: in order, with a timeout that is kept."""
+"""The writer's queue: in order, with a reliable timeout."""
 
 import queue
 import threading

@@ -1,4 +1,4 @@
-"""Reading from SQLite: on a thread, or at once on the caller's own."""
+"""Reading from SQLite: on a reader thread, or directly on the caller's thread."""
 
 import asyncio
 import threading

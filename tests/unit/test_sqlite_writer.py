@@ -1,4 +1,4 @@
-"""Writing to SQLite: by the writer's thread, or at once on the caller's own."""
+"""Writing to SQLite: on the writer thread, or directly on the caller's thread."""
 
 import asyncio
 import math
@@ -342,7 +342,7 @@ async def test_the_quiet_moment_is_not_between_writes_at_once(writer, hooks, mon
     hooks.more = True
     await writer.run(writing(1), size=1)
     quiet, writer._last = hooks.quiet, time.monotonic() + 3_600  # as if it went on
-    writer._jobs.put(None)  # it begins to wait anew
+    writer._jobs.put(None)  # it starts to wait again
     await asyncio.sleep(0.05)
     assert hooks.quiet <= quiet + 1  # one may have begun already
 
@@ -565,7 +565,7 @@ async def test_no_error_contains_data_of_another_caller(writer):
 
 
 async def told_to_the_second(writer, work):
-    """Whose error it is, and nobody else's."""
+    """The caller whose error it is, and no other."""
 
     async def first():
         try:
@@ -598,7 +598,7 @@ async def test_whatever_is_raised_comes_to_its_caller(writer, place, size):
 
 @pytest.mark.usefixtures("quick")
 async def test_what_the_caller_is_handling_stays_as_it_is(writer):
-    """The frames of an error of ours are let go, not those of whoever meets it."""
+    """The frames of our own error are released, not those of its caller."""
     box, go = [], asyncio.Event()
 
     async def waits():

@@ -1,4 +1,4 @@
-"""Streamed answers: what the client waits for, and what it does not."""
+"""Streamed answers: what the client waits for and what it does not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def _answer() -> AsyncGenerator[tuple[str, str], None]:
 
 
 class _Slow:
-    """A keeper that is told to go on, or to fail, when an answer is tidied up."""
+    """A keeper that continues or fails on request when an answer is cleaned up."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.kept, self.cuts = "", list[str]()

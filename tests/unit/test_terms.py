@@ -1,4 +1,4 @@
-"""Search terms: one analysis for what is stored and what is asked."""
+"""Search terms: the same analysis for stored text and for queries."""
 
 from itertools import pairwise
 

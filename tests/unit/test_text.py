@@ -1,4 +1,4 @@
-"""Text is made storable once, visibly, and otherwise left alone."""
+"""Text is made storable once, visibly, and is otherwise unchanged."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Tools: what arguments are taken, and the shapes they are offered in."""
+"""Tools: accepted arguments, and the schemas for each provider."""
 
 import inspect
 import json

@@ -1,4 +1,4 @@
-"""How well messages are put into topics: what the calibration was made on, as a floor."""
+"""Quality of topic assignment: the results of the calibration are the minimum."""
 
 import hashlib
 import random

@@ -1,4 +1,4 @@
-"""How topics fade: both tables of the seed, to the digit."""
+"""Decay of topics: both tables of the seed, exactly."""
 
 from dataclasses import replace
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Follow-up questions that stand alone: by rules, and by a model that is checked."""
+"""Standalone follow-up questions: by rules, and by a checked model."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""The state machine of topics: examples of each rule, and what holds whatever happens."""
+"""The state machine of topics: examples of each rule, and invariants."""
 
 import unicodedata
 from dataclasses import replace

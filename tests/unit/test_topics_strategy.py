@@ -1,4 +1,4 @@
-"""What is folded of a topic, and what the strategy plans for the view of one topic."""
+"""What is digested of a topic, and what the strategy plans for the view of one topic."""
 
 from dataclasses import replace
 

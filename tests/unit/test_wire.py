@@ -1,4 +1,4 @@
-"""Anthropic's shape goes in and comes out without loss."""
+"""Anthropic's format is read and written without loss."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""The embedder without a model: near are texts that share words, everywhere alike."""
+"""The embedder without a model: texts that share words are near, on every platform."""
 
 import asyncio
 import hashlib

@@ -1,4 +1,4 @@
-"""The worker: what is owed is made by one at a time."""
+"""The worker: pending digests are created one at a time."""
 
 import asyncio
 

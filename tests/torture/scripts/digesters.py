@@ -1,4 +1,4 @@
-"""Forks workers that digest what is owed, and kills and pauses them at random.
+"""Forks workers that create pending digests, and kills and pauses them at random.
 
 One line on stdin is one storm. The workers are forked from here, because this process has loaded
 the tokenizer already and opened nothing. Their summaries are the offline ones, only slower, so that

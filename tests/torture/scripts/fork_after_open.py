@@ -35,7 +35,7 @@ def main():
     _, status = os.waitpid(pid, 0)
     say("parent", os.waitstatus_to_exitcode(status))
     say("parent", outcome(loop, memory.append("a", said(["after the fork"]))))
-    sys.stdin.readline()  # whoever started this may look at the locks
+    sys.stdin.readline()  # the parent process may look at the locks
     loop.run_until_complete(memory.close())
     loop.close()
 

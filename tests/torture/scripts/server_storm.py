@@ -1,4 +1,4 @@
-"""Writers on a server that falls and comes back, and the check that all they were told is so."""
+"""Writers on a server that crashes and returns, and a check of everything it acknowledged."""
 
 import asyncio
 import contextlib
@@ -14,7 +14,7 @@ CHATS = 3
 
 
 class Writer:
-    """Appends until it is stopped, and remembers what it was told."""
+    """Appends until it is stopped, and remembers the answers."""
 
     def __init__(self, url, name, ledger, rng):
         self._memory = Memory.open(url)
@@ -71,7 +71,7 @@ async def check(url, ledger, writers):
 
 
 async def write_under(url, rng, blows):
-    """Writers write while `blows` fall; then all that they were told must be so."""
+    """Writers write while `blows` fall; then every answer they got must be true."""
     ledger = Ledger()
     writers = [
         Writer(url, f"w{i}", ledger, random.Random(rng.randrange(2**32))) for i in range(WRITERS)
@@ -89,7 +89,7 @@ async def write_under(url, rng, blows):
 
 
 async def until_more(writers):
-    """Every writer has been told of another append since."""
+    """Every writer had another append acknowledged since."""
     before = [writer.acked for writer in writers]
     async with asyncio.timeout(60):
         while any(now.acked <= then for now, then in zip(writers, before, strict=True)):

@@ -83,7 +83,7 @@ class Script:
 
 
 def say(*fields):
-    """Tell whoever started this script; one write, so lines of several processes never mix."""
+    """Report to the parent process; one write, so lines of several processes never mix."""
     os.write(1, json.dumps(fields).encode() + b"\n")
 
 
@@ -143,7 +143,7 @@ async def assert_healthy(memory):
 
 
 class Clock:
-    """The real time, and later still on demand: leases and postponed debts run out at once."""
+    """The real time, and later on demand: leases and postponed work expire at once."""
 
     def __init__(self):
         self.ahead = timedelta()
@@ -153,7 +153,7 @@ class Clock:
 
 
 async def settle_all(memory, clock):
-    """One healthy worker pays all debts, once the leases of the dead have run out."""
+    """One healthy worker creates all pending digests, once the leases of the dead expired."""
     for _ in range(50):
         clock.ahead += timedelta(minutes=20)
         await soon(memory.work(once=True))
