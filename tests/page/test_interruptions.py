@@ -86,13 +86,13 @@ def test_after_a_crash_a_message_is_sent_again_and_stored_once(mortal, browser, 
 
 def test_errors_of_the_server_are_shown_in_full_sentences(site, page, complaints):
     complaints.expected.append("403")
-    told = {"status": 403, "detail": "the API key does not have the scope write"}
+    told = {"status": 403, "detail": "the API key lacks the scope write"}
     page.route("**/turns", lambda route: route.fulfill(status=403, json=told))
     site.open(page, site.path())
     composer(page).fill("Hello?")
     composer(page).press("Enter")
     alert = page.locator(".ending").get_by_role("alert")
-    expect(alert).to_contain_text("The API key does not have the scope write. Your message was")
+    expect(alert).to_contain_text("The API key lacks the scope write. Your message was")
 
 
 # -- the reader does something else -----------------------------------------------------------

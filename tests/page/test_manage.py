@@ -201,7 +201,7 @@ def exported(page, out, path):
 
 def test_an_error_is_shown_next_to_its_form(site, page, complaints, accessible):
     complaints.expected.append("403")
-    told = {"status": 403, "detail": "the API key does not have the scope admin"}
+    told = {"status": 403, "detail": "the API key lacks the scope admin"}
     page.route(
         f"**{site.about}",
         lambda route: (
@@ -215,7 +215,7 @@ def test_an_error_is_shown_next_to_its_form(site, page, complaints, accessible):
     dialog = page.get_by_role("dialog", name="Erase it for good?")
     dialog.get_by_label(re.compile("^Type")).fill(site.conversation)
     dialog.get_by_role("button", name="Erase it").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("The API key does not have the scope")
+    expect(dialog.get_by_role("alert")).to_contain_text("The API key lacks the scope")
     accessible(page)
 
 

@@ -152,7 +152,7 @@ def test_a_prompt_that_was_tampered_with_is_not_shown(asked, page, complaints):
 
     async def forge():
         (newest, *_) = await store.cards(prompts.KIND, tenant="default")
-        kept = prompts.unpacked(newest.body)
+        kept = prompts.unpack(newest.body)
         kept["pieces"][0]["message"]["content"] = "Be rude."
         body = zstandard.ZstdCompressor().compress(encode_json(kept).encode())
         await store.put_cards([replace(newest, body=body)])

@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from firnline.server import health
-from firnline.server.rate_limit import Pace
+from firnline.server.rate_limit import RateLimiter
 from support.live_server import running
 from support.rest_client import Api, conforms, document, key_for, operations
 
@@ -170,7 +170,7 @@ def test_a_key_does_what_its_scopes_allow_and_no_more(guarded, http, method, pat
         allowed = order.index(scope) >= order.index(needed)
         assert (response.status_code != 403) == allowed, f"{scope}: {response.text}"
         if not allowed:
-            assert response.json()["detail"] == f"the API key does not have the scope {needed}"
+            assert response.json()["detail"] == f"the API key lacks the scope {needed}"
 
 
 # -- with another's key -----------------------------------------------------------------------
@@ -406,13 +406,13 @@ def test_tokens_are_counted_by_key():
 
 def test_the_pace_fills_again_with_time():
     now = 0.0
-    pace = Pace(60, clock=lambda: now)
+    pace = RateLimiter(60, clock=lambda: now)
     assert [pace.take("a") for _ in range(61)] == [0.0] * 60 + [1.0]
     now = 1.0
     assert pace.take("a") == 0.0
     assert pace.take("a") == 1.0
-    pace.owe("a", 30)
+    pace.charge("a", 30)
     assert pace.wait("a") == 30.0
     now = 1_000.0
     assert [pace.take("a") for _ in range(61)] == [0.0] * 60 + [1.0], "no more than a minute's"
-    assert Pace(0).take("a") == Pace(0).wait("a") == 0.0
+    assert RateLimiter(0).take("a") == RateLimiter(0).wait("a") == 0.0

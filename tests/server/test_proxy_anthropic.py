@@ -25,7 +25,7 @@ from firnline.server.proxy.blocks import Blocks, spelled
 from firnline.server.proxy.dialect import ANTHROPIC, marks, unmarked
 from firnline.server.proxy.identity import fingerprint
 from firnline.server.proxy.translate import TRANSLATED, chat_messages, translated
-from firnline.server.streams import Listener
+from firnline.server.streams import StreamListener
 from firnline.testing import ModelServer, call_tool, claude
 from firnline.testing.provider_rules import openai_problems
 from firnline.testing.strategy_conformance import reference_encoder
@@ -850,7 +850,7 @@ def test_two_blocks_of_text_that_break_off_are_known_again(model):
 def test_an_answer_is_stored_before_the_client_knows_that_it_is_complete(model, way):
     with behind(way, model) as server:
         store, handed, before = server.parts.tenants.store, [], []
-        append, put = store.append, Listener.put
+        append, put = store.append, StreamListener.put
 
         async def noted(key, drafts, **more):
             if drafts[0].message.role == "assistant":
@@ -865,7 +865,7 @@ def test_an_answer_is_stored_before_the_client_knows_that_it_is_complete(model, 
 
         store.append = noted
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Listener, "put", watched)
+            patch.setattr(StreamListener, "put", watched)
             ask(client(server.url), [said("hi")], stream=True)
         assert "text_delta" in before[0]
         assert "message_delta" not in before[0]

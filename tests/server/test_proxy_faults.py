@@ -111,7 +111,7 @@ def test_an_answer_that_is_given_up_is_stored_as_far_as_it_came(model, tmp_path,
     messages, drafts = log(store, "slow")
     assert drafts == []
     assert [message.role for message in messages] == ["user", "assistant", "user", "assistant"]
-    assert messages[1].metadata == {INTERRUPTED: "given up"}
+    assert messages[1].metadata == {INTERRUPTED: "canceled"}
     assert messages[1].text.startswith(text)
     assert len(messages[1].text) < len(ANSWER)
 

@@ -92,7 +92,7 @@ def test_costs_of_very_many_turns_are_bounded_and_say_so(api, monkeypatch):
 
 @pytest.mark.parametrize(("turns", "count"), [(0, 10), (1, 10), (10, 10), (11, 10), (999, 100)])
 def test_points_take_in_every_turn_once(turns, count):
-    parts = costs.parts(range(turns), count)
+    parts = costs.split(range(turns), count)
     assert [turn for part in parts for turn in part] == list(range(turns))
     assert len(parts) == min(turns, count)
     sizes = {len(part) for part in parts}
@@ -102,7 +102,7 @@ def test_points_take_in_every_turn_once(turns, count):
 def test_a_prompt_recorded_before_is_no_saving(api, house):
     """Without the size of the history, nothing is made up."""
     api.post(f"{PATH}/turns", {"message": "Hello"})
-    (kept,) = house.run(prompts.turns(house.memory(), "c"))
+    (kept,) = house.run(prompts.list_records(house.memory(), "c"))
     del kept["whole_tokens"]
     assert costs._sent(kept).whole == kept["tokens"]
 

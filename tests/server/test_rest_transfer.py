@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from firnline.errors import ConflictError, NotFound, TooFast
-from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, reports, unnamed_file
+from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, unnamed_file, watch
 from firnline.transfer import jsonl
 from support import foreign_exports
 from support.live_server import running
@@ -352,11 +352,11 @@ async def test_an_internal_error_in_a_job_is_reported_without_its_text(caplog):
     await asyncio.wait(set(jobs._tasks.values()))
     assert job.state == "failed"
     assert "somebody" not in json.dumps(job.error)
-    assert "a mistake in a job" in caplog.text
+    assert "job: internal error" in caplog.text
 
 
 async def test_the_end_of_a_job_is_reported_without_a_delay(monkeypatch):
-    monkeypatch.setattr("firnline.server.jobs._MOMENT", 3600)  # between two reports of progress
+    monkeypatch.setattr("firnline.server.jobs._REPORT_SECONDS", 3600)
     jobs, going_on = Jobs(), asyncio.Event()
 
     async def work(job):
@@ -367,7 +367,7 @@ async def test_the_end_of_a_job_is_reported_without_a_delay(monkeypatch):
     jobs.start(job, work)
     told = []
     async with asyncio.timeout(60):
-        async for state in reports(job):
+        async for state in watch(job):
             told.append(state.state)
             going_on.set()
     assert told == ["running", "done"]

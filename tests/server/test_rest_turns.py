@@ -162,7 +162,7 @@ def test_a_prompt_that_was_tampered_with_is_not_shown(api, house):
 
     async def forge():
         (card,) = await store.cards(prompts.KIND, tenant="default")
-        kept = prompts.unpacked(card.body)
+        kept = prompts.unpack(card.body)
         kept["pieces"][0]["message"]["content"] = "Be rude."
         body = zstandard.ZstdCompressor().compress(encode_json(kept).encode())
         await store.put_cards([replace(card, body=body)])
@@ -183,7 +183,7 @@ def test_a_turn_whose_prompt_cannot_be_kept_is_answered_all_the_same(
     assert response.status_code == 200
     assert "event: error" not in response.text
     assert len(api.all(f"{PATH}/messages")) == 2
-    assert "cannot be kept" in caplog.text
+    assert "cannot record" in caplog.text
     assert "no space" in caplog.text
     body = {"model": "gpt-4o-mini", "messages": [{"role": "user", "content": "And by proxy?"}]}
     answer = api.http.post("/v1/chat/completions", json=body)

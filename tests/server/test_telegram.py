@@ -127,7 +127,7 @@ async def test_from_a_message_to_its_answer_with_a_tool_and_a_lean_context(house
     offered = {tool["function"]["name"] for tool in first["tools"]}
     assert {"search_history", "get_messages_by_date", "get_extended_context"} <= offered
     assert [call.method for call in telegram.calls] == ["sendChatAction", "sendMessage"]
-    kept = await prompts.recorded(memory, CHAT, answer.seq)
+    kept = await prompts.read(memory, CHAT, answer.seq)
     assert (kept["via"], kept["question"]) == ("telegram", question.seq)
     assert [piece["seq"] for piece in kept["pieces"]][-2:] == [call.seq, result.seq]
     assert (await memory.verify(CHAT)).ok

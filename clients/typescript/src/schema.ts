@@ -13,17 +13,17 @@ export interface paths {
         };
         /**
          * List Messages
-         * @description The history, page by page: every message ever stored, however many digests there are.
+         * @description List the full history in pages; digests never remove messages.
          *
-         *     A page may hold fewer than `limit` where messages are large; follow `next_cursor`.
+         *     A page may have fewer than `limit` messages if they are large; follow `next_cursor`.
          */
         get: operations["list_messages"];
         put?: never;
         /**
          * Append Messages
-         * @description Add messages to the end of a conversation, which the first of them creates.
+         * @description Append messages to a conversation; the first append creates it.
          *
-         *     All of them are stored or none; they are on disk when the answer comes.
+         *     All of them are stored or none; they are on disk before the response is sent.
          */
         post: operations["append_messages"];
         delete?: never;
@@ -41,7 +41,7 @@ export interface paths {
         };
         /**
          * Get Message
-         * @description One entry.
+         * @description Get one entry.
          */
         get: operations["get_message"];
         put?: never;
@@ -61,19 +61,19 @@ export interface paths {
         };
         /**
          * List Turns
-         * @description The turns whose prompts are recorded, the newest first.
+         * @description List the turns with a recorded prompt, newest first.
          *
-         *     Those that went through this server: by REST, the proxy or Telegram.
+         *     Turns that this server handled: REST, proxy or Telegram.
          */
         get: operations["list_turns"];
         put?: never;
         /**
          * Take Turn
-         * @description Store what the user says, let the model answer, store the answer.
+         * @description Store a user message, let the model answer, store the answer.
          *
-         *     What the user says is durable before the model is asked: if the model fails, it stays, and the
-         *     same request with the same `Idempotency-Key` asks for the answer alone. Without a model, the
-         *     answer quotes what the conversation holds, and says so.
+         *     The message is durable before the model is called. If the model fails, retry with the same
+         *     `Idempotency-Key`: only the answer is requested again. Without a model, the answer consists of
+         *     quotes from the conversation, and says so.
          */
         post: operations["take_turn"];
         delete?: never;
@@ -93,9 +93,10 @@ export interface paths {
         put?: never;
         /**
          * Stop Turns
-         * @description End the answers that this process streams into the conversation, where they are.
+         * @description Stop the answers that this process is streaming into the conversation.
          *
-         *     What has come of them is stored, marked as interrupted. To go away does not stop an answer.
+         *     The text so far is stored and marked as interrupted. Closing the connection does not stop an
+         *     answer.
          */
         post: operations["stop_turns"];
         delete?: never;
@@ -115,11 +116,11 @@ export interface paths {
         put?: never;
         /**
          * Build Context
-         * @description The messages to send, never more tokens than the budget, with where each of them went.
+         * @description Build the messages to send, within the token budget, with an account of all tokens.
          *
-         *     Digests that are due are made first, or owed if that is done in the background; a key that only
-         *     reads looks without either. 422 if what must be in it does not fit: `floor` says what it takes,
-         *     `blockers` what is in the way.
+         *     Digests that are due are created first, or scheduled if they are created in the background; not
+         *     with a read-only key. 422 if required parts do not fit: `floor` is what they need, `blockers`
+         *     lists them.
          */
         post: operations["build_context"];
         delete?: never;
@@ -137,7 +138,7 @@ export interface paths {
         };
         /**
          * List Conversations
-         * @description The conversations by name.
+         * @description List the conversations by name.
          */
         get: operations["list_conversations"];
         put?: never;
@@ -157,23 +158,23 @@ export interface paths {
         };
         /**
          * Get Conversation
-         * @description All about a conversation: head, strategy, state, digests in force, pins.
+         * @description A conversation: head, strategy, state, digests in force and pins.
          */
         get: operations["get_conversation"];
         put?: never;
         post?: never;
         /**
          * Erase Conversation
-         * @description Destroy a conversation and all that is derived from it: no byte is left on disk.
+         * @description Erase a conversation and everything derived from it; no byte is left on disk.
          *
-         *     The answer is the certificate. Exports that this server still kept for the tenant are gone, too.
+         *     Returns the certificate. Finished exports of the tenant are deleted too.
          */
         delete: operations["erase_conversation"];
         options?: never;
         head?: never;
         /**
          * Change Conversation
-         * @description Say what project it belongs to, how its contexts are planned, what to keep with it.
+         * @description Change the project, strategy or metadata of a conversation.
          */
         patch: operations["change_conversation"];
         trace?: never;
@@ -189,7 +190,7 @@ export interface paths {
         put?: never;
         /**
          * Verify Conversation
-         * @description Derive every hash again; `ok` is false if anything is not as it was acknowledged.
+         * @description Recompute every hash; `ok` is false if anything was changed.
          */
         post: operations["verify_conversation"];
         delete?: never;
@@ -209,7 +210,7 @@ export interface paths {
         put?: never;
         /**
          * Archive Conversation
-         * @description Compress old entries; reading, searching and verifying go on as before.
+         * @description Compress old entries; they can still be read, searched and verified.
          */
         post: operations["archive_conversation"];
         delete?: never;
@@ -229,7 +230,7 @@ export interface paths {
         put?: never;
         /**
          * Restore Conversation
-         * @description Take archived entries back.
+         * @description Decompress archived entries.
          */
         post: operations["restore_conversation"];
         delete?: never;
@@ -249,9 +250,9 @@ export interface paths {
         put?: never;
         /**
          * Branch Conversation
-         * @description A new conversation that begins with the entries up to `seq`, word for word.
+         * @description Create a conversation that starts with the entries up to `seq`.
          *
-         *     It is a copy: what becomes of one does not touch the other, not even erasing.
+         *     It is an independent copy: changes to one, even erasing it, do not affect the other.
          */
         post: operations["branch_conversation"];
         delete?: never;
@@ -269,7 +270,7 @@ export interface paths {
         };
         /**
          * List Pins
-         * @description The entries that every context shows.
+         * @description The entries that are in every context.
          */
         get: operations["list_pins"];
         put?: never;
@@ -290,13 +291,13 @@ export interface paths {
         get?: never;
         /**
          * Pin Message
-         * @description Show this entry in every context from now on, word for word.
+         * @description Include this entry in every context from now on, word for word.
          */
         put: operations["pin_message"];
         post?: never;
         /**
          * Unpin Message
-         * @description Treat the entry like any other again.
+         * @description Unpin the entry.
          */
         delete: operations["unpin_message"];
         options?: never;
@@ -313,7 +314,7 @@ export interface paths {
         };
         /**
          * Who Am I
-         * @description The tenant and the scopes of the key, and the server's limits.
+         * @description The tenant and scopes of the key, and the server's limits.
          */
         get: operations["who_am_i"];
         put?: never;
@@ -333,9 +334,9 @@ export interface paths {
         };
         /**
          * List Projects
-         * @description The dashboard: every project with status, schedule, task, conversations, tokens and debt.
+         * @description The dashboard: every project with its status, schedule, task, sizes and pending digests.
          *
-         *     The active project in which something happened last comes with what is known in it.
+         *     The active project with the latest activity includes the state of its newest conversation.
          */
         get: operations["list_projects"];
         put?: never;
@@ -355,12 +356,12 @@ export interface paths {
         };
         /**
          * Get Project
-         * @description One project with what is known in its newest conversation.
+         * @description A project with the state of its newest conversation.
          */
         get: operations["get_project"];
         /**
          * Save Project
-         * @description Create a project, or replace what is known of it; its conversations stay with it.
+         * @description Create or replace a project; its conversations stay with it.
          */
         put: operations["save_project"];
         post?: never;
@@ -379,9 +380,9 @@ export interface paths {
         };
         /**
          * Get Turn
-         * @description The prompt that the answer `seq` came from, message by message, and what is known of it.
+         * @description The prompt behind the answer `seq`, message by message.
          *
-         *     Its hash is derived again: what is shown is what the model was given.
+         *     Its hash is recomputed: the messages are those that were sent to the model.
          */
         get: operations["get_turn"];
         put?: never;
@@ -407,7 +408,7 @@ export interface paths {
         put?: never;
         /**
          * Search By Body
-         * @description The same, for what is better not in an address.
+         * @description The same with the query in the body, so that it is not in the URL.
          */
         post: operations["search_by_body"];
         delete?: never;
@@ -431,7 +432,7 @@ export interface paths {
         put?: never;
         /**
          * Search Conversation By Body
-         * @description The same, for what is better not in an address.
+         * @description The same with the query in the body, so that it is not in the URL.
          */
         post: operations["search_conversation_by_body"];
         delete?: never;
@@ -449,7 +450,7 @@ export interface paths {
         };
         /**
          * Read Date
-         * @description What words for a time mean now: `since` and `until` for a search.
+         * @description The time range that a date expression means now: `since` and `until` for a search.
          */
         get: operations["read_date"];
         put?: never;
@@ -469,7 +470,7 @@ export interface paths {
         };
         /**
          * List Messages By Date
-         * @description What was said on a day or in a span of days, in words: `yesterday`, `last tuesday`.
+         * @description The messages of a day or time range in words: `yesterday`, `last tuesday`.
          */
         get: operations["list_messages_by_date"];
         put?: never;
@@ -489,7 +490,7 @@ export interface paths {
         };
         /**
          * List Topics
-         * @description The topics in numbers, the active one first, archived ones too.
+         * @description List the topics, the active one first, including archived ones.
          */
         get: operations["list_topics"];
         put?: never;
@@ -509,7 +510,7 @@ export interface paths {
         };
         /**
          * Get Topic
-         * @description One topic in numbers.
+         * @description Get one topic.
          */
         get: operations["get_topic"];
         put?: never;
@@ -551,7 +552,7 @@ export interface paths {
         put?: never;
         /**
          * Match Topic
-         * @description The topic that a text is most like.
+         * @description Find the topic that is most similar to a text.
          */
         post: operations["match_topic"];
         delete?: never;
@@ -573,7 +574,7 @@ export interface paths {
          * Build Topic Context
          * @description The active topic: its summary as a system message, then its active messages.
          *
-         *     A key that only reads looks at it; with another, what is due is summarised first.
+         *     With a key that may write, a digest that is due is created first.
          */
         post: operations["build_topic_context"];
         delete?: never;
@@ -593,7 +594,7 @@ export interface paths {
         put?: never;
         /**
          * Merge Topics
-         * @description Put the messages of another topic into this one.
+         * @description Move the messages of another topic into this one.
          */
         post: operations["merge_topics"];
         delete?: never;
@@ -617,7 +618,7 @@ export interface paths {
         head?: never;
         /**
          * Tag Topic
-         * @description Add tags to a topic, and remove some; search can keep to topics with a tag.
+         * @description Add and remove tags of a topic; a search can be limited to tags.
          */
         patch: operations["tag_topic"];
         trace?: never;
@@ -633,7 +634,7 @@ export interface paths {
         put?: never;
         /**
          * Give Feedback
-         * @description Say that an entry was of use or not; its topic gains or loses importance.
+         * @description Vote on whether an entry was useful; changes the importance of its topic.
          */
         post: operations["give_feedback"];
         delete?: never;
@@ -651,13 +652,13 @@ export interface paths {
         };
         /**
          * List Digests
-         * @description The versions from the first on, failed and undone ones too.
+         * @description All versions in order, including failed and undone ones.
          */
         get: operations["list_digests"];
         put?: never;
         /**
          * Digest Now
-         * @description Make the digests that are owed; 409 if somebody else is at it.
+         * @description Create pending digests now; 409 if another process is creating them.
          */
         post: operations["digest_now"];
         delete?: never;
@@ -675,7 +676,7 @@ export interface paths {
         };
         /**
          * List Digests In Force
-         * @description The digests that contexts are made of now, oldest span first.
+         * @description The digests that contexts are built from now, oldest span first.
          */
         get: operations["list_digests_in_force"];
         put?: never;
@@ -695,7 +696,7 @@ export interface paths {
         };
         /**
          * Get Digest
-         * @description One version with its important data, its evidence and its receipt.
+         * @description One version with its important data, evidence and receipt.
          */
         get: operations["get_digest"];
         put?: never;
@@ -735,7 +736,7 @@ export interface paths {
         };
         /**
          * Compare Digests
-         * @description What changed from the version `before` to this one: text line by line, data by item.
+         * @description Compare this version with the version `before`: text by line, data by item.
          */
         get: operations["compare_digests"];
         put?: never;
@@ -755,7 +756,7 @@ export interface paths {
         };
         /**
          * Get State
-         * @description What the conversation's memory holds: important data, summary, how far it reaches.
+         * @description The state of the conversation's memory: important data, summary and coverage.
          */
         get: operations["get_state"];
         put?: never;
@@ -775,13 +776,13 @@ export interface paths {
         };
         /**
          * Get Important
-         * @description The important data item by item: evidence, what was replaced, what was set aside.
+         * @description The important data by item: evidence, replaced and rejected items.
          */
         get: operations["get_important"];
         put?: never;
         /**
          * Remember
-         * @description Add what the application knows to the important data; a new version, so it can be undone.
+         * @description Add important data from the application; creates a new version that can be undone.
          */
         post: operations["remember"];
         delete?: never;
@@ -801,7 +802,7 @@ export interface paths {
         put?: never;
         /**
          * Undo Digest
-         * @description Take the newest digest out of force; it is kept, and those before it hold again.
+         * @description Undo the newest digest; it is kept, and the previous ones are in force again.
          */
         post: operations["undo_digest"];
         delete?: never;
@@ -821,7 +822,7 @@ export interface paths {
         put?: never;
         /**
          * Clear Digests
-         * @description Undo every digest; the messages stay, and new digests are made from them.
+         * @description Undo every digest; messages are kept, and new digests are created from them.
          */
         post: operations["clear_digests"];
         delete?: never;
@@ -841,7 +842,7 @@ export interface paths {
         put?: never;
         /**
          * Rebuild Digests
-         * @description Make the digests in force anew from the log, for example with a better model.
+         * @description Rebuild the digests in force from the log, for example with a better model.
          */
         post: operations["rebuild_digests"];
         delete?: never;
@@ -861,7 +862,7 @@ export interface paths {
         put?: never;
         /**
          * Revert
-         * @description Take back what an entry replaced in the important data: the old value holds again.
+         * @description Revert what an entry replaced in the important data: the old value is valid again.
          */
         post: operations["revert"];
         delete?: never;
@@ -879,7 +880,7 @@ export interface paths {
         };
         /**
          * Get Stats
-         * @description How large the conversation is, and what an answer costs in three ways.
+         * @description The size of the conversation, and what an answer costs in three ways.
          */
         get: operations["get_stats"];
         put?: never;
@@ -899,7 +900,7 @@ export interface paths {
         };
         /**
          * Get Tenant Stats
-         * @description The same over all conversations: their sizes, and the cost of one answer in each.
+         * @description The size of all conversations, and the cost of one answer in each.
          */
         get: operations["get_tenant_stats"];
         put?: never;
@@ -919,7 +920,7 @@ export interface paths {
         };
         /**
          * Get Lineage
-         * @description The version chain, what is stuck, how far the window got, how long digests took.
+         * @description The version chain, stuck digests, coverage of the log, and durations.
          */
         get: operations["get_lineage"];
         put?: never;
@@ -939,7 +940,7 @@ export interface paths {
         };
         /**
          * Get Work
-         * @description The digesting of all conversations: what is owed, what is stuck, how long it takes.
+         * @description The digests of all conversations: pending, stuck, failed, and how long they take.
          */
         get: operations["get_work"];
         put?: never;
@@ -959,10 +960,9 @@ export interface paths {
         };
         /**
          * Get Costs
-         * @description Tokens sent against the whole history, over time, in all conversations.
+         * @description Tokens sent over time in all conversations, compared with sending the full history.
          *
-         *     Of the turns that went through this server. Those of the conversations that something happened
-         *     in last are counted, up to some thousand turns.
+         *     Counts turns that this server handled, up to 5,000, most recently active conversations first.
          */
         get: operations["get_costs"];
         put?: never;
@@ -982,9 +982,9 @@ export interface paths {
         };
         /**
          * Export
-         * @description Conversations with entries, digests and topics, as they are read.
+         * @description Stream conversations with their entries, digests and topics.
          *
-         *     If it breaks off, the manifest is missing, and nobody will take it for complete.
+         *     The manifest comes last, so a response that breaks off is recognized as incomplete.
          */
         get: operations["export"];
         put?: never;
@@ -1006,7 +1006,7 @@ export interface paths {
         put?: never;
         /**
          * Begin Export
-         * @description Prepare the same as a file, and tell how far it is.
+         * @description Write the same to a file in the background.
          */
         post: operations["begin_export"];
         delete?: never;
@@ -1024,7 +1024,7 @@ export interface paths {
         };
         /**
          * List Jobs
-         * @description Exports and imports of this server, the newest first; finished ones for an hour.
+         * @description Exports and imports of this server, newest first; finished jobs are kept for an hour.
          */
         get: operations["list_jobs"];
         put?: never;
@@ -1044,7 +1044,7 @@ export interface paths {
         };
         /**
          * Get Job
-         * @description How far a job is, and what came of it.
+         * @description The progress and the result of a job.
          */
         get: operations["get_job"];
         put?: never;
@@ -1064,7 +1064,7 @@ export interface paths {
         };
         /**
          * Watch Job
-         * @description The same as events, as it goes on: `progress`, then `done` or `failed`.
+         * @description Stream the job as events: `progress`, then `done` or `failed`.
          */
         get: operations["watch_job"];
         put?: never;
@@ -1084,7 +1084,7 @@ export interface paths {
         };
         /**
          * Get Job File
-         * @description What an export has made.
+         * @description The file of an export.
          */
         get: operations["get_job_file"];
         put?: never;
@@ -1106,10 +1106,10 @@ export interface paths {
         put?: never;
         /**
          * Begin Import
-         * @description Take conversations from a file, which is the body itself. Importing it again adds nothing.
+         * @description Import conversations from a file, sent as the body. Importing it again adds nothing.
          *
-         *     An export of ours is checked as a whole before anything is stored. With a `name`, files of other
-         *     programs are taken, too, and the job has a `report` of what was found and not understood.
+         *     A Firnline export is checked completely before anything is stored. With a `name`, files of
+         *     other programs are accepted too, and the job has a `report` of what was imported and what not.
          */
         post: operations["begin_import"];
         delete?: never;
@@ -2197,9 +2197,9 @@ export interface operations {
     list_messages: {
         parameters: {
             query?: {
-                /** @description From this entry on. */
+                /** @description First entry to return. */
                 first_seq?: number;
-                /** @description Up to this entry. */
+                /** @description Last entry to return. */
                 last_seq?: number | null;
                 /** @description desc: newest first. */
                 order?: "asc" | "desc";
@@ -2228,7 +2228,7 @@ export interface operations {
                     "application/json": components["schemas"]["EntryPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2261,9 +2261,9 @@ export interface operations {
             /** @description Stored by an earlier request with this `Idempotency-Key`. */
             200: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
-                    /** @description `true` if an earlier request with this `Idempotency-Key` had done it. */
+                    /** @description `true` if an earlier request with this `Idempotency-Key` was stored. */
                     "Idempotent-Replayed"?: "true";
                     [name: string]: unknown;
                 };
@@ -2271,10 +2271,10 @@ export interface operations {
                     "application/json": components["schemas"]["Appended"];
                 };
             };
-            /** @description Stored, and durable. */
+            /** @description Stored durably. */
             201: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -2282,7 +2282,7 @@ export interface operations {
                     "application/json": components["schemas"]["Appended"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2318,7 +2318,7 @@ export interface operations {
                     "application/json": components["schemas"]["Entry"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2357,7 +2357,7 @@ export interface operations {
                     "application/json": components["schemas"]["PastTurnPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2387,10 +2387,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Answered. As events: `delta` with `text`, then `turn`, or else `error`. */
+            /** @description Answered. Events: `delta` with `text`, then `turn`, or `error`. */
             200: {
                 headers: {
-                    /** @description `true` if an earlier request with this `Idempotency-Key` had done it. */
+                    /** @description `true` if an earlier request with this `Idempotency-Key` was stored. */
                     "Idempotent-Replayed"?: "true";
                     [name: string]: unknown;
                 };
@@ -2399,7 +2399,7 @@ export interface operations {
                     "text/event-stream": string | Record<string, unknown>;
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2431,7 +2431,7 @@ export interface operations {
                     "application/json": components["schemas"]["StoppedTurns"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2467,7 +2467,7 @@ export interface operations {
                     "application/json": components["schemas"]["Context"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2481,7 +2481,7 @@ export interface operations {
     list_conversations: {
         parameters: {
             query?: {
-                /** @description Only those of this project. */
+                /** @description Only conversations of this project. */
                 project?: string | null;
                 /** @description Maximum number of items per page. */
                 limit?: number;
@@ -2505,7 +2505,7 @@ export interface operations {
                     "application/json": components["schemas"]["HeadPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2539,7 +2539,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2571,7 +2571,7 @@ export interface operations {
                     "application/json": components["schemas"]["Erased"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2607,7 +2607,7 @@ export interface operations {
                     "application/json": components["schemas"]["Conversation"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2643,7 +2643,7 @@ export interface operations {
                     "application/json": components["schemas"]["Verified"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2679,7 +2679,7 @@ export interface operations {
                     "application/json": components["schemas"]["Archived"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2711,7 +2711,7 @@ export interface operations {
                     "application/json": components["schemas"]["Restored"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2738,10 +2738,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was there already. */
+            /** @description Already existed. */
             200: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -2749,10 +2749,10 @@ export interface operations {
                     "application/json": components["schemas"]["Head"];
                 };
             };
-            /** @description Made. */
+            /** @description Created. */
             201: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -2760,7 +2760,7 @@ export interface operations {
                     "application/json": components["schemas"]["Head"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2794,7 +2794,7 @@ export interface operations {
                     "application/json": components["schemas"]["EntryPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2828,7 +2828,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pinned"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2862,7 +2862,7 @@ export interface operations {
                     "application/json": components["schemas"]["Pinned"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2893,7 +2893,7 @@ export interface operations {
                     "application/json": components["schemas"]["Me"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2929,7 +2929,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProjectPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -2963,7 +2963,7 @@ export interface operations {
                     "application/json": components["schemas"]["ProjectBoard"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3002,7 +3002,7 @@ export interface operations {
             /** @description Created. */
             201: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -3010,7 +3010,7 @@ export interface operations {
                     "application/json": components["schemas"]["Project"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3046,7 +3046,7 @@ export interface operations {
                     "application/json": components["schemas"]["Prompt"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3096,7 +3096,7 @@ export interface operations {
                     "application/json": components["schemas"]["Hits"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3129,7 +3129,7 @@ export interface operations {
                     "application/json": components["schemas"]["Hits"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3182,7 +3182,7 @@ export interface operations {
                     "application/json": components["schemas"]["Hits"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3218,7 +3218,7 @@ export interface operations {
                     "application/json": components["schemas"]["Hits"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3254,7 +3254,7 @@ export interface operations {
                     "application/json": components["schemas"]["Span"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3297,7 +3297,7 @@ export interface operations {
                     "application/json": components["schemas"]["DatedPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3331,7 +3331,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topics"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3347,7 +3347,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The topic's number. */
+                /** @description The topic's id. */
                 topic: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3367,7 +3367,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topic"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3388,7 +3388,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description The topic's number. */
+                /** @description The topic's id. */
                 topic: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3408,7 +3408,7 @@ export interface operations {
                     "application/json": components["schemas"]["EntryPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3444,7 +3444,7 @@ export interface operations {
                     "application/json": components["schemas"]["TopicMatch"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3480,7 +3480,7 @@ export interface operations {
                     "application/json": components["schemas"]["Context"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3496,7 +3496,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The topic's number. */
+                /** @description The topic's id. */
                 topic: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3518,7 +3518,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topic"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3534,7 +3534,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description The topic's number. */
+                /** @description The topic's id. */
                 topic: number;
                 /** @description The conversation's name. In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`. */
                 conversation: string;
@@ -3556,7 +3556,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topic"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3592,7 +3592,7 @@ export interface operations {
                     "application/json": components["schemas"]["Topic"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3631,7 +3631,7 @@ export interface operations {
                     "application/json": components["schemas"]["DigestPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3663,7 +3663,7 @@ export interface operations {
                     "application/json": components["schemas"]["DigestCount"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3697,7 +3697,7 @@ export interface operations {
                     "application/json": components["schemas"]["Digests"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3733,7 +3733,7 @@ export interface operations {
                     "application/json": components["schemas"]["Digest"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3774,7 +3774,7 @@ export interface operations {
                     "application/json": components["schemas"]["EntryPage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3813,7 +3813,7 @@ export interface operations {
                     "application/json": components["schemas"]["DigestDifference"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3847,7 +3847,7 @@ export interface operations {
                     "application/json": components["schemas"]["State"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3881,7 +3881,7 @@ export interface operations {
                     "application/json": components["schemas"]["Important"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3917,7 +3917,7 @@ export interface operations {
                     "application/json": components["schemas"]["Digest"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3953,7 +3953,7 @@ export interface operations {
                     "application/json": components["schemas"]["Digest"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -3985,7 +3985,7 @@ export interface operations {
                     "application/json": components["schemas"]["DigestCount"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4021,7 +4021,7 @@ export interface operations {
                     "application/json": components["schemas"]["Digests"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4057,7 +4057,7 @@ export interface operations {
                     "application/json": components["schemas"]["Digest"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4071,7 +4071,7 @@ export interface operations {
     get_stats: {
         parameters: {
             query?: {
-                /** @description Dollars for a million tokens. */
+                /** @description US dollars per million tokens. */
                 price?: number;
             };
             header?: never;
@@ -4094,7 +4094,7 @@ export interface operations {
                     "application/json": components["schemas"]["Stats"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4108,7 +4108,7 @@ export interface operations {
     get_tenant_stats: {
         parameters: {
             query?: {
-                /** @description Dollars for a million tokens. */
+                /** @description US dollars per million tokens. */
                 price?: number;
             };
             header?: never;
@@ -4128,7 +4128,7 @@ export interface operations {
                     "application/json": components["schemas"]["TenantStats"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4162,7 +4162,7 @@ export interface operations {
                     "application/json": components["schemas"]["Lineage"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4193,7 +4193,7 @@ export interface operations {
                     "application/json": components["schemas"]["Work"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4207,7 +4207,7 @@ export interface operations {
     get_costs: {
         parameters: {
             query?: {
-                /** @description Dollars for a million tokens. */
+                /** @description US dollars per million tokens. */
                 price?: number;
             };
             header?: never;
@@ -4227,7 +4227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Costs"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4241,7 +4241,7 @@ export interface operations {
     export: {
         parameters: {
             query?: {
-                /** @description These; all of them unless given. */
+                /** @description Conversations to export; default: all. */
                 conversation?: string[] | null;
             };
             header?: never;
@@ -4250,7 +4250,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One JSON object a line; the last one is the manifest. */
+            /** @description One JSON object per line; the last one is the manifest. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4259,7 +4259,7 @@ export interface operations {
                     "application/jsonl": string;
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4283,10 +4283,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Begun; `Location` tells how far it is. */
+            /** @description Started; `Location` is the job. */
             202: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -4294,7 +4294,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4325,7 +4325,7 @@ export interface operations {
                     "application/json": components["schemas"]["Jobs"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4359,7 +4359,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4382,7 +4382,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Events with the job as it is then. */
+            /** @description Events with the job's current state. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4391,7 +4391,7 @@ export interface operations {
                     "text/event-stream": string;
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4414,7 +4414,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One JSON object a line; the last one is the manifest. */
+            /** @description One JSON object per line; the last one is the manifest. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4423,7 +4423,7 @@ export interface operations {
                     "application/jsonl": string;
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;
@@ -4437,11 +4437,11 @@ export interface operations {
     begin_import: {
         parameters: {
             query?: {
-                /** @description What the file is called, if it may be of any format. */
+                /** @description Name of the file; allows files of other programs. */
                 name?: string | null;
-                /** @description Its format; else recognised. */
+                /** @description Its format, if known. */
                 format?: string | null;
-                /** @description The time zone of times that name none. */
+                /** @description Time zone of times without one. */
                 zone?: string;
             };
             header?: never;
@@ -4454,10 +4454,10 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Begun; `Location` tells how far it is. */
+            /** @description Started; `Location` is the job. */
             202: {
                 headers: {
-                    /** @description Where it is. */
+                    /** @description Path of the resource. */
                     Location: string;
                     [name: string]: unknown;
                 };
@@ -4465,7 +4465,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description A problem as of RFC 9457. */
+            /** @description A problem (RFC 9457). */
             default: {
                 headers: {
                     [name: string]: unknown;

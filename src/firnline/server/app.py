@@ -18,14 +18,14 @@ from firnline.errors import StoreUnavailable
 from firnline.models import open_model
 from firnline.protocols import ChatModel
 from firnline.server import health, mcp_mount, page, problems, rest
-from firnline.server.auth import Gate
+from firnline.server.auth import AuthMiddleware
 from firnline.server.drafts import Drafts
 from firnline.server.keys import Keys
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import Observing, observer, open_tracer
 from firnline.server.proxy import chat, messages, passthrough
 from firnline.server.proxy.upstream import Upstream
-from firnline.server.rate_limit import Pace
+from firnline.server.rate_limit import RateLimiter
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.server.streams import Streams
@@ -63,7 +63,7 @@ def create_app(settings: Settings) -> FastAPI:
         description=_DESCRIPTION,
         routes=[*_ROUTES.routes],
         lifespan=_life,
-        middleware=[observing, Middleware(Gate, parts=parts)],
+        middleware=[observing, Middleware(AuthMiddleware, parts=parts)],
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
@@ -98,8 +98,8 @@ def parts_for(settings: Settings) -> Parts:
         observer=told,
         tenants=tenants,
         keys=Keys(store, secret=secret),
-        requests=Pace(settings.requests_per_minute),
-        tokens=Pace(settings.tokens_per_minute),
+        requests=RateLimiter(settings.requests_per_minute),
+        tokens=RateLimiter(settings.tokens_per_minute),
         streams=Streams(settings.streams_max),
         drafts=Drafts(store, tenants.memory),
         telegram_worker=TelegramWorker(

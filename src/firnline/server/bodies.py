@@ -87,12 +87,12 @@ def _is_json(content_type: str) -> bool:
     )
 
 
-def cursor_of(position: str | int) -> str:
+def make_cursor(position: str | int) -> str:
     """A position in a list, as something a client hands back unread."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
-def position_of(cursor: str | None, kind: type[str | int]) -> Any:
+def read_cursor(cursor: str | None, kind: type[str | int]) -> Any:
     """The position that a cursor stands for; None for the start. `InputError` if it is not ours."""
     if cursor is None:
         return None
@@ -105,13 +105,15 @@ def position_of(cursor: str | None, kind: type[str | int]) -> Any:
     return position
 
 
-def sent(body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(
+    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
     """The body as JSON."""
     data = encode_json(body).encode()
     return Response(data, status, headers, media_type=JSONResponse.media_type)
 
 
-def tagged(request: Request, body: Any) -> Response:
+def etag_response(request: Request, body: Any) -> Response:
     """The body with its entity tag; 304 if the client has it already."""
     data = encode_json(body).encode()
     tag = f'W/"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
@@ -121,7 +123,7 @@ def tagged(request: Request, body: Any) -> Response:
     return Response(data, media_type=JSONResponse.media_type, headers={"etag": tag})
 
 
-async def head_of(memory: Memory, conversation: str) -> Head:
+async def require_head(memory: Memory, conversation: str) -> Head:
     """The conversation's head; one that does not exist, or is another tenant's, is a 404."""
     head = await memory.head(conversation)
     if head is None:

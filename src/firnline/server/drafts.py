@@ -1,9 +1,9 @@
-"""Answers in the making, kept durable ahead of what the client sees of them.
+"""Drafts: answers that are being streamed, durable before the client receives them.
 
-The log takes whole messages only. So the text of an answer that is being streamed is kept in cards
-beside it, part by part, and each part is on disk before the client gets it. When the answer is in
-the log, the cards go. If the process dies, whoever finds the cards puts what they hold into the
-log, marked as interrupted: what a client saw is never lost, and nothing stays unfinished.
+The log stores complete messages only. The text of a streamed answer is stored in cards next to the
+log, and each part is on disk before the client gets it. When the answer is in the log, the cards
+are dropped. If the process dies, another process moves the text from the cards to the log, marked
+as interrupted: text that a client received is never lost.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from firnline.protocols import Store
 logger: Final = logging.getLogger("firnline.server")
 
 INTERRUPTED: Final = "interrupted"
-"""In the metadata of an answer that did not come to its end: why."""
+"""Metadata key of an incomplete answer; its value is the reason."""
 _KIND: Final = "draft"
 _BEAT_SECONDS: Final = 15.0
 _STALE: Final = timedelta(seconds=60)
-_SEEN_MAX: Final = 10_000
-_REACH: Final = 50
+_CARDS_MAX: Final = 10_000
+_ANSWERS_READ: Final = 50
 
 
-class Question(NamedTuple):
-    """The entry that an answer is for, or one before it; its hash, if known, tells it from others.
+class QuestionRef(NamedTuple):
+    """The entry that is answered, or one before it, and its hash if known.
 
-    A conversation that was erased may be begun anew under its name while the answer is made.
+    The hash detects a conversation that was erased and created again while it is answered.
     """
 
     seq: int = -1
@@ -50,43 +50,43 @@ class Question(NamedTuple):
 
 
 @dataclass(slots=True)
-class Draft:
-    """The text of one answer so far; a `Keeper`. `question` is the entry it answers."""
+class AnswerDraft:
+    """The text of one answer so far. `question` is the entry it answers."""
 
     memory: Memory
     conversation: str
-    question: Question
+    question: QuestionRef
     owner: str
-    ended: Callable[[Draft], object]
+    ended: Callable[[AnswerDraft], object]
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     text: str = ""
     parts: int = 0
 
     async def add(self, text: str) -> None:
-        """Keep more of the text; it is durable when this returns."""
-        # The first part says whose it is; before there is any text, there is nothing to recover.
+        """Store more of the text; durable when this returns."""
+        # The first part comes with a header; without any text there is nothing to recover.
         cards = [] if self.parts else [self._header]
         self.parts += 1
         self.text += text
         await self.memory.cards.put(*cards, self._card(self.parts, text.encode()))
 
     async def beat(self) -> None:
-        """Say that whoever makes it is still alive."""
+        """Show that the process is still alive."""
         if self.parts:
             await self.memory.cards.put(self._header)
 
     async def end(self) -> None:
-        """The answer is in the log."""
+        """The answer is in the log: drop the draft."""
         self.ended(self)
         await self._drop()
 
     async def leave(self) -> None:
-        """Whoever looks for left drafts is to store it."""
+        """Leave the draft to `Drafts.recover`."""
         self.ended(self)
 
     async def cut(self, why: str) -> None:
-        """The answer broke off; what there is goes into the log."""
-        self.ended(self)  # if storing fails, it is found and stored later
+        """The answer was interrupted: store the text so far in the log."""
+        self.ended(self)  # if storing fails, it is recovered later
         if self.text:
             message = interrupted(self.text, why)
             with suppress(UnknownConversation):
@@ -113,61 +113,65 @@ class Draft:
 
 
 class Drafts:
-    """The drafts of this process; it also looks after those that others left behind."""
+    """The drafts of this process; it also recovers drafts of processes that died."""
 
     def __init__(self, store: Store, memory_of: Callable[[str], Awaitable[Memory]]) -> None:
         self._store, self._memory_of = store, memory_of
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{secrets.token_hex(4)}"
-        self._live: dict[str, Draft] = {}
+        self._live: dict[str, AnswerDraft] = {}
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Finish what a process that is gone has left, and go on looking for such."""
+        """Recover drafts of dead processes, now and in the background."""
         await self.recover()
         self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
-        """Stop looking."""
+        """Stop the background task."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
 
     @property
     def live(self) -> int:
-        """How many answers are in the making here."""
+        """Number of open drafts of this process."""
         return len(self._live)
 
-    def begin(self, memory: Memory, conversation: str, question: int, known: str = "") -> Draft:
-        """A new draft; it is in the store when it has its first words.
+    def begin(
+        self, memory: Memory, conversation: str, question: int, known: str = ""
+    ) -> AnswerDraft:
+        """A new draft; it is stored with its first words.
 
         `known` is the hash of the question's entry.
         """
-        asked = Question(question, known)
-        draft = Draft(memory, conversation, asked, self._owner, self._ended)
+        ref = QuestionRef(question, known)
+        draft = AnswerDraft(memory, conversation, ref, self._owner, self._ended)
         self._live[draft.id] = draft
         return draft
 
-    def _ended(self, draft: Draft) -> None:
+    def _ended(self, draft: AnswerDraft) -> None:
         self._live.pop(draft.id, None)
 
     async def recover(self) -> int:
-        """Put what dead processes left into the log; returns how many answers those were."""
-        found = await self._store.cards(_KIND, limit=_SEEN_MAX)
+        """Move drafts of dead processes to the log; returns how many."""
+        found = await self._store.cards(_KIND, limit=_CARDS_MAX)
         recovered = 0
         for (tenant, draft_id), group in groupby(found, lambda card: (card.tenant, _id(card))):
             cards = list(group)
-            if draft_id not in self._live and self._is_left(cards):
-                # Read again: whoever is gone by now may have written more since then.
-                recovered += await self._finish(tenant, draft_id, await self._all(tenant, draft_id))
+            if draft_id not in self._live and self._is_abandoned(cards):
+                # Read again: the process may have written more before it died.
+                recovered += await self._finish(
+                    tenant, draft_id, await self._read_parts(tenant, draft_id)
+                )
         return recovered
 
-    async def _all(self, tenant: str, draft_id: str) -> list[Card]:
+    async def _read_parts(self, tenant: str, draft_id: str) -> list[Card]:
         """All parts of a draft, in order."""
         found: list[Card] = []
-        about: dict[str, Any] = {"tenant": tenant, "prefix": f"{draft_id}/", "limit": _SEEN_MAX}
-        while page := await self._store.cards(_KIND, **about):
+        query: dict[str, Any] = {"tenant": tenant, "prefix": f"{draft_id}/", "limit": _CARDS_MAX}
+        while page := await self._store.cards(_KIND, **query):
             found += page
-            about["after"] = page[-1].name
+            query["after"] = page[-1].name
         return found
 
     async def _watch(self) -> None:
@@ -178,15 +182,15 @@ class Drafts:
                     await draft.beat()
                 await self.recover()
             except FirnlineError as error:
-                logger.warning("cannot look after answers in the making: %s", error)
+                logger.warning("drafts: cannot refresh or recover them: %s", error)
 
-    def _is_left(self, cards: Sequence[Card]) -> bool:
+    def _is_abandoned(self, cards: Sequence[Card]) -> bool:
         newest = max(card.updated_at for card in cards if card.updated_at)
         owner = str(_header(cards).get("owner", ""))
         return utc_now() - newest > _STALE or self._is_dead(owner)
 
     def _is_dead(self, owner: str) -> bool:
-        """Whether a process of this machine is no more; of other machines nobody can tell."""
+        """Whether a process of this machine has ended; unknown (False) for other machines."""
         host, _, rest = owner.rpartition(":")[0].rpartition(":")
         if host != self._owner.split(":")[0] or not rest.isdecimal():
             return False
@@ -201,13 +205,13 @@ class Drafts:
         return False
 
     async def _finish(self, tenant: str, draft_id: str, cards: Sequence[Card]) -> bool:
-        """Put a draft into the log; False if it is in the making still, or no more there."""
-        if not cards or not self._is_left(cards):
+        """Move a draft to the log; False if it is still in use, or gone."""
+        if not cards or not self._is_abandoned(cards):
             return False
         text = b"".join(card.body for card in cards if not card.name.endswith("/000000")).decode()
         conversation, header = cards[0].conversation, _header(cards)
-        question = Question(header.get("question", -1), header.get("hash", ""))
-        # Without a header it has lost its beginning, with the conversation that it was of.
+        question = QuestionRef(header.get("question", -1), header.get("hash", ""))
+        # Without a header, its conversation was erased together with its first part.
         if text and header and conversation is not None:
             memory = await self._memory_of(tenant)
             if not await _is_answered(memory, conversation, question.seq, text):
@@ -216,35 +220,39 @@ class Drafts:
                     with suppress(UnknownConversation):
                         await store_answer(memory, conversation, question, message, key)
                 except ConflictError:
-                    logger.info("an interrupted answer was stored by somebody else")
+                    logger.info("draft: another process has stored the interrupted answer")
         await self._store.drop_cards(_KIND, tenant, prefix=f"{draft_id}/")
         return True
 
 
 def interrupted(text: str, why: str) -> Message:
-    """What there is of an answer that broke off."""
+    """A message for an incomplete answer."""
     return Message.assistant(text, metadata={INTERRUPTED: why})
 
 
 async def store_answer(
-    memory: Memory, conversation: str, question: Question, message: Message, key: str | None = None
+    memory: Memory,
+    conversation: str,
+    question: QuestionRef,
+    message: Message,
+    key: str | None = None,
 ) -> Appended:
-    """Append behind the question; `UnknownConversation` if that was erased: it stays so."""
+    """Append an answer to the question; `UnknownConversation` if that was erased."""
     for _ in range(limits.ANSWER_TRIES):
         head = await memory.head(conversation)
         if question.seq >= 0 and not await _is_there(memory, head, question):
-            raise UnknownConversation(f"{conversation} was erased meanwhile")
+            raise UnknownConversation(f"{conversation} was erased while it was being answered")
         end = head.entries if head else 0
         try:
             return await memory.append(conversation, message, expected_seq=end, idempotency_key=key)
         except KeyReused:
             raise
         except ConflictError:
-            continue  # others have said something; it is looked again whether it was erased
-    return await memory.append(conversation, message, idempotency_key=key)  # busy: it is there
+            continue  # a concurrent append; check again whether it was erased
+    return await memory.append(conversation, message, idempotency_key=key)  # busy, and not erased
 
 
-async def _is_there(memory: Memory, head: Head | None, question: Question) -> bool:
+async def _is_there(memory: Memory, head: Head | None, question: QuestionRef) -> bool:
     """Whether the question is still in the conversation of this head."""
     if head is None or head.seq < question.seq:
         return False
@@ -257,10 +265,10 @@ async def _is_there(memory: Memory, head: Head | None, question: Question) -> bo
 
 
 async def _is_answered(memory: Memory, conversation: str, question: int, text: str) -> bool:
-    """Whether the whole answer is in the log: the process died between that and dropping cards."""
-    later = await memory.read(conversation, first_seq=question + 1, limit=_REACH)
-    said = (entry.message for entry in later if entry.message.role == "assistant")
-    return any(message.text.startswith(text) for message in said)
+    """Whether the complete answer is in the log: the process died before it dropped the cards."""
+    later = await memory.read(conversation, first_seq=question + 1, limit=_ANSWERS_READ)
+    answers = (entry.message for entry in later if entry.message.role == "assistant")
+    return any(message.text.startswith(text) for message in answers)
 
 
 def _id(card: Card) -> str:

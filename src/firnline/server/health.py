@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 
 from firnline.errors import FirnlineError, StoreUnavailable
 from firnline.log.entry import Key
-from firnline.server.auth import Ruling, parts_of
+from firnline.server.auth import Administering, parts_of
 from firnline.server.metrics import CONTENT_TYPE
 
 router = APIRouter(include_in_schema=False)
@@ -44,7 +44,7 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
 
 
 @router.get("/metrics")
-async def metrics(request: Request, memory: Ruling) -> Response:  # noqa: ARG001 - of all tenants
+async def metrics(request: Request, memory: Administering) -> Response:  # noqa: ARG001 - of all tenants
     """What there is to count, for Prometheus."""
     parts = parts_of(request)
     await parts.metrics.refresh(parts.tenants.store)

@@ -1,7 +1,7 @@
-"""Work that takes longer than a request: it goes on in this process and tells how far it is.
+"""Background jobs: exports and imports that take longer than a request.
 
-Jobs are few and not kept for ever: so many of a tenant go on at once, so many are remembered, and
-what they leave behind is gone after an hour, with the server, or when a conversation is erased.
+The number of running and remembered jobs of a tenant is limited. Their files are deleted after an
+hour, when the server stops, or when a conversation is erased.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from firnline.server.problems import as_problem
 logger: Final = logging.getLogger("firnline.server")
 
 RUNNING_MAX: Final = 2
-"""Jobs of a tenant that go on at once."""
+"""Running jobs of a tenant."""
 KEPT_MAX: Final = 20
-"""Jobs of a tenant that are remembered, with their files."""
+"""Remembered jobs of a tenant, with their files."""
 LIFE: Final = timedelta(hours=1)
 """How long a finished job is remembered."""
-_MOMENT: Final = 0.2  # between two reports to a client
+_REPORT_SECONDS: Final = 0.2  # between two reports to a client
 
 Kind: TypeAlias = Literal["export", "import"]
 
 
 @dataclass(slots=True, kw_only=True)
-class Job:
-    """A piece of work.
+class BackgroundJob:
+    """An export or import.
 
-    `file` holds what it made; it has no name, so nothing is left of it when the process ends.
-    `path` is what it works on, and is gone when it has ended.
+    `file` is its result, without a name, so that nothing is left when the process ends. `path` is
+    the uploaded file, deleted when the job ends.
     """
 
     tenant: str
@@ -65,24 +65,24 @@ class Job:
     turn: threading.Lock = field(default_factory=threading.Lock)
 
     def progress(self, done: int, total: int) -> None:
-        """So much is done; a `Progress`. 0 leaves what was said of the total."""
+        """Report progress; a total of 0 leaves the previous one."""
         self.done, self.total = done, total or self.total
         self.news.set()
 
     def size(self) -> int:
-        """How large the file is."""
+        """The size of the file."""
         return 0 if self.file is None else os.fstat(self.file.fileno()).st_size
 
     def piece(self, at: int, most: int) -> bytes:
-        """A piece of the file; several clients may be reading it."""
+        """Read a piece of the file; safe for concurrent readers."""
         with self.turn:
             if self.file is None:
-                raise NotFound("the file was dropped meanwhile")
+                raise NotFound("the file has been deleted")
             self.file.seek(at)
             return self.file.read(most)
 
     def drop(self) -> None:
-        """Let go of the files."""
+        """Delete the files."""
         if self.file is not None:
             with self.turn:
                 self.file.close()
@@ -92,8 +92,8 @@ class Job:
             self.path = None
 
 
-Doing: TypeAlias = Callable[[Job], Awaitable[dict[str, Any] | None]]
-"""Does the work, and returns its result."""
+JobWork: TypeAlias = Callable[[BackgroundJob], Awaitable[dict[str, Any] | None]]
+"""Runs a job and returns its result."""
 
 
 class Jobs:
@@ -101,40 +101,42 @@ class Jobs:
 
     def __init__(self, *, clock: Clock = utc_now) -> None:
         self._clock = clock
-        self._jobs: dict[str, list[Job]] = {}
+        self._jobs: dict[str, list[BackgroundJob]] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    def open(self, tenant: str, kind: Kind) -> Job:
-        """A place for a job, which is then to be started or failed; `TooFast` if there is none."""
+    def open(self, tenant: str, kind: Kind) -> BackgroundJob:
+        """Register a job, to be started or failed; `TooFast` if too many are running."""
         running = [job for job in self.all(tenant) if job.state == "running"]
         if len(running) >= RUNNING_MAX:
-            raise TooFast(f"{RUNNING_MAX} jobs go on already", retry_after=5.0)
-        job = Job(tenant=tenant, kind=kind, created_at=self._clock())
+            raise TooFast(
+                f"{RUNNING_MAX} jobs are already running; wait for one to finish", retry_after=5.0
+            )
+        job = BackgroundJob(tenant=tenant, kind=kind, created_at=self._clock())
         self._jobs.setdefault(tenant, []).append(job)
         return job
 
-    def start(self, job: Job, doing: Doing) -> None:
-        """Do the work in the background."""
-        task = self._tasks[job.id] = asyncio.create_task(self._run(job, doing))
+    def start(self, job: BackgroundJob, work: JobWork) -> None:
+        """Run the job in the background."""
+        task = self._tasks[job.id] = asyncio.create_task(self._run(job, work))
         task.add_done_callback(lambda _: self._tasks.pop(job.id, None))
 
-    def failed(self, job: Job, error: FirnlineError) -> None:
-        """The job came to nothing."""
+    def fail(self, job: BackgroundJob, error: FirnlineError) -> None:
+        """End the job with an error."""
         job.error = json.loads(bytes(as_problem(error, f"/api/v1/jobs/{job.id}").body))
         job.drop()
         self._end(job, "failed")
 
-    def get(self, tenant: str, job_id: str) -> Job:
-        """One of the tenant's jobs; another's is as unknown as one that never was."""
+    def get(self, tenant: str, job_id: str) -> BackgroundJob:
+        """One of the tenant's jobs; `NotFound` for jobs of other tenants too."""
         for job in self.all(tenant):
             if job.id == job_id:
                 return job
-        raise NotFound("there is no such job, or it ended more than an hour ago")
+        raise NotFound("there is no such job, or it finished more than an hour ago")
 
-    def all(self, tenant: str) -> list[Job]:
-        """The tenant's jobs, the newest first; those that are too old or too many are dropped."""
+    def all(self, tenant: str) -> list[BackgroundJob]:
+        """The tenant's jobs, newest first; drops those that are too old or too many."""
         now, known = self._clock(), self._jobs.pop(tenant, [])
-        kept: list[Job] = []
+        kept: list[BackgroundJob] = []
         for age, job in enumerate(reversed(known)):
             recent = age < KEPT_MAX and now - (job.finished_at or now) < LIFE
             if recent or job.state == "running":
@@ -146,7 +148,7 @@ class Jobs:
         return kept
 
     async def forget(self, tenant: str) -> None:
-        """Stop and drop what could hold copies of a conversation that is being erased."""
+        """Stop and drop the tenant's jobs: they may hold copies of an erased conversation."""
         known = self.all(tenant)
         tasks = [self._tasks[job.id] for job in known if job.id in self._tasks]
         for task in tasks:
@@ -156,7 +158,7 @@ class Jobs:
         for job in known:
             job.drop()
             if job.state == "running" and job.id not in self._tasks:
-                self.failed(job, FirnlineError("it was stopped"))
+                self.fail(job, FirnlineError("the job was stopped"))
 
     async def close(self) -> None:
         """Stop everything."""
@@ -164,20 +166,20 @@ class Jobs:
             await self.forget(tenant)
         self._jobs.clear()
 
-    async def _run(self, job: Job, doing: Doing) -> None:
+    async def _run(self, job: BackgroundJob, work: JobWork) -> None:
         try:
-            job.result = await doing(job)
+            job.result = await work(job)
         except FirnlineError as error:
-            self.failed(job, error)
+            self.fail(job, error)
         except asyncio.CancelledError:
-            self.failed(job, FirnlineError("it was stopped"))
+            self.fail(job, FirnlineError("the job was stopped"))
         except Exception as error:
-            logger.exception("a mistake in a job")
-            self.failed(job, FirnlineError(f"a mistake in Firnline: {outline(error)}"))
+            logger.exception("job: internal error")
+            self.fail(job, FirnlineError(f"internal error: {outline(error)}"))
         else:
             self._end(job, "done")
 
-    def _end(self, job: Job, state: Literal["done", "failed"]) -> None:
+    def _end(self, job: BackgroundJob, state: Literal["done", "failed"]) -> None:
         if job.path is not None:
             shutil.rmtree(job.path.parent, ignore_errors=True)
         job.state, job.finished_at = state, self._clock()
@@ -185,30 +187,30 @@ class Jobs:
         job.ended.set()
 
 
-async def reports(job: Job) -> AsyncIterator[Job]:
-    """The job again and again as it goes on, not too often, and at once when it has ended."""
+async def watch(job: BackgroundJob) -> AsyncIterator[BackgroundJob]:
+    """The job whenever it has progressed, at a limited rate, and at once when it ends."""
     while job.state == "running":
-        job.news.clear()  # before it is told: what happens meanwhile is news
+        job.news.clear()  # first, so that progress during the report is not missed
         yield job
         await job.news.wait()
         with suppress(TimeoutError):
-            await asyncio.wait_for(job.ended.wait(), _MOMENT)
+            await asyncio.wait_for(job.ended.wait(), _REPORT_SECONDS)
     yield job
 
 
 def unnamed_file() -> BinaryIO:
-    """A file for a job; its bytes are gone once it is closed, however the process ends."""
+    """A temporary file without a name; it disappears when it is closed or the process ends."""
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="firnline-"))
 
 
 def named_file(name: str) -> tuple[BinaryIO, Path]:
-    """A file of this name, in a folder of its own, and its path; the folder goes with the job."""
+    """A file with this name in a new temporary folder, and its path."""
     path = Path(tempfile.mkdtemp(prefix="firnline-"), _safe(name))
     return path.open("wb"), path
 
 
 def _safe(name: str) -> str:
-    """The last part of a path that somebody else gave, as every file system takes it."""
+    """The last part of an untrusted path, valid on every file system."""
     last = name.replace("\\", "/").rsplit("/", 1)[-1]
     shown = "".join(c for c in last if c.isprintable() and c not in '<>:"|?*').strip(" .")
     return shown.encode()[-200:].decode(errors="ignore") or "file"

@@ -44,7 +44,7 @@ def _endpoint(parts: Parts) -> Endpoint | None:
     from firnline.mcp.endpoint import Endpoint  # noqa: PLC0415 - an optional extra
 
     most = parts.settings.body_bytes_max
-    return Endpoint(parts.tenants.memory, _who, charge=parts.tokens.owe, body_bytes_max=most)
+    return Endpoint(parts.tenants.memory, _who, charge=parts.tokens.charge, body_bytes_max=most)
 
 
 async def _who(scope: Scope) -> Caller | None:

@@ -1,8 +1,8 @@
-"""The exact prompt of every turn that the server took part in, kept so that it can be looked at.
+"""Records of the exact prompt of every turn that the server handled.
 
-What a prompt shows of the log word for word is kept as sequence numbers alone: the log does not
-change. The rest, digests' texts and the like, is kept as it was. A hash over the whole proves that
-what is shown later is what the model was given.
+Messages that are in the log word for word are recorded as sequence numbers, because the log does
+not change; the rest, such as texts of digests, is recorded in full. A hash over all messages proves
+that a record is what was sent to the model.
 """
 
 from __future__ import annotations
@@ -19,51 +19,50 @@ import zstandard
 from firnline.context.context import Context
 from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
-from firnline.log import limits
 from firnline.log.entry import Card
 from firnline.log.message import Message, encode_json, format_time
 from firnline.memory import Memory
+from firnline.store.rows import SEQ_MAX
 
 logger: Final = logging.getLogger("firnline.server")
 
 KIND: Final = "prompt"
-_LAST: Final = (1 << limits.SEQ_BITS) - 1
 _VERSION: Final = 1
 _LEVEL: Final = 3
 _BYTES_MAX: Final = 64 * 1024 * 1024
 
 
 def name_of(conversation: str, seq: int | None = None) -> str:
-    """The name of the card for the answer `seq`; without it, how all names of it begin.
+    """The name of the card for the answer `seq`; without `seq`, the prefix of all of them.
 
-    Names of newer answers sort before those of older ones, as they are looked at.
+    Names of newer answers sort before those of older ones.
     """
-    about = hashlib.blake2b(conversation.encode(), digest_size=12).hexdigest()
-    return f"{about}/" if seq is None else f"{about}/{_LAST - seq:010d}"
+    prefix = hashlib.blake2b(conversation.encode(), digest_size=12).hexdigest()
+    return f"{prefix}/" if seq is None else f"{prefix}/{SEQ_MAX - seq:010d}"
 
 
 async def record(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
-    """Keep the prompt that the answer `seq` came from, and what else is known of the turn."""
+    """Record the prompt behind the answer `seq`, with more facts about the turn."""
     card = Card(
         tenant=memory.tenant,
         kind=KIND,
         name=name_of(context.conversation, seq),
-        body=packed(context, {"answer": seq, **facts}),
+        body=pack(context, {"answer": seq, **facts}),
         conversation=context.conversation,
     )
     await memory.cards.put(card)
 
 
-async def keep(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
-    """The same; but the answer is there already, so trouble is logged and not raised."""
+async def try_record(memory: Memory, context: Context, seq: int, **facts: Any) -> None:
+    """Record a prompt; an error is logged, not raised, because the answer is already stored."""
     try:
         await record(memory, context, seq, **facts)
     except Exception:
-        logger.exception("the prompt of a turn cannot be kept")
+        logger.exception("prompt: cannot record it")
 
 
-async def keep_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
-    """The same for a turn that `model` answered; an earlier try has kept what it answered."""
+async def record_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
+    """Record the prompt of a turn, unless an earlier request has answered it."""
     if not turn.calls:
         return
     facts = {
@@ -74,41 +73,41 @@ async def keep_turn(memory: Memory, turn: Turn, model: str, via: str) -> None:
         "prompt_tokens": turn.prompt_tokens,
         "completion_tokens": turn.completion_tokens,
     }
-    await keep(memory, turn.context, turn.answer.seq, **facts)
+    await try_record(memory, turn.context, turn.answer.seq, **facts)
 
 
-async def recorded(memory: Memory, conversation: str, seq: int) -> dict[str, Any] | None:
-    """The prompt of the answer `seq` with all its messages, or None if there is no record."""
+async def read(memory: Memory, conversation: str, seq: int) -> dict[str, Any] | None:
+    """The record of the answer `seq` with all messages, or None."""
     name = name_of(conversation, seq)
     card = await memory.cards.get(KIND, name)
     if card is None:
         return None
-    kept = _read(card)
-    seqs = sorted({piece["seq"] for piece in kept["pieces"] if piece["seq"] is not None})
+    record = _from_card(card)
+    seqs = sorted({piece["seq"] for piece in record["pieces"] if piece["seq"] is not None})
     entries = await memory.read_at(conversation, seqs)
-    return filled(kept, {entry.seq: entry.message for entry in entries})
+    return fill(record, {entry.seq: entry.message for entry in entries})
 
 
-async def turns(
+async def list_records(
     memory: Memory, conversation: str, *, before: int | None = None, limit: int = 100
 ) -> list[dict[str, Any]]:
-    """What is recorded of the answers before `before`, newest first, without their messages."""
+    """The records of the answers before `before`, newest first, without their messages."""
     found = await memory.cards.find(
         KIND,
         prefix=name_of(conversation),
         after="" if before is None else name_of(conversation, before),
         limit=limit,
     )
-    return [_read(card) for card in found]
+    return [_from_card(card) for card in found]
 
 
-def _read(card: Card) -> dict[str, Any]:
+def _from_card(card: Card) -> dict[str, Any]:
     time = format_time(card.updated_at) if card.updated_at else None
-    return {**unpacked(card.body), "recorded_at": time}
+    return {**unpack(card.body), "recorded_at": time}
 
 
-def packed(context: Context, facts: Mapping[str, Any]) -> bytes:
-    """A context as it is kept."""
+def pack(context: Context, facts: Mapping[str, Any]) -> bytes:
+    """A record as bytes."""
     where = {id(piece): section.name for section in context.sections for piece in section.pieces}
     pieces = [
         {
@@ -120,7 +119,7 @@ def packed(context: Context, facts: Mapping[str, Any]) -> bytes:
         }
         for piece in context.pieces
     ]
-    kept = {
+    record = {
         "version": _VERSION,
         **facts,
         "strategy": context.strategy,
@@ -148,32 +147,32 @@ def packed(context: Context, facts: Mapping[str, Any]) -> bytes:
         "sha256": _digest([message.to_openai() for message in context.messages]),
         "pieces": pieces,
     }
-    return zstandard.ZstdCompressor(level=_LEVEL).compress(json.dumps(kept).encode())
+    return zstandard.ZstdCompressor(level=_LEVEL).compress(json.dumps(record).encode())
 
 
-def unpacked(body: bytes) -> dict[str, Any]:
-    """What was packed; `StoreCorrupt` if it is something else."""
+def unpack(body: bytes) -> dict[str, Any]:
+    """The record in these bytes; `StoreCorrupt` if they are none."""
     try:
         plain = zstandard.ZstdDecompressor().decompress(body, max_output_size=_BYTES_MAX)
-        kept: dict[str, Any] = json.loads(plain)
+        record: dict[str, Any] = json.loads(plain)
     except (zstandard.ZstdError, ValueError) as error:
         raise StoreCorrupt("a recorded prompt cannot be read") from error
-    return kept
+    return record
 
 
-def filled(kept: dict[str, Any], said: Mapping[int, Message]) -> dict[str, Any]:
-    """The record with every message in it; `StoreCorrupt` if it is not what the model was given."""
+def fill(record: dict[str, Any], messages: Mapping[int, Message]) -> dict[str, Any]:
+    """The record with all messages; `StoreCorrupt` if they do not match its hash."""
     pieces = [
-        piece if piece["seq"] is None else {**piece, "message": _shape(said, piece["seq"])}
-        for piece in kept["pieces"]
+        piece if piece["seq"] is None else {**piece, "message": _message(messages, piece["seq"])}
+        for piece in record["pieces"]
     ]
-    if _digest([piece["message"] for piece in pieces]) != kept["sha256"]:
-        raise StoreCorrupt("a recorded prompt is not the one that was sent")
-    return {**kept, "pieces": pieces}
+    if _digest([piece["message"] for piece in pieces]) != record["sha256"]:
+        raise StoreCorrupt("a recorded prompt does not match its hash")
+    return {**record, "pieces": pieces}
 
 
-def _shape(said: Mapping[int, Message], seq: int) -> dict[str, Any] | None:
-    return said[seq].to_openai() if seq in said else None
+def _message(messages: Mapping[int, Message], seq: int) -> dict[str, Any] | None:
+    return messages[seq].to_openai() if seq in messages else None
 
 
 def _digest(messages: Sequence[Any]) -> str:

@@ -1,4 +1,4 @@
-"""Limits on how fast one caller may go: a bucket that fills again with time."""
+"""Rate limits per caller: a bucket that refills with time."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MINUTE: Final = 60.0
 _REMEMBERED_MAX: Final = 10_000
 
 
-class Pace:
-    """`per_minute` for each caller, all of it at once if it was quiet for a minute; 0 is no limit.
+class RateLimiter:
+    """`per_minute` units for each caller; up to one minute's worth in a burst. 0 means no limit.
 
-    A cost that is known only afterwards may be taken late: the bucket is then less than empty, and
+    A cost that is known only afterwards may be charged late: the bucket is then below empty, and
     the caller waits until it is not.
     """
 
@@ -23,29 +23,29 @@ class Pace:
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def wait(self, who: str) -> float:
-        """Seconds until the caller may go on; 0 if it may now."""
-        return max(-self._now(who), 0.0) * _MINUTE / self._size if self._size else 0.0
+        """Seconds until the caller may continue; 0 if now."""
+        return max(-self._available(who), 0.0) * _MINUTE / self._size if self._size else 0.0
 
     def take(self, who: str, cost: float = 1.0) -> float:
-        """Take `cost` out of the caller's bucket, if it may go on; else as `wait`."""
+        """Take `cost` from the caller's bucket if it may continue; otherwise returns as `wait`."""
         if not self._size:
             return 0.0
-        left = self._now(who)
+        left = self._available(who)
         if left < min(cost, 1.0):
             return (min(cost, 1.0) - left) * _MINUTE / self._size
-        self._keep(who, left - cost)
+        self._save(who, left - cost)
         return 0.0
 
-    def owe(self, who: str, cost: float) -> None:
-        """Take `cost` in any case: what it is for has happened."""
+    def charge(self, who: str, cost: float) -> None:
+        """Take `cost` unconditionally, after the fact."""
         if self._size:
-            self._keep(who, self._now(who) - cost)
+            self._save(who, self._available(who) - cost)
 
-    def _now(self, who: str) -> float:
+    def _available(self, who: str) -> float:
         left, since = self._left.get(who, (self._size, self._clock()))
         return min(left + (self._clock() - since) * self._size / _MINUTE, self._size)
 
-    def _keep(self, who: str, left: float) -> None:
+    def _save(self, who: str, left: float) -> None:
         self._left[who] = (left, self._clock())
         self._left.move_to_end(who)
         if len(self._left) > _REMEMBERED_MAX:

@@ -12,7 +12,7 @@ from firnline.server.jobs import Jobs
 from firnline.server.keys import Keys
 from firnline.server.metrics import Metrics
 from firnline.server.proxy.upstream import Upstream
-from firnline.server.rate_limit import Pace
+from firnline.server.rate_limit import RateLimiter
 from firnline.server.settings import Settings
 from firnline.server.streams import Streams
 from firnline.server.telegram.worker import TelegramWorker
@@ -30,8 +30,8 @@ class Parts:
     settings: Settings
     tenants: Tenants
     keys: Keys
-    requests: Pace
-    tokens: Pace
+    requests: RateLimiter
+    tokens: RateLimiter
     streams: Streams
     drafts: Drafts
     telegram_worker: TelegramWorker

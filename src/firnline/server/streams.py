@@ -1,8 +1,7 @@
-"""Answers that are streamed: read by a task of their own, whatever becomes of the client.
+"""Streamed answers: read by a separate task, even if the client disconnects.
 
-A client that goes away cancels the response, and whatever is awaited there is cancelled again. So
-the response only hands on what a separate task has read and made durable, and nothing that matters
-depends on the response's end.
+A client that disconnects cancels its response and everything that is awaited there. So a separate
+task reads the answer and makes it durable, and the response only forwards it.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ logger: Final = logging.getLogger("firnline.server")
 
 T = TypeVar("T")
 LINGER_SECONDS: Final = 30.0
-"""How long an answer is still read when its client has gone."""
+"""How long an answer is still read after its client has disconnected."""
 STOPPED: Final = "stopped by the reader"
-"""Why an answer ends where somebody told it to."""
+"""The reason for an answer that was stopped by request."""
 BUFFER_MAX: Final = 20_000
-"""Pieces that wait for a slow client; then it is dropped, and the answer is read to its end."""
+"""Pieces buffered for a slow client; beyond that it is disconnected, and reading continues."""
 
 
 class Stopped(FirnlineError):
-    """An answer that its reader ended: nobody's mistake, and no fault of the server."""
+    """The answer was stopped by request."""
 
     status = 409
 
 
-class Keeper(Protocol):
-    """Sees to it that what a client gets of an answer is not lost."""
+class AnswerKeeper(Protocol):
+    """Makes the text of an answer durable before the client gets it."""
 
     async def add(self, text: str) -> None:
-        """Make more of the text durable."""
+        """Store more of the text."""
 
     async def end(self) -> None:
-        """The answer came to its end, and is stored."""
+        """The answer is complete and stored."""
 
     async def cut(self, why: str) -> None:
-        """It did not; store what there is."""
+        """The answer was interrupted; store the text so far."""
 
 
 class Streams:
-    """The streams of a server, and other work that must come to its end."""
+    """The streams of a server, and other work that must be completed."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -56,30 +55,32 @@ class Streams:
 
     @property
     def live(self) -> int:
-        """How many there are."""
+        """Number of running tasks."""
         return len(self._tasks)
 
     def open(
         self,
         source: AsyncGenerator[tuple[str, T], None],
-        keeper: Keeper,
+        keeper: AnswerKeeper,
         name: Hashable | None = None,
-    ) -> Listener[T]:
+    ) -> StreamListener[T]:
         """Read `source` in the background; the listener gets its items.
 
-        An item is a text and what the client gets for it, once the keeper has the text. By its
-        `name` it can be stopped.
+        An item is a text and what the client gets for it, once the keeper has stored the text. A
+        stream with a `name` can be stopped.
         """
         if len(self._tasks) >= self._most:
-            raise TooFast("too many answers are being streamed", retry_after=1.0)
-        listener = Listener[T]()
+            raise TooFast(
+                f"too many concurrent streams: the limit is {self._most}", retry_after=1.0
+            )
+        listener = StreamListener[T]()
         listener.task = self._spawn(_pump(source, listener, keeper))
         if name is not None:
             self._named[listener.task] = name
         return listener
 
     async def stop(self, name: Hashable) -> int:
-        """End the streams of that name now; what there is of them is stored. Returns how many."""
+        """Stop the streams with this name; their text so far is stored. Returns how many."""
         found = [task for task, known in self._named.items() if known == name]
         for task in found:
             task.cancel(STOPPED)
@@ -87,12 +88,12 @@ class Streams:
             await asyncio.wait(found)
         return len(found)
 
-    async def whole(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` returns; it comes to its end even if nobody waits for it any more."""
+    async def complete(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, which is completed even if the caller is canceled."""
         return await asyncio.shield(self._spawn(work))
 
     async def close(self, seconds: float) -> None:
-        """Wait for what goes on; after so many seconds, cut it off, and store what there is."""
+        """Wait for running tasks; after `seconds`, cancel them and store the text so far."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=seconds)
         for task in list(self._tasks):
@@ -111,11 +112,11 @@ class Streams:
         self._named.pop(task, None)
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, FirnlineError):
-            logger.error("a mistake in what streams an answer", exc_info=error)
+            logger.error("stream: internal error", exc_info=error)
 
 
-class Listener(Generic[T]):
-    """What the client's response reads from."""
+class StreamListener(Generic[T]):
+    """The end of a stream that the client's response reads from."""
 
     def __init__(self) -> None:
         self._items: deque[T] = deque()
@@ -126,7 +127,7 @@ class Listener(Generic[T]):
         self.task: asyncio.Task[Any] | None = None
 
     async def batches(self) -> AsyncIterator[list[T]]:
-        """The items as they come, those that wait together; raises what the source raised."""
+        """The items as they come, those that are waiting together; raises the source's error."""
         try:
             while True:
                 while self._items:
@@ -143,38 +144,40 @@ class Listener(Generic[T]):
             self._leave()
 
     def put(self, item: T) -> None:
-        """Hand on an item, unless nobody listens any more."""
+        """Forward an item, unless the client is gone."""
         if self._gone:
             return
         self._items.append(item)
         if len(self._items) > BUFFER_MAX:
-            logger.warning("a client that reads too slowly is dropped")
-            self.end(FirnlineError("the client reads too slowly"))
+            logger.warning("stream: the client reads too slowly; disconnecting it")
+            self.end(
+                FirnlineError(f"the client reads too slowly: {BUFFER_MAX:,} pieces are waiting")
+            )
             self._gone = True
         self._news.set()
 
     def end(self, error: BaseException | None = None) -> None:
-        """There will be no more."""
+        """There are no more items."""
         self._ended, self._error = True, self._error or error
         self._news.set()
 
     def _leave(self) -> None:
-        """The client has gone; the answer is still read for a while."""
+        """The client is gone; keep reading the answer for a while."""
         self._gone = True
         self._items.clear()
-        task, whole = self.task, self._ended and self._error is None
-        if task is not None and not whole and not task.done():
+        task, complete = self.task, self._ended and self._error is None
+        if task is not None and not complete and not task.done():
             asyncio.get_running_loop().call_later(LINGER_SECONDS, task.cancel)
 
 
 async def _pump(
-    source: AsyncGenerator[tuple[str, T], None], listener: Listener[T], keeper: Keeper
+    source: AsyncGenerator[tuple[str, T], None], listener: StreamListener[T], keeper: AnswerKeeper
 ) -> None:
-    """Read, keep, hand on; what arrives while something is being kept is kept together."""
+    """Read, store, forward; what arrives while something is being stored is stored together."""
     arrived: asyncio.Queue[tuple[str, T] | None] = asyncio.Queue()
     reading = asyncio.create_task(_read(source, arrived))
     try:
-        while batch := await _all_of(arrived):
+        while batch := await _next_batch(arrived):
             if text := "".join(text for text, _ in batch):
                 await keeper.add(text)
             for _, item in batch:
@@ -183,15 +186,15 @@ async def _pump(
     except BaseException as error:
         reading.cancel()
         await asyncio.wait([reading])
-        # Of an erased conversation nothing is kept: what has its name now is another one.
+        # Nothing of an erased conversation is stored; its name may belong to a new one.
         await (keeper.end() if isinstance(error, UnknownConversation) else keeper.cut(_why(error)))
-        listener.end(error if isinstance(error, Exception) else _ended(_why(error)))
+        listener.end(error if isinstance(error, Exception) else _error_for(_why(error)))
         raise
-    listener.end()  # all of it is stored: the client need not wait until that is tidied up
+    listener.end()  # everything is stored: the client need not wait for the cleanup
     try:
         await keeper.end()
     except FirnlineError as error:
-        logger.warning("an answer is stored, and its draft stays for a while: %s", error)
+        logger.warning("draft: cannot drop it, although the answer is stored: %s", error)
 
 
 async def _read(
@@ -205,24 +208,24 @@ async def _read(
         arrived.put_nowait(None)
 
 
-async def _all_of(arrived: asyncio.Queue[tuple[str, T] | None]) -> list[tuple[str, T]]:
-    """What has arrived, at least one; nothing at the end."""
+async def _next_batch(arrived: asyncio.Queue[tuple[str, T] | None]) -> list[tuple[str, T]]:
+    """All items that have arrived, at least one; empty at the end."""
     batch: list[tuple[str, T]] = []
     while not batch or not arrived.empty():
         item = await arrived.get()
         if item is None:
             if batch:
-                arrived.put_nowait(None)  # the end is told by the next batch
+                arrived.put_nowait(None)  # the next batch is the end
             break
         batch.append(item)
     return batch
 
 
-def _ended(why: str) -> FirnlineError:
+def _error_for(why: str) -> FirnlineError:
     return Stopped(why) if why == STOPPED else FirnlineError(why)
 
 
 def _why(error: BaseException) -> str:
     if isinstance(error, asyncio.CancelledError):
-        return STOPPED if STOPPED in error.args else "given up"
+        return STOPPED if STOPPED in error.args else "canceled"
     return str(error) if isinstance(error, FirnlineError) else type(error).__name__

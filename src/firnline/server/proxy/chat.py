@@ -22,7 +22,7 @@ from firnline.server.proxy.locate import Attempt
 from firnline.server.proxy.openai_stream import Asking
 from firnline.server.proxy.replay import AnswerAgain
 from firnline.server.proxy.upstream import OfflineReply, Reply
-from firnline.server.streams import Listener
+from firnline.server.streams import StreamListener
 
 router = APIRouter(tags=["proxy"])
 
@@ -79,7 +79,7 @@ async def _chat(request: Request, memory: Memory, path: str | None) -> Response:
         return Response(await reply.body(), reply.status, {**reply.headers, **exchange.told()})
     if body.get("stream"):
         return await streamed(exchange, asking, reply)
-    data = await exchange.parts.streams.whole(
+    data = await exchange.parts.streams.complete(
         exchange.whole(asking, openai_stream.whole(asking, reply))
     )
     headers = {**but_type(reply.headers), **exchange.told()}
@@ -138,7 +138,7 @@ async def again(exchange: Exchange, reply: Reply) -> Response:
     return StreamingResponse(lines(), media_type=_STREAM, headers=headers)
 
 
-async def _lines(listener: Listener[str]) -> AsyncIterator[bytes]:
+async def _lines(listener: StreamListener[str]) -> AsyncIterator[bytes]:
     try:
         async for batch in listener.batches():
             yield "".join([f"data: {data}\n\n" for data in batch]).encode()

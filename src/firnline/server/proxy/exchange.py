@@ -32,9 +32,9 @@ from firnline.log.message import Message
 from firnline.log.tokens import counter, find_model
 from firnline.memory import Memory
 from firnline.server.auth import Caller
-from firnline.server.drafts import Draft, Question, store_answer
+from firnline.server.drafts import AnswerDraft, QuestionRef, store_answer
 from firnline.server.offline_model import OfflineModel
-from firnline.server.prompts import keep
+from firnline.server.prompts import try_record
 from firnline.server.proxy.dialect import OPENAI, Shape
 from firnline.server.proxy.identity import Named, fingerprint, longer
 from firnline.server.proxy.locate import Attempt, Place, branch, place, remember
@@ -167,7 +167,7 @@ class Exchange:
         if self.context["digests"].pieces or self.context["important"].pieces:
             newest = await self.memory.in_force(where.conversation)
             self.digest = max((digest.version for digest in newest), default=0)
-        self.parts.tokens.owe(self.caller.id, self.context.tokens)
+        self.parts.tokens.charge(self.caller.id, self.context.tokens)
         return self.context.messages
 
     def _degrade(self, what: str, error: Exception) -> None:
@@ -209,7 +209,7 @@ class Exchange:
         conversation, asked = self.where.conversation, (self.where.question, self.where.hash)
         try:
             if self.where.named:
-                stored = await store_answer(self.memory, conversation, Question(*asked), message)
+                stored = await store_answer(self.memory, conversation, QuestionRef(*asked), message)
             else:
                 stored = await self.memory.append(
                     conversation, message, expected_seq=self.where.next_seq
@@ -227,7 +227,7 @@ class Exchange:
         if self.context is not None:
             facts = {"question": where.question, "model": self.model, "via": "proxy"}
             context = replace(self.context, conversation=where.conversation)
-            notes.append(keep(self.memory, context, answer.seq, **facts))
+            notes.append(try_record(self.memory, context, answer.seq, **facts))
         if where.hashes:
             name = longer(where.hashes[-1], fingerprint(answer.message))
             notes.append(remember(self.memory, where.conversation, [name], [answer.seq]))
@@ -276,7 +276,7 @@ class Exchange:
 class _Lenient:
     """A draft whose trouble does not end the chat; without one, nothing is kept."""
 
-    def __init__(self, draft: Draft | None, exchange: Exchange) -> None:
+    def __init__(self, draft: AnswerDraft | None, exchange: Exchange) -> None:
         self._draft, self._exchange = draft, exchange
 
     async def add(self, text: str) -> None:

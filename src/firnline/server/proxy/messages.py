@@ -32,7 +32,7 @@ from firnline.server.proxy.exchange import Exchange
 from firnline.server.proxy.identity import named
 from firnline.server.proxy.openai_stream import Asking
 from firnline.server.proxy.upstream import Reply
-from firnline.server.streams import Listener
+from firnline.server.streams import StreamListener
 
 router = APIRouter(tags=["proxy"])
 
@@ -107,7 +107,7 @@ async def _messages(request: Request, memory: Memory, path: str | None) -> Respo
         listener = streams.open(_events(exchange, asking, reply), exchange.keeper())
         headers |= {**exchange.told(), "cache-control": "no-cache"}
         return StreamingResponse(_lines(listener), media_type=_STREAM, headers=headers)
-    data = await streams.whole(_whole(exchange, asking, reply))
+    data = await streams.complete(_whole(exchange, asking, reply))
     return JSONResponse(data, headers={**headers, **exchange.told()})
 
 
@@ -157,7 +157,7 @@ def _events(
     return translate.streamed(asking, chunks, tokens)
 
 
-async def _lines(listener: Listener[str]) -> AsyncIterator[bytes]:
+async def _lines(listener: StreamListener[str]) -> AsyncIterator[bytes]:
     try:
         async for frames in listener.batches():
             yield "".join(frames).encode()

@@ -1,4 +1,4 @@
-"""REST: everything that `Memory` does, below ``/api/v1``."""
+"""The REST API: everything that `Memory` does, under ``/api/v1``."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from firnline.server.rest.openapi import ALWAYS, operation_id
 _BEARER: Final = HTTPBearer(
     auto_error=False,
     scheme_name="key",
-    description="An API key: `firnline keys create`. On this machine alone, none is needed.",
+    description="An API key from `firnline keys create`. Local requests need none.",
 )
 
-# The gate has checked the key already; this only tells readers of the document about it.
+# The middleware has checked the key already; this documents it.
 router = APIRouter(
     prefix=PREFIX,
     dependencies=[Security(_BEARER)],
     responses=ALWAYS,
     generate_unique_id_function=operation_id,
 )
-# Paths are tried in this order, so what is asked for most comes first.
-for _subject in (
+# Routes are matched in this order: the most frequent ones first.
+for _routes in (
     messages.routes,
     turns.routes,
     contexts.routes,
@@ -55,4 +55,4 @@ for _subject in (
     transfer.routes,
     transfer.raw_routes,
 ):
-    router.include_router(_subject)
+    router.include_router(_routes)

@@ -1,4 +1,4 @@
-"""Contexts: what a model should see, what it takes, and why."""
+"""Contexts: the messages to send to a model, and why."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from firnline.context.budget import Budget, as_budget
 from firnline.errors import InputError
 from firnline.log.tokens import DEFAULT_MODEL, is_known_model
 from firnline.server.auth import Reading, charge, may_write, parts_of
-from firnline.server.bodies import head_of, sent
+from firnline.server.bodies import json_response, require_head
 from firnline.server.rest import requests, responses, schemas
 from firnline.server.rest.openapi import MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
@@ -26,13 +26,13 @@ routes = router("contexts")
 async def build_context(
     request: Request, memory: Reading, conversation: Conversation, body: requests.ContextRequest
 ) -> Response:
-    """The messages to send, never more tokens than the budget, with where each of them went.
+    """Build the messages to send, within the token budget, with an account of all tokens.
 
-    Digests that are due are made first, or owed if that is done in the background; a key that only
-    reads looks without either. 422 if what must be in it does not fit: `floor` says what it takes,
-    `blockers` what is in the way.
+    Digests that are due are created first, or scheduled if they are created in the background; not
+    with a read-only key. 422 if required parts do not fit: `floor` is what they need, `blockers`
+    lists them.
     """
-    await head_of(memory, conversation)
+    await require_head(memory, conversation)
     context = await memory.context(
         conversation,
         budget_of(parts_of(request), body.budget),
@@ -43,16 +43,16 @@ async def build_context(
         fold=body.fold and may_write(request),
     )
     charge(request, context.tokens)
-    return sent(responses.context(context, body.format))
+    return json_response(responses.context(context, body.format))
 
 
-def budget_of(parts: Parts, asked: requests.BudgetLike | None) -> Budget:
-    """The budget that is meant; the window of the server's model if nothing is."""
-    if isinstance(asked, requests.BudgetRequest):
-        return Budget(**asked.model_dump())
+def budget_of(parts: Parts, given: requests.BudgetLike | None) -> Budget:
+    """The requested budget; default: the window of the server's model."""
+    if isinstance(given, requests.BudgetRequest):
+        return Budget(**given.model_dump())
     own = parts.tenants.model.name if parts.tenants.model else DEFAULT_MODEL
-    if asked is None or asked == own:  # the server's own may be one that nobody knows
+    if given is None or given == own:  # the server's model may be unknown
         return Budget.of(own)
-    if isinstance(asked, str) and not asked.isdecimal() and not is_known_model(asked):
-        raise InputError(f"budget: {asked!r} is no model that is known here; {BUDGET_HELP}")
-    return as_budget(asked)
+    if isinstance(given, str) and not given.isdecimal() and not is_known_model(given):
+        raise InputError(f"budget: unknown model {given!r}; {BUDGET_HELP}")
+    return as_budget(given)

@@ -1,4 +1,4 @@
-"""Conversations: where they stand, what they belong to, and their end."""
+"""Conversations: list, change, verify, archive, branch, pin and erase them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from firnline.errors import ConflictError, NotFound
 from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.memory import Memory
-from firnline.server.auth import Reading, Ruling, Writing, caller_of, parts_of
-from firnline.server.bodies import head_of, position_of, sent, tagged
+from firnline.server.auth import Administering, Reading, Writing, caller_of, parts_of
+from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.messages import AtSeq
 from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, problems, router
@@ -32,22 +32,26 @@ from firnline.strategies import strategy as strategy_named
 
 routes = router("conversations")
 
-_KEPT: Final = 1_000
+_KEEP_DEFAULT: Final = 1_000
 
 
 @routes.get("/conversations", response_model=schemas.HeadPage, responses=FOUND)
 async def list_conversations(
     request: Request,
     memory: Reading,
-    project: Annotated[Name | None, Query(description="Only those of this project.")] = None,
+    project: Annotated[
+        Name | None, Query(description="Only conversations of this project.")
+    ] = None,
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """The conversations by name."""
-    after = position_of(cursor, str) or ""
+    """List the conversations by name."""
+    after = read_cursor(cursor, str) or ""
     found = await memory.conversations(project=project, after=after, limit=limit)
     following = found[-1].conversation if len(found) == limit else None
-    return tagged(request, responses.page([responses.head(head) for head in found], following))
+    return etag_response(
+        request, responses.page([responses.head(head) for head in found], following)
+    )
 
 
 @routes.get(
@@ -58,12 +62,12 @@ async def list_conversations(
 async def get_conversation(
     request: Request, memory: Reading, conversation: Conversation
 ) -> Response:
-    """All about a conversation: head, strategy, state, digests in force, pins."""
-    head = await head_of(memory, conversation)
-    return tagged(request, await _described(memory, head))
+    """A conversation: head, strategy, state, digests in force and pins."""
+    head = await require_head(memory, conversation)
+    return etag_response(request, await _describe(memory, head))
 
 
-async def _described(memory: Memory, head: Head) -> dict[str, Any]:
+async def _describe(memory: Memory, head: Head) -> dict[str, Any]:
     name = head.conversation
     force = await memory.in_force(name)
     pinned = await memory.pinned(name)
@@ -85,16 +89,16 @@ async def _described(memory: Memory, head: Head) -> dict[str, Any]:
 async def change_conversation(
     memory: Writing, conversation: Conversation, body: ConversationRequest
 ) -> Response:
-    """Say what project it belongs to, how its contexts are planned, what to keep with it."""
+    """Change the project, strategy or metadata of a conversation."""
     for _ in range(limits.ANSWER_TRIES):
-        head = await head_of(memory, conversation)
-        # If others describe it first, it is looked again whether it was erased.
+        head = await require_head(memory, conversation)
+        # After a conflict, check again whether it was erased.
         with suppress(ConflictError):
-            return sent(await _described(memory, await _changed(memory, head, body)))
-    raise ConflictError(f"{conversation}: others change it all the time")
+            return json_response(await _describe(memory, await _change(memory, head, body)))
+    raise ConflictError(f"{conversation}: too many concurrent changes; retry")
 
 
-async def _changed(memory: Memory, head: Head, body: ConversationRequest) -> Head:
+async def _change(memory: Memory, head: Head, body: ConversationRequest) -> Head:
     named, name = body.strategy, head.conversation
     chosen = strategy_named(named.name, named.parameters) if named else None
     if body.project is not None or body.metadata is not None:
@@ -104,18 +108,18 @@ async def _changed(memory: Memory, head: Head, body: ConversationRequest) -> Hea
 
 @routes.delete("/conversations/{conversation}", response_model=schemas.Erased, responses=MISSING)
 async def erase_conversation(
-    request: Request, memory: Ruling, conversation: Conversation
+    request: Request, memory: Administering, conversation: Conversation
 ) -> Response:
-    """Destroy a conversation and all that is derived from it: no byte is left on disk.
+    """Erase a conversation and everything derived from it; no byte is left on disk.
 
-    The answer is the certificate. Exports that this server still kept for the tenant are gone, too.
+    Returns the certificate. Finished exports of the tenant are deleted too.
     """
-    await head_of(memory, conversation)
+    await require_head(memory, conversation)
     jobs, tenant = parts_of(request).jobs, caller_of(request).tenant
     await jobs.forget(tenant)
     erased = await memory.erase(conversation)
-    await jobs.forget(tenant)  # what was begun in between may have read it
-    return sent(responses.plain(erased))
+    await jobs.forget(tenant)  # exports started in between may contain it
+    return json_response(responses.plain(erased))
 
 
 @routes.post(
@@ -126,10 +130,10 @@ async def erase_conversation(
 async def verify_conversation(
     memory: Reading, conversation: Conversation, body: VerifyRequest | None = None
 ) -> Response:
-    """Derive every hash again; `ok` is false if anything is not as it was acknowledged."""
+    """Recompute every hash; `ok` is false if anything was changed."""
     result = await memory.verify(conversation, anchor=body.anchor if body else None)
     listed = [str(problem) for problem in result.problems]
-    return sent({**responses.plain(result), "ok": result.ok, "problems": listed})
+    return json_response({**responses.plain(result), "ok": result.ok, "problems": listed})
 
 
 @routes.post(
@@ -140,18 +144,18 @@ async def verify_conversation(
 async def archive_conversation(
     memory: Writing, conversation: Conversation, body: ArchiveRequest | None = None
 ) -> Response:
-    """Compress old entries; reading, searching and verifying go on as before."""
-    done = await memory.archive(conversation, keep=body.keep if body else _KEPT)
-    return sent(responses.plain(done))
+    """Compress old entries; they can still be read, searched and verified."""
+    done = await memory.archive(conversation, keep=body.keep if body else _KEEP_DEFAULT)
+    return json_response(responses.plain(done))
 
 
 @routes.post(
     "/conversations/{conversation}/restore", response_model=schemas.Restored, responses=MISSING
 )
 async def restore_conversation(memory: Writing, conversation: Conversation) -> Response:
-    """Take archived entries back."""
-    await head_of(memory, conversation)
-    return sent({"entries": await memory.restore(conversation)})
+    """Decompress archived entries."""
+    await require_head(memory, conversation)
+    return json_response({"entries": await memory.restore(conversation)})
 
 
 @routes.post(
@@ -159,8 +163,8 @@ async def restore_conversation(memory: Writing, conversation: Conversation) -> R
     status_code=201,
     response_model=schemas.Head,
     responses={
-        200: {"description": "It was there already.", "model": schemas.Head, "headers": LOCATION},
-        201: {"description": "Made.", "headers": LOCATION},
+        200: {"description": "Already existed.", "model": schemas.Head, "headers": LOCATION},
+        201: {"description": "Created.", "headers": LOCATION},
         **MISSING,
         **problems(409, 415),
     },
@@ -168,15 +172,15 @@ async def restore_conversation(memory: Writing, conversation: Conversation) -> R
 async def branch_conversation(
     memory: Writing, conversation: Conversation, body: BranchRequest
 ) -> Response:
-    """A new conversation that begins with the entries up to `seq`, word for word.
+    """Create a conversation that starts with the entries up to `seq`.
 
-    It is a copy: what becomes of one does not touch the other, not even erasing.
+    It is an independent copy: changes to one, even erasing it, do not affect the other.
     """
-    await _there(memory, conversation, body.seq)
+    await _require_entry(memory, conversation, body.seq)
     before = await memory.head(body.name)
     made = await memory.branch(conversation, body.seq, body.name)
     headers = {"location": conversation_path(body.name)}
-    return sent(responses.head(made), 201 if before is None else 200, headers)
+    return json_response(responses.head(made), 201 if before is None else 200, headers)
 
 
 # -- pins -------------------------------------------------------------------------------------
@@ -188,33 +192,33 @@ async def branch_conversation(
     responses={**FOUND, **MISSING},
 )
 async def list_pins(request: Request, memory: Reading, conversation: Conversation) -> Response:
-    """The entries that every context shows."""
-    await head_of(memory, conversation)
+    """The entries that are in every context."""
+    await require_head(memory, conversation)
     found = await memory.pinned(conversation)
-    return tagged(request, responses.page(responses.entries(found), None))
+    return etag_response(request, responses.page(responses.entries(found), None))
 
 
 @routes.put(
     "/conversations/{conversation}/pins/{seq}", response_model=schemas.Pinned, responses=MISSING
 )
 async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
-    """Show this entry in every context from now on, word for word."""
-    await _there(memory, conversation, seq)
+    """Include this entry in every context from now on, word for word."""
+    await _require_entry(memory, conversation, seq)
     await memory.pin(conversation, seq)
-    return sent({"conversation": conversation, "seq": seq, "pinned": True})
+    return json_response({"conversation": conversation, "seq": seq, "pinned": True})
 
 
 @routes.delete(
     "/conversations/{conversation}/pins/{seq}", response_model=schemas.Pinned, responses=MISSING
 )
 async def unpin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
-    """Treat the entry like any other again."""
-    await _there(memory, conversation, seq)
+    """Unpin the entry."""
+    await _require_entry(memory, conversation, seq)
     await memory.unpin(conversation, seq)
-    return sent({"conversation": conversation, "seq": seq, "pinned": False})
+    return json_response({"conversation": conversation, "seq": seq, "pinned": False})
 
 
-async def _there(memory: Memory, conversation: str, seq: int) -> None:
-    head = await head_of(memory, conversation)
+async def _require_entry(memory: Memory, conversation: str, seq: int) -> None:
+    head = await require_head(memory, conversation)
     if seq > head.seq:
         raise NotFound(f"there is no entry {seq}")

@@ -1,4 +1,4 @@
-"""Costs: what recorded turns sent, and what the whole history in every prompt would have been."""
+"""Costs: the tokens of recorded prompts, compared with the full history in every prompt."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from firnline.log import limits
 from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.auth import Reading
-from firnline.server.bodies import tagged
+from firnline.server.bodies import etag_response
 from firnline.server.rest import paging, schemas
 from firnline.server.rest.openapi import FOUND, router
 from firnline.server.rest.stats import Price
 
 routes = router("numbers")
 
-_TURNS_MAX: Final = 5_000  # each is a record to unpack
+_TURNS_MAX: Final = 5_000  # each record has to be decompressed
 _POINTS: Final = 100
 _MILLION: Final = 1_000_000
 
 
-class _Sent(NamedTuple):
+class _PromptSize(NamedTuple):
     """The prompt of one turn."""
 
     time: str
@@ -35,14 +35,13 @@ class _Sent(NamedTuple):
 
 @routes.get("/costs", response_model=schemas.Costs, responses=FOUND)
 async def get_costs(request: Request, memory: Reading, price: Price = stats.PRICE) -> Response:
-    """Tokens sent against the whole history, over time, in all conversations.
+    """Tokens sent over time in all conversations, compared with sending the full history.
 
-    Of the turns that went through this server. Those of the conversations that something happened
-    in last are counted, up to some thousand turns.
+    Counts turns that this server handled, up to 5,000, most recently active conversations first.
     """
-    found, complete = await _turns(memory)
+    found, complete = await _read_sizes(memory)
     sent, whole = sum(turn.sent for turn in found), sum(turn.whole for turn in found)
-    told = {
+    body = {
         "turns": len(found),
         "sent": sent,
         "whole": whole,
@@ -50,22 +49,22 @@ async def get_costs(request: Request, memory: Reading, price: Price = stats.PRIC
         "spent": sent * price / _MILLION,
         "saved": (whole - sent) * price / _MILLION,
         "complete": complete,
-        "data": [_point(part) for part in parts(found, _POINTS)],
+        "data": [_point(part) for part in split(found, _POINTS)],
     }
-    return tagged(request, told)
+    return etag_response(request, body)
 
 
-async def _turns(memory: Memory) -> tuple[list[_Sent], bool]:
-    """What is recorded, oldest first, and whether it is all there is."""
+async def _read_sizes(memory: Memory) -> tuple[list[_PromptSize], bool]:
+    """The recorded prompts, oldest first, and whether these are all."""
     heads = [head async for head in paging.heads(memory)]
-    found: list[_Sent] = []
+    found: list[_PromptSize] = []
     for head in sorted(heads, key=lambda head: head.updated_at, reverse=True):
         before: int | None = None
         while True:
-            page = await prompts.turns(
+            page = await prompts.list_records(
                 memory, head.conversation, before=before, limit=limits.PAGE_MAX
             )
-            found += map(_sent, page)
+            found += map(_size, page)
             if len(found) > _TURNS_MAX:
                 return sorted(found[:_TURNS_MAX]), False
             if len(page) < limits.PAGE_MAX:
@@ -74,19 +73,19 @@ async def _turns(memory: Memory) -> tuple[list[_Sent], bool]:
     return sorted(found), True
 
 
-def _sent(kept: dict[str, Any]) -> _Sent:
-    tokens: int = kept["tokens"]
-    return _Sent(kept["recorded_at"] or "", tokens, kept.get("whole_tokens", tokens))
+def _size(record: dict[str, Any]) -> _PromptSize:
+    tokens: int = record["tokens"]
+    return _PromptSize(record["recorded_at"] or "", tokens, record.get("whole_tokens", tokens))
 
 
-def parts(turns: Sequence[_Sent], count: int) -> list[Sequence[_Sent]]:
-    """The turns in at most `count` runs of much the same length."""
+def split(turns: Sequence[_PromptSize], count: int) -> list[Sequence[_PromptSize]]:
+    """Split the turns into at most `count` runs of similar length."""
     count = min(count, len(turns))
     edges = [len(turns) * number // count for number in range(count + 1)] if count else []
     return [turns[first:last] for first, last in pairwise(edges)]
 
 
-def _point(part: Sequence[_Sent]) -> dict[str, Any]:
+def _point(part: Sequence[_PromptSize]) -> dict[str, Any]:
     return {
         "since": part[0].time or None,
         "until": part[-1].time or None,

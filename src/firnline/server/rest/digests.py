@@ -1,4 +1,4 @@
-"""Digests: their versions, what they cover, and how they are made, changed and taken back."""
+"""Digests: their versions and contents, and how they are created, changed and undone."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from firnline.log import limits
 from firnline.log.entry import Digest
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing
-from firnline.server.bodies import head_of, position_of, sent, tagged
+from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.openapi import FOUND, MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
+from firnline.store.rows import SEQ_MAX
 
 routes = router("digests")
 
@@ -35,14 +36,14 @@ async def list_digests(
     limit: requests.Limit = 100,
     cursor: requests.Cursor = None,
 ) -> Response:
-    """The versions from the first on, failed and undone ones too."""
-    await head_of(memory, conversation)
-    first = min(max(position_of(cursor, int) or 1, 1), requests.SEQ_MAX)
-    versions = list(range(first, first + limit + 1))  # they have no holes
+    """All versions in order, including failed and undone ones."""
+    await require_head(memory, conversation)
+    first = min(max(read_cursor(cursor, int) or 1, 1), SEQ_MAX)
+    versions = list(range(first, first + limit + 1))  # versions have no gaps
     found = await memory.digests(conversation, versions=versions)
     following = first + limit if len(found) > limit else None
-    return tagged(
-        request, responses.page(await _shown(memory, conversation, found[:limit]), following)
+    return etag_response(
+        request, responses.page(await _to_json(memory, conversation, found[:limit]), following)
     )
 
 
@@ -54,11 +55,11 @@ async def list_digests(
 async def list_digests_in_force(
     request: Request, memory: Reading, conversation: Conversation
 ) -> Response:
-    """The digests that contexts are made of now, oldest span first."""
-    await head_of(memory, conversation)
+    """The digests that contexts are built from now, oldest span first."""
+    await require_head(memory, conversation)
     found = await memory.in_force(conversation)
     force = [digest.version for digest in found]
-    return tagged(request, {"data": [responses.digest(digest, force) for digest in found]})
+    return etag_response(request, {"data": [responses.digest(digest, force) for digest in found]})
 
 
 @routes.get(
@@ -69,9 +70,9 @@ async def list_digests_in_force(
 async def get_digest(
     request: Request, memory: Reading, conversation: Conversation, version: AtVersion
 ) -> Response:
-    """One version with its important data, its evidence and its receipt."""
-    found = await _digest(memory, conversation, version)
-    return tagged(request, (await _shown(memory, conversation, [found]))[0])
+    """One version with its important data, evidence and receipt."""
+    found = await _require_digest(memory, conversation, version)
+    return etag_response(request, (await _to_json(memory, conversation, [found]))[0])
 
 
 @routes.get(
@@ -88,12 +89,12 @@ async def expand_digest(
     cursor: requests.Cursor = None,
 ) -> Response:
     """The entries that a digest covers, word for word."""
-    found = await _digest(memory, conversation, version)
+    found = await _require_digest(memory, conversation, version)
     seqs: Sequence[int] = range(found.first_seq, found.last_seq + 1)
     if found.topic is not None:
         members = await memory.topic_seqs(conversation, found.topic, first_seq=found.first_seq)
         seqs = [seq for seq in members if seq <= found.last_seq]
-    return tagged(request, await paging.entries(memory, conversation, seqs, cursor, limit))
+    return etag_response(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
 
 @routes.get(
@@ -108,11 +109,11 @@ async def compare_digests(
     version: AtVersion,
     before: Annotated[requests.Version, Query(description="The version to compare it with.")],
 ) -> Response:
-    """What changed from the version `before` to this one: text line by line, data by item."""
+    """Compare this version with the version `before`: text by line, data by item."""
     for one in (before, version):
-        await _digest(memory, conversation, one)
+        await _require_digest(memory, conversation, one)
     difference = await memory.diff(conversation, before, version)
-    return tagged(request, responses.plain(difference))
+    return etag_response(request, responses.plain(difference))
 
 
 @routes.get(
@@ -121,9 +122,9 @@ async def compare_digests(
     responses={**FOUND, **MISSING},
 )
 async def get_state(request: Request, memory: Reading, conversation: Conversation) -> Response:
-    """What the conversation's memory holds: important data, summary, how far it reaches."""
-    await head_of(memory, conversation)
-    return tagged(request, responses.plain(await memory.state(conversation)))
+    """The state of the conversation's memory: important data, summary and coverage."""
+    await require_head(memory, conversation)
+    return etag_response(request, responses.plain(await memory.state(conversation)))
 
 
 @routes.get(
@@ -132,23 +133,23 @@ async def get_state(request: Request, memory: Reading, conversation: Conversatio
     responses={**FOUND, **MISSING},
 )
 async def get_important(request: Request, memory: Reading, conversation: Conversation) -> Response:
-    """The important data item by item: evidence, what was replaced, what was set aside."""
-    await head_of(memory, conversation)
+    """The important data by item: evidence, replaced and rejected items."""
+    await require_head(memory, conversation)
     force = await memory.in_force(conversation)
-    known: tuple[items.Item, ...] = ()
-    held: dict[tuple[str, ...], int] = {}
-    aside: list[dict[str, Any]] = []
+    merged: tuple[items.Item, ...] = ()
+    version_of: dict[tuple[str, ...], int] = {}
+    rejected: list[dict[str, Any]] = []
     for digest in force:
         own = items.from_json(digest.data)
-        known = items.merge(known, own)
-        held |= {_identity(item): digest.version for item in own}
-        aside += [{**row, "version": digest.version} for row in items.set_aside(digest.data)]
-    versions = [held[_identity(item)] for item in known]
+        merged = items.merge(merged, own)
+        version_of |= {_identity(item): digest.version for item in own}
+        rejected += [{**row, "version": digest.version} for row in items.set_aside(digest.data)]
+    versions = [version_of[_identity(item)] for item in merged]
     listed = [
-        {**_listed(item), "version": version}
-        for item, version in zip(items.items_with_speakers(known), versions, strict=True)
+        {**_item_json(item), "version": version}
+        for item, version in zip(items.items_with_speakers(merged), versions, strict=True)
     ]
-    return tagged(request, {"data": listed, "set_aside": aside})
+    return etag_response(request, {"data": listed, "set_aside": rejected})
 
 
 def _identity(item: items.Item) -> tuple[str, ...]:
@@ -156,13 +157,12 @@ def _identity(item: items.Item) -> tuple[str, ...]:
     return item.field, *named, items.value_key(item.field, item.value)
 
 
-def _listed(item: items.Item) -> dict[str, Any]:
-    """An item that is shown, whose name says who speaks where that matters."""
+def _item_json(item: items.Item) -> dict[str, Any]:
     fields: dict[str, Any] = responses.plain(item)
     return {name: fields[name] for name in schemas.ImportantItem.model_fields if name in fields}
 
 
-# -- making and changing them -----------------------------------------------------------------
+# -- changes ----------------------------------------------------------------------------------
 
 
 @routes.post(
@@ -171,15 +171,15 @@ def _listed(item: items.Item) -> dict[str, Any]:
     responses={**MISSING, **problems(409, 502, 504)},
 )
 async def digest_now(memory: Writing, conversation: Conversation) -> Response:
-    """Make the digests that are owed; 409 if somebody else is at it."""
-    await head_of(memory, conversation)
+    """Create pending digests now; 409 if another process is creating them."""
+    await require_head(memory, conversation)
     made = 0
     for _ in range(limits.FOLD_ROUNDS_MAX):
         more = await memory.digest(conversation)
         made += more
         if not more:
             break
-    return sent({"digests": made, "more": bool(more)})
+    return json_response({"digests": made, "more": bool(more)})
 
 
 @routes.post(
@@ -190,10 +190,10 @@ async def digest_now(memory: Writing, conversation: Conversation) -> Response:
 async def undo_digest(
     memory: Writing, conversation: Conversation, body: requests.UndoRequest | None = None
 ) -> Response:
-    """Take the newest digest out of force; it is kept, and those before it hold again."""
-    await head_of(memory, conversation)
+    """Undo the newest digest; it is kept, and the previous ones are in force again."""
+    await require_head(memory, conversation)
     undone = await memory.undo(conversation, topic=body.topic if body else None)
-    return sent((await _shown(memory, conversation, [undone]))[0])
+    return json_response((await _to_json(memory, conversation, [undone]))[0])
 
 
 @routes.post(
@@ -202,9 +202,9 @@ async def undo_digest(
     responses={**MISSING, **problems(409)},
 )
 async def clear_digests(memory: Writing, conversation: Conversation) -> Response:
-    """Undo every digest; the messages stay, and new digests are made from them."""
-    await head_of(memory, conversation)
-    return sent({"digests": await memory.clear(conversation), "more": False})
+    """Undo every digest; messages are kept, and new digests are created from them."""
+    await require_head(memory, conversation)
+    return json_response({"digests": await memory.clear(conversation), "more": False})
 
 
 @routes.post(
@@ -215,10 +215,10 @@ async def clear_digests(memory: Writing, conversation: Conversation) -> Response
 async def rebuild_digests(
     memory: Writing, conversation: Conversation, body: requests.RebuildRequest | None = None
 ) -> Response:
-    """Make the digests in force anew from the log, for example with a better model."""
-    await head_of(memory, conversation)
+    """Rebuild the digests in force from the log, for example with a better model."""
+    await require_head(memory, conversation)
     made = await memory.rebuild(conversation, only_offline=bool(body and body.only_offline))
-    return sent({"data": await _shown(memory, conversation, made)})
+    return json_response({"data": await _to_json(memory, conversation, made)})
 
 
 @routes.post(
@@ -229,10 +229,10 @@ async def rebuild_digests(
 async def remember(
     memory: Writing, conversation: Conversation, body: requests.RememberRequest
 ) -> Response:
-    """Add what the application knows to the important data; a new version, so it can be undone."""
-    await head_of(memory, conversation)
+    """Add important data from the application; creates a new version that can be undone."""
+    await require_head(memory, conversation)
     made = await memory.remember(conversation, body.important_data, summary=body.summary)
-    return sent((await _shown(memory, conversation, [made]))[0])
+    return json_response((await _to_json(memory, conversation, [made]))[0])
 
 
 @routes.post(
@@ -243,21 +243,21 @@ async def remember(
 async def revert(
     memory: Writing, conversation: Conversation, body: requests.RevertRequest
 ) -> Response:
-    """Take back what an entry replaced in the important data: the old value holds again."""
-    await head_of(memory, conversation)
+    """Revert what an entry replaced in the important data: the old value is valid again."""
+    await require_head(memory, conversation)
     made = await memory.revert(conversation, body.seq)
-    return sent((await _shown(memory, conversation, [made]))[0])
+    return json_response((await _to_json(memory, conversation, [made]))[0])
 
 
-async def _digest(memory: Memory, conversation: str, version: int) -> Digest:
-    await head_of(memory, conversation)
+async def _require_digest(memory: Memory, conversation: str, version: int) -> Digest:
+    await require_head(memory, conversation)
     found = await memory.digests(conversation, versions=[version])
     if not found:
         raise NotFound(f"there is no digest {version}")
     return found[0]
 
 
-async def _shown(
+async def _to_json(
     memory: Memory, conversation: str, found: Sequence[Digest]
 ) -> list[dict[str, Any]]:
     force = [digest.version for digest in await memory.in_force(conversation)]

@@ -1,4 +1,4 @@
-"""Server-sent events: named pieces of JSON, and a sign of life while nothing happens."""
+"""Server-sent events with JSON data, and keep-alive comments in pauses."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _HEADERS: Final = {"cache-control": "no-store", "x-accel-buffering": "no"}
 
 
 def event(name: str, data: Any) -> bytes:
-    """One event; JSON has no line breaks of its own."""
+    """One event; its JSON has no line breaks."""
     return f"event: {name}\ndata: {encode_json(data)}\n\n".encode()
 
 
 def stream(events: AsyncIterator[bytes]) -> StreamingResponse:
     """The events as a response."""
-    return StreamingResponse(_alive(events), media_type=MEDIA_TYPE, headers=_HEADERS)
+    return StreamingResponse(_keep_alive(events), media_type=MEDIA_TYPE, headers=_HEADERS)
 
 
-async def _alive(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The events, with comments in long pauses, so that nobody on the way gives up."""
+async def _keep_alive(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The events, with comments in long pauses so that proxies keep the connection open."""
     coming = asyncio.ensure_future(anext(events, None))
     try:
         while True:

@@ -1,4 +1,4 @@
-"""Who is asking, and what they may."""
+"""The caller, its scopes, and the server's limits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import Request, Response
 from firnline import __version__
 from firnline.log import limits
 from firnline.server.auth import Reading, caller_of, parts_of
-from firnline.server.bodies import tagged
+from firnline.server.bodies import etag_response
 from firnline.server.keys import SCOPES
 from firnline.server.rest import schemas
 from firnline.server.rest.openapi import FOUND, router
@@ -20,7 +20,7 @@ routes = router("me")
 
 @routes.get("/me", response_model=schemas.Me, responses=FOUND)
 async def who_am_i(request: Request, _: Reading) -> Response:
-    """The tenant and the scopes of the key, and the server's limits."""
+    """The tenant and scopes of the key, and the server's limits."""
     caller, settings = caller_of(request), parts_of(request).settings
     allowed = {
         "body_bytes": settings.body_bytes_max,
@@ -32,12 +32,12 @@ async def who_am_i(request: Request, _: Reading) -> Response:
         "tokens_per_minute": settings.tokens_per_minute,
     }
     scopes = [scope for scope in SCOPES if scope in caller.scopes]
-    told = {"key": caller.id, "tenant": caller.tenant, "scopes": scopes, "limits": allowed}
-    return tagged(request, {**told, "server": _about(settings)})
+    about = {"key": caller.id, "tenant": caller.tenant, "scopes": scopes, "limits": allowed}
+    return etag_response(request, {**about, "server": _server_info(settings)})
 
 
-def _about(settings: Settings) -> dict[str, Any]:
-    """What the server is; no path and no address."""
+def _server_info(settings: Settings) -> dict[str, Any]:
+    """The server's version and configuration, without paths and URLs."""
     return {
         "version": __version__,
         "store": settings.store.partition(":")[0],

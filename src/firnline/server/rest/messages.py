@@ -1,4 +1,4 @@
-"""Messages: the whole history, word for word, and what is added to it."""
+"""Messages: the full history, and appends to it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firnline.client.wire import encode_entry
 from firnline.errors import NotFound
 from firnline.log.message import Message
 from firnline.server.auth import Reading, Writing, charge
-from firnline.server.bodies import head_of, sent, tagged
+from firnline.server.bodies import etag_response, json_response, require_head
 from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import (
     FOUND,
@@ -47,21 +47,21 @@ async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the 
     request: Request,
     memory: Reading,
     conversation: Conversation,
-    first_seq: Annotated[Seq, Query(description="From this entry on.")] = 0,
-    last_seq: Annotated[Seq | None, Query(description="Up to this entry.")] = None,
+    first_seq: Annotated[Seq, Query(description="First entry to return.")] = 0,
+    last_seq: Annotated[Seq | None, Query(description="Last entry to return.")] = None,
     order: Annotated[Literal["asc", "desc"], Query(description="desc: newest first.")] = "asc",
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """The history, page by page: every message ever stored, however many digests there are.
+    """List the full history in pages; digests never remove messages.
 
-    A page may hold fewer than `limit` where messages are large; follow `next_cursor`.
+    A page may have fewer than `limit` messages if they are large; follow `next_cursor`.
     """
-    head = await head_of(memory, conversation)
+    head = await require_head(memory, conversation)
     last = head.seq if last_seq is None else min(last_seq, head.seq)
     seqs = range(first_seq, last + 1)
     chosen = seqs if order == "asc" else seqs[::-1]
-    return tagged(request, await paging.entries(memory, conversation, chosen, cursor, limit))
+    return etag_response(request, await paging.entries(memory, conversation, chosen, cursor, limit))
 
 
 @routes.get(
@@ -72,12 +72,12 @@ async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the 
 async def get_message(
     request: Request, memory: Reading, conversation: Conversation, seq: AtSeq
 ) -> Response:
-    """One entry."""
-    await head_of(memory, conversation)
+    """Get one entry."""
+    await require_head(memory, conversation)
     found = await memory.read(conversation, first_seq=seq, last_seq=seq)
     if not found:
         raise NotFound(f"there is no entry {seq}")
-    return tagged(request, encode_entry(found[0]))
+    return etag_response(request, encode_entry(found[0]))
 
 
 _STORED: Final[Responses] = {
@@ -86,7 +86,7 @@ _STORED: Final[Responses] = {
         "model": schemas.Appended,
         "headers": {**LOCATION, **REPLAYED},
     },
-    201: {"description": "Stored, and durable.", "headers": LOCATION},
+    201: {"description": "Stored durably.", "headers": LOCATION},
     **problems(409, 415),
 }
 
@@ -104,9 +104,9 @@ async def append_messages(
     body: AppendRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Add messages to the end of a conversation, which the first of them creates.
+    """Append messages to a conversation; the first append creates it.
 
-    All of them are stored or none; they are on disk when the answer comes.
+    All of them are stored or none; they are on disk before the response is sent.
     """
     appended = await memory.append(
         conversation,
@@ -124,11 +124,11 @@ async def append_messages(
         "seq": appended.seq,
         "replayed": appended.replayed,
     }
-    return sent(stored, 200 if appended.replayed else 201, headers)
+    return json_response(stored, 200 if appended.replayed else 201, headers)
 
 
 def message_of(item: Item) -> Message:
-    """The message that was given, with what it has beside it."""
+    """The message with its time and metadata."""
     if isinstance(item, TimedMessage):
         return Message.from_openai(item.message, created_at=item.created_at, metadata=item.metadata)
     return Message.from_openai(item)

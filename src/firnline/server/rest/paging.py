@@ -1,4 +1,4 @@
-"""Lists that are walked page by page, however long they are."""
+"""Pages of long lists."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from firnline.log import limits
 from firnline.log.entry import Entry, Head
 from firnline.log.message import encode
 from firnline.memory import Memory
-from firnline.server.bodies import position_of
+from firnline.server.bodies import read_cursor
 from firnline.server.rest import responses
 
-_STEP: Final = 25  # entries read at once: each may have many megabytes
+ENTRIES_READ: Final = 25
+"""Entries read at once: each may have many megabytes."""
 
 
 async def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Head]:
@@ -28,26 +29,26 @@ async def heads(memory: Memory, project: str | None = None) -> AsyncIterator[Hea
 async def entries(
     memory: Memory, conversation: str, seqs: Sequence[int], cursor: str | None, limit: int
 ) -> dict[str, Any]:
-    """A page of the entries at `seqs`, which go up or down; the cursor is the next one's number.
+    """A page of the entries `seqs`, in ascending or descending order.
 
-    So nothing is shown twice or left out when entries are added meanwhile. A page ends early where
-    its messages are large.
+    The cursor is the next sequence number, so entries that are added meanwhile change nothing. A
+    page ends early if its messages are large.
     """
-    start = _place(seqs, position_of(cursor, int))
+    start = _start(seqs, read_cursor(cursor, int))
     end = min(start + limit, len(seqs))
-    size, taken = 0, list[Entry]()
+    size, page = 0, list[Entry]()
     while start < end and size < limits.PAGE_BYTES_MAX:
-        wanted = seqs[start : min(start + _STEP, end)]
+        wanted = seqs[start : min(start + ENTRIES_READ, end)]
         found = {entry.seq: entry for entry in await _read(memory, conversation, wanted)}
-        taken += [found[seq] for seq in wanted if seq in found]
+        page += [found[seq] for seq in wanted if seq in found]
         size += sum(len(encode(entry.message)) for entry in found.values())
         start += len(wanted)
     following = seqs[start] if start < len(seqs) else None
-    return responses.page(responses.entries(taken), following)
+    return responses.page(responses.entries(page), following)
 
 
-def _place(seqs: Sequence[int], seq: int | None) -> int:
-    """Where to go on: at `seq`, or behind where it would be."""
+def _start(seqs: Sequence[int], seq: int | None) -> int:
+    """The index of `seq`, or of the first one after it."""
     if seq is None:
         return 0
     down = len(seqs) > 1 and seqs[0] > seqs[-1]

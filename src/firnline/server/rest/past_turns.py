@@ -1,4 +1,4 @@
-"""Past turns: the exact prompt that each answer came from, as it was recorded."""
+"""Past turns: the exact prompt behind each answer, as recorded."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from firnline.errors import NotFound
 from firnline.memory import Memory
 from firnline.server import prompts
 from firnline.server.auth import Reading
-from firnline.server.bodies import head_of, position_of, tagged
-from firnline.server.rest import requests, responses, schemas
+from firnline.server.bodies import etag_response, read_cursor, require_head
+from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.messages import AtSeq
 from firnline.server.rest.openapi import FOUND, MISSING, router
 from firnline.server.rest.path_params import Conversation
+from firnline.store.rows import SEQ_MAX
 
 routes = router("turns")
 
-_ASKED_CHARS: Final = 200
-_STEP: Final = 25  # questions read at once: each may have many megabytes
-_SAME: Final = ("answer", "strategy", "tokens", "stability", "degraded", "recorded_at")
-_WHOLE: Final = ("reason", "budget", "accounting", "sections", "left_out", "hits", "sha256")
-_COUNTS: Final = ("calls", "prompt_tokens", "completion_tokens")
+_QUESTION_CHARS: Final = 200
+_LIST_FIELDS: Final = ("answer", "strategy", "tokens", "stability", "degraded", "recorded_at")
+_PROMPT_FIELDS: Final = ("reason", "budget", "accounting", "sections", "left_out", "hits", "sha256")
+_COUNT_FIELDS: Final = ("calls", "prompt_tokens", "completion_tokens")
 
 
 @routes.get(
@@ -38,18 +38,20 @@ async def list_turns(
     limit: requests.Limit = 100,
     cursor: requests.Cursor = None,
 ) -> Response:
-    """The turns whose prompts are recorded, the newest first.
+    """List the turns with a recorded prompt, newest first.
 
-    Those that went through this server: by REST, the proxy or Telegram.
+    Turns that this server handled: REST, proxy or Telegram.
     """
-    await head_of(memory, conversation)
-    before = position_of(cursor, int)
+    await require_head(memory, conversation)
+    before = read_cursor(cursor, int)
     if before is not None:
-        before = min(max(before, 0), requests.SEQ_MAX)
-    found = await prompts.turns(memory, conversation, before=before, limit=limit)
-    asked = await _asked(memory, conversation, found)
+        before = min(max(before, 0), SEQ_MAX)
+    found = await prompts.list_records(memory, conversation, before=before, limit=limit)
+    questions = await _read_questions(memory, conversation, found)
     following = found[-1]["answer"] if len(found) == limit else None
-    return tagged(request, responses.page([_told(kept, asked) for kept in found], following))
+    return etag_response(
+        request, responses.page([_turn_json(record, questions) for record in found], following)
+    )
 
 
 @routes.get(
@@ -60,46 +62,46 @@ async def list_turns(
 async def get_turn(
     request: Request, memory: Reading, conversation: Conversation, seq: AtSeq
 ) -> Response:
-    """The prompt that the answer `seq` came from, message by message, and what is known of it.
+    """The prompt behind the answer `seq`, message by message.
 
-    Its hash is derived again: what is shown is what the model was given.
+    Its hash is recomputed: the messages are those that were sent to the model.
     """
-    await head_of(memory, conversation)
-    kept = await prompts.recorded(memory, conversation, seq)
-    if kept is None:
-        raise NotFound(f"no prompt is recorded for the entry {seq}")
-    earlier = await prompts.turns(memory, conversation, before=seq, limit=1)
-    whole = {
-        **_told(kept, await _asked(memory, conversation, [kept])),
-        **{name: kept[name] for name in _WHOLE},
-        **{name: kept.get(name) for name in _COUNTS},
+    await require_head(memory, conversation)
+    record = await prompts.read(memory, conversation, seq)
+    if record is None:
+        raise NotFound(f"no prompt is recorded for entry {seq}")
+    earlier = await prompts.list_records(memory, conversation, before=seq, limit=1)
+    body = {
+        **_turn_json(record, await _read_questions(memory, conversation, [record])),
+        **{name: record[name] for name in _PROMPT_FIELDS},
+        **{name: record.get(name) for name in _COUNT_FIELDS},
         "before": earlier[0]["answer"] if earlier else None,
         "proved": True,
-        "prompt": kept["pieces"],
+        "prompt": record["pieces"],
     }
-    return tagged(request, whole)
+    return etag_response(request, body)
 
 
-def _told(kept: Mapping[str, Any], asked: Mapping[int, str]) -> dict[str, Any]:
-    question = kept.get("question")
+def _turn_json(record: Mapping[str, Any], questions: Mapping[int, str]) -> dict[str, Any]:
+    question = record.get("question")
     return {
-        **{name: kept[name] for name in _SAME},
-        "question": question if question in asked else None,
-        "asked": asked.get(question, "") if isinstance(question, int) else "",
-        "model": kept.get("model") or "",
-        "via": kept.get("via") or "",
-        "messages": len(kept["pieces"]),
+        **{name: record[name] for name in _LIST_FIELDS},
+        "question": question if question in questions else None,
+        "asked": questions.get(question, "") if isinstance(question, int) else "",
+        "model": record.get("model") or "",
+        "via": record.get("via") or "",
+        "messages": len(record["pieces"]),
     }
 
 
-async def _asked(
+async def _read_questions(
     memory: Memory, conversation: str, found: Sequence[Mapping[str, Any]]
 ) -> dict[int, str]:
-    """How the questions begin, by their numbers."""
-    named = [kept.get("question") for kept in found]
+    """The first words of the questions, by sequence number."""
+    named = [record.get("question") for record in found]
     seqs = sorted({seq for seq in named if isinstance(seq, int) and seq >= 0})
-    known: dict[int, str] = {}
-    for start in range(0, len(seqs), _STEP):
-        for entry in await memory.read_at(conversation, seqs[start : start + _STEP]):
-            known[entry.seq] = " ".join(entry.message.text[:_ASKED_CHARS].split())
-    return known
+    questions: dict[int, str] = {}
+    for start in range(0, len(seqs), paging.ENTRIES_READ):
+        for entry in await memory.read_at(conversation, seqs[start : start + paging.ENTRIES_READ]):
+            questions[entry.seq] = " ".join(entry.message.text[:_QUESTION_CHARS].split())
+    return questions

@@ -1,4 +1,4 @@
-"""Names in paths, as parameters of routes; `firnline.client.paths` is how they are written."""
+"""Names in paths as route parameters; see `firnline.client.paths` for the encoding."""
 
 from __future__ import annotations
 
@@ -41,6 +41,6 @@ def _project(
 
 
 Conversation = Annotated[str, Depends(_conversation)]
-"""The conversation that the path names."""
+"""The name of a conversation in the path."""
 ProjectName = Annotated[str, Depends(_project)]
-"""The project that the path names."""
+"""The name of a project in the path."""

@@ -1,4 +1,4 @@
-"""Projects: the dashboard of what goes on."""
+"""Projects and their dashboard."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firnline.log import limits
 from firnline.log.entry import Head, Project
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing
-from firnline.server.bodies import position_of, sent, tagged
+from firnline.server.bodies import etag_response, json_response, read_cursor
 from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, Responses, problems, router
 from firnline.server.rest.path_params import ProjectName
@@ -30,20 +30,20 @@ _ACTIVE: Final = "active"
 async def list_projects(
     request: Request, memory: Reading, limit: Limit = 100, cursor: Cursor = None
 ) -> Response:
-    """The dashboard: every project with status, schedule, task, conversations, tokens and debt.
+    """The dashboard: every project with its status, schedule, task, sizes and pending digests.
 
-    The active project in which something happened last comes with what is known in it.
+    The active project with the latest activity includes the state of its newest conversation.
     """
-    after = position_of(cursor, str) or ""
+    after = read_cursor(cursor, str) or ""
     found = [project for project in await memory.projects() if project.name > after]
-    debts = set(await list_pending(memory))
-    boards = [await _board(memory, project, debts) for project in found[:limit]]
+    pending = set(await list_pending(memory))
+    boards = [await _board(memory, project, pending) for project in found[:limit]]
     active = max(filter(_is_active, boards), key=lambda board: board["last_activity"], default=None)
     if active is not None:
-        active["context"] = await _situation(memory, active)
+        active["context"] = await _newest_state(memory, active)
     following = found[limit - 1].name if len(found) > limit else None
     page = responses.page(boards, following)
-    return tagged(request, {**page, "active": active["name"] if active else None})
+    return etag_response(request, {**page, "active": active["name"] if active else None})
 
 
 def _is_active(board: dict[str, Any]) -> bool:
@@ -54,12 +54,12 @@ def _is_active(board: dict[str, Any]) -> bool:
     "/projects/{project}", response_model=schemas.ProjectBoard, responses={**FOUND, **MISSING}
 )
 async def get_project(request: Request, memory: Reading, project: ProjectName) -> Response:
-    """One project with what is known in its newest conversation."""
+    """A project with the state of its newest conversation."""
     for known in await memory.projects():
         if known.name == project:
             board = await _board(memory, known, set(await list_pending(memory)))
-            return tagged(request, {**board, "context": await _situation(memory, board)})
-    raise NotFound("there is no such project")
+            return etag_response(request, {**board, "context": await _newest_state(memory, board)})
+    raise NotFound("there is no project with this name")
 
 
 _SAVED: Final[Responses] = {
@@ -71,22 +71,22 @@ _SAVED: Final[Responses] = {
 
 @routes.put("/projects/{project}", response_model=schemas.Project, responses=_SAVED)
 async def save_project(memory: Writing, project: ProjectName, body: ProjectRequest) -> Response:
-    """Create a project, or replace what is known of it; its conversations stay with it."""
+    """Create or replace a project; its conversations stay with it."""
     known = {one.name for one in await memory.projects()}
     saved = replace(Project(project), **body.model_dump())
     await memory.save_project(saved)
     if project in known:
-        return sent(responses.project(saved))
-    return sent(responses.project(saved), 201, {"location": project_path(project)})
+        return json_response(responses.project(saved))
+    return json_response(responses.project(saved), 201, {"location": project_path(project)})
 
 
-async def _board(memory: Memory, project: Project, debts: set[str]) -> dict[str, Any]:
-    """The project in numbers; all its conversations count, the newest are listed."""
-    count = entries = tokens = debt = 0
+async def _board(memory: Memory, project: Project, pending: set[str]) -> dict[str, Any]:
+    """The project with the totals of all its conversations; the newest ones are listed."""
+    count = entries = tokens = due = 0
     newest: list[Head] = []
     async for head in paging.heads(memory, project.name):
         count, entries, tokens = count + 1, entries + head.entries, tokens + head.tokens
-        debt += head.conversation in debts
+        due += head.conversation in pending
         newest.append(head)
         if len(newest) >= limits.PAGE_MAX:
             newest = _newest(newest)
@@ -96,7 +96,7 @@ async def _board(memory: Memory, project: Project, debts: set[str]) -> dict[str,
         "conversations": count,
         "entries": entries,
         "tokens": tokens,
-        "owed": debt,
+        "owed": due,
         "last_activity": listed[0]["updated_at"] if listed else None,
         "newest": listed,
         "context": None,
@@ -107,7 +107,7 @@ def _newest(heads: list[Head]) -> list[Head]:
     return sorted(heads, key=lambda head: head.updated_at, reverse=True)[:_NEWEST]
 
 
-async def _situation(memory: Memory, board: dict[str, Any]) -> dict[str, Any] | None:
+async def _newest_state(memory: Memory, board: dict[str, Any]) -> dict[str, Any] | None:
     if not board["newest"]:
         return None
     name: str = board["newest"][0]["conversation"]

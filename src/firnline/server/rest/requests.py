@@ -22,9 +22,9 @@ from firnline.language.dates import DATE_CHARS_MAX
 from firnline.log import limits
 from firnline.log.message import ROLES, Role
 from firnline.server.rest.validation import check_budget, check_not_blank, read_time
+from firnline.store.rows import SEQ_MAX
 
 TOKENS_MAX: Final = 100_000_000
-SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 _QUERY_CHARS_MAX: Final = 10_000
 _CURSOR_CHARS_MAX: Final = 20 * limits.NAME_CHARS_MAX
 _TAGS_MAX: Final = 50

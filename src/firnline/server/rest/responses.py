@@ -16,7 +16,7 @@ from firnline.context.plan import Strategy
 from firnline.engine.turn import Turn
 from firnline.log.entry import Digest, Entry, Head, Hit, Project
 from firnline.log.message import format_time
-from firnline.server.bodies import cursor_of
+from firnline.server.bodies import make_cursor
 from firnline.server.rest import schemas
 
 _SCORE_MIN: Final = 0.005  # less would be printed as 0.00
@@ -126,6 +126,6 @@ def page(data: Sequence[Any], following: str | int | None) -> dict[str, Any]:
     """A page of a list; `following` is the position of the next page, None on the last one."""
     return {
         "data": list(data),
-        "next_cursor": None if following is None else cursor_of(following),
+        "next_cursor": None if following is None else make_cursor(following),
         "has_more": following is not None,
     }

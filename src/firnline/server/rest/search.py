@@ -11,7 +11,7 @@ from firnline.language.dates import Interval, interval
 from firnline.log.message import format_time, utc_now
 from firnline.memory import Memory
 from firnline.server.auth import Reading
-from firnline.server.bodies import head_of, position_of, sent, tagged
+from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.openapi import FOUND, MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
@@ -19,19 +19,19 @@ from firnline.server.rest.requests import Cursor, Limit, SearchQuery, SearchRequ
 
 routes = router("search")
 
-Asked = Annotated[SearchQuery, Query()]
+SearchParams = Annotated[SearchQuery, Query()]
 
 
 @routes.get("/search", response_model=schemas.Hits, responses=FOUND)
-async def search(request: Request, memory: Reading, query: Asked) -> Response:
+async def search(request: Request, memory: Reading, query: SearchParams) -> Response:
     """Search all conversations."""
-    return tagged(request, await _found(memory, None, query))
+    return etag_response(request, await _search(memory, None, query))
 
 
 @routes.post("/search", response_model=schemas.Hits, responses=problems(415))
 async def search_by_body(memory: Reading, body: SearchRequest) -> Response:
-    """The same, for what is better not in an address."""
-    return sent(await _found(memory, None, body))
+    """The same with the query in the body, so that it is not in the URL."""
+    return json_response(await _search(memory, None, body))
 
 
 @routes.get(
@@ -40,11 +40,11 @@ async def search_by_body(memory: Reading, body: SearchRequest) -> Response:
     responses={**FOUND, **MISSING},
 )
 async def search_conversation(
-    request: Request, memory: Reading, conversation: Conversation, query: Asked
+    request: Request, memory: Reading, conversation: Conversation, query: SearchParams
 ) -> Response:
     """Search one conversation."""
-    await head_of(memory, conversation)
-    return tagged(request, await _found(memory, conversation, query))
+    await require_head(memory, conversation)
+    return etag_response(request, await _search(memory, conversation, query))
 
 
 @routes.post(
@@ -55,34 +55,36 @@ async def search_conversation(
 async def search_conversation_by_body(
     memory: Reading, conversation: Conversation, body: SearchRequest
 ) -> Response:
-    """The same, for what is better not in an address."""
-    await head_of(memory, conversation)
-    return sent(await _found(memory, conversation, body))
+    """The same with the query in the body, so that it is not in the URL."""
+    await require_head(memory, conversation)
+    return json_response(await _search(memory, conversation, body))
 
 
-async def _found(memory: Memory, conversation: str | None, asked: SearchQuery) -> dict[str, object]:
+async def _search(
+    memory: Memory, conversation: str | None, query: SearchQuery
+) -> dict[str, object]:
     filters = Filters()
     for name in ("roles", "since", "until", "project", "topic", "tags"):
-        value = getattr(asked, name)
+        value = getattr(query, name)
         if value not in (None, []):
             filters[name] = value
     hits = await memory.recall(
-        conversation, asked.query, limit=asked.limit, tokens=asked.tokens, **filters
+        conversation, query.query, limit=query.limit, tokens=query.tokens, **filters
     )
     return {"data": [responses.hit(hit) for hit in hits]}
 
 
 @routes.get("/dates", response_model=schemas.Span, responses=FOUND)
 async def read_date(request: Request, _: Reading, when: When, zone: Zone = "UTC") -> Response:
-    """What words for a time mean now: `since` and `until` for a search."""
-    return tagged(request, _span(interval(when, now=utc_now(), zone=zone)))
+    """The time range that a date expression means now: `since` and `until` for a search."""
+    return etag_response(request, _span(interval(when, now=utc_now(), zone=zone)))
 
 
-def _span(meant: Interval) -> dict[str, Any]:
+def _span(range_: Interval) -> dict[str, Any]:
     return {
-        "since": format_time(meant.since),
-        "until": format_time(meant.until),
-        "when": meant.words,
+        "since": format_time(range_.since),
+        "until": format_time(range_.until),
+        "when": range_.words,
     }
 
 
@@ -100,11 +102,13 @@ async def list_messages_by_date(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """What was said on a day or in a span of days, in words: `yesterday`, `last tuesday`."""
-    await head_of(memory, conversation)
-    meant = interval(when, now=utc_now(), zone=zone)
-    first = max(position_of(cursor, int) or 0, 0)
-    found = await memory.dated(conversation, meant.since, meant.until, first_seq=first, limit=limit)
+    """The messages of a day or time range in words: `yesterday`, `last tuesday`."""
+    await require_head(memory, conversation)
+    range_ = interval(when, now=utc_now(), zone=zone)
+    first = max(read_cursor(cursor, int) or 0, 0)
+    found = await memory.dated(
+        conversation, range_.since, range_.until, first_seq=first, limit=limit
+    )
     following = found[-1].seq + 1 if len(found) == limit else None
     page = responses.page(responses.entries(found), following)
-    return tagged(request, {**page, **_span(meant)})
+    return etag_response(request, {**page, **_span(range_)})

@@ -1,4 +1,4 @@
-"""Topics: what parts of a conversation are about, and how much they matter."""
+"""Topics: what the parts of a conversation are about, and how important they are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import Path, Request, Response
 from firnline.errors import InputError, NotFound
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, charge, may_write, parts_of
-from firnline.server.bodies import head_of, sent, tagged
+from firnline.server.bodies import etag_response, json_response, require_head
 from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.contexts import budget_of
 from firnline.server.rest.openapi import FOUND, MISSING, problems, router
@@ -18,7 +18,7 @@ from firnline.topics import TopicStats
 
 routes = router("topics")
 
-TopicId = Annotated[requests.Seq, Path(description="The topic's number.")]
+TopicId = Annotated[requests.Seq, Path(description="The topic's id.")]
 
 
 @routes.get(
@@ -27,10 +27,10 @@ TopicId = Annotated[requests.Seq, Path(description="The topic's number.")]
     responses={**FOUND, **MISSING},
 )
 async def list_topics(request: Request, memory: Reading, conversation: Conversation) -> Response:
-    """The topics in numbers, the active one first, archived ones too."""
-    await head_of(memory, conversation)
+    """List the topics, the active one first, including archived ones."""
+    await require_head(memory, conversation)
     found = await memory.topics(conversation)
-    return tagged(request, {"data": [topic.to_json() for topic in found]})
+    return etag_response(request, {"data": [topic.to_json() for topic in found]})
 
 
 @routes.get(
@@ -41,8 +41,8 @@ async def list_topics(request: Request, memory: Reading, conversation: Conversat
 async def get_topic(
     request: Request, memory: Reading, conversation: Conversation, topic: TopicId
 ) -> Response:
-    """One topic in numbers."""
-    return tagged(request, (await _topic(memory, conversation, topic)).to_json())
+    """Get one topic."""
+    return etag_response(request, (await _require_topic(memory, conversation, topic)).to_json())
 
 
 @routes.get(
@@ -59,9 +59,9 @@ async def list_topic_messages(
     cursor: requests.Cursor = None,
 ) -> Response:
     """Every message of a topic, archived or not, in order."""
-    known = await _topic(memory, conversation, topic)
-    seqs = await memory.topic_seqs(conversation, known.topic_id)
-    return tagged(request, await paging.entries(memory, conversation, seqs, cursor, limit))
+    found = await _require_topic(memory, conversation, topic)
+    seqs = await memory.topic_seqs(conversation, found.topic_id)
+    return etag_response(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
 
 @routes.post(
@@ -72,11 +72,11 @@ async def list_topic_messages(
 async def match_topic(
     memory: Reading, conversation: Conversation, body: requests.MatchRequest
 ) -> Response:
-    """The topic that a text is most like."""
-    await head_of(memory, conversation)
+    """Find the topic that is most similar to a text."""
+    await require_head(memory, conversation)
     match = await memory.match_topic(conversation, body.text)
-    nothing = {"topic": None, "raw": None, "similarity": None}
-    return sent(responses.plain(match) if match else nothing)
+    none = {"topic": None, "raw": None, "similarity": None}
+    return json_response(responses.plain(match) if match else none)
 
 
 @routes.post(
@@ -92,13 +92,13 @@ async def build_topic_context(
 ) -> Response:
     """The active topic: its summary as a system message, then its active messages.
 
-    A key that only reads looks at it; with another, what is due is summarised first.
+    With a key that may write, a digest that is due is created first.
     """
-    await head_of(memory, conversation)
+    await require_head(memory, conversation)
     budget = budget_of(parts_of(request), body.budget if body else None)
     context = await memory.topic_context(conversation, budget, fold=may_write(request))
     charge(request, context.tokens)
-    return sent(responses.context(context))
+    return json_response(responses.context(context))
 
 
 @routes.post(
@@ -109,10 +109,10 @@ async def build_topic_context(
 async def merge_topics(
     memory: Writing, conversation: Conversation, topic: TopicId, body: requests.MergeRequest
 ) -> Response:
-    """Put the messages of another topic into this one."""
+    """Move the messages of another topic into this one."""
     for one in (topic, body.topic):
-        await _topic(memory, conversation, one)
-    return sent((await memory.merge_topics(conversation, topic, body.topic)).to_json())
+        await _require_topic(memory, conversation, one)
+    return json_response((await memory.merge_topics(conversation, topic, body.topic)).to_json())
 
 
 @routes.patch(
@@ -123,10 +123,10 @@ async def merge_topics(
 async def tag_topic(
     memory: Writing, conversation: Conversation, topic: TopicId, body: requests.TagsRequest
 ) -> Response:
-    """Add tags to a topic, and remove some; search can keep to topics with a tag."""
-    await _topic(memory, conversation, topic)
-    tagged_ = await memory.tag_topic(conversation, topic, add=body.add, remove=body.remove)
-    return sent(tagged_.to_json())
+    """Add and remove tags of a topic; a search can be limited to tags."""
+    await _require_topic(memory, conversation, topic)
+    changed = await memory.tag_topic(conversation, topic, add=body.add, remove=body.remove)
+    return json_response(changed.to_json())
 
 
 @routes.post(
@@ -137,14 +137,14 @@ async def tag_topic(
 async def give_feedback(
     memory: Writing, conversation: Conversation, body: requests.FeedbackRequest
 ) -> Response:
-    """Say that an entry was of use or not; its topic gains or loses importance."""
-    await head_of(memory, conversation)
-    return sent((await memory.feedback(conversation, body.seq, body.vote)).to_json())
+    """Vote on whether an entry was useful; changes the importance of its topic."""
+    await require_head(memory, conversation)
+    return json_response((await memory.feedback(conversation, body.seq, body.vote)).to_json())
 
 
-async def _topic(memory: Memory, conversation: str, topic: int) -> TopicStats:
+async def _require_topic(memory: Memory, conversation: str, topic: int) -> TopicStats:
     """The topic, or the one that it was merged into."""
-    await head_of(memory, conversation)
+    await require_head(memory, conversation)
     try:
         return await memory.topic_stats(conversation, topic)
     except InputError as error:

@@ -16,8 +16,8 @@ from firnline.client.paths import PREFIX
 from firnline.errors import InputError, NotFound, WrongType
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, parts_of
-from firnline.server.bodies import head_of, sent, tagged
-from firnline.server.jobs import Job, named_file, reports, unnamed_file
+from firnline.server.bodies import etag_response, json_response, require_head
+from firnline.server.jobs import BackgroundJob, named_file, unnamed_file, watch
 from firnline.server.rest import events, paging, responses, schemas
 from firnline.server.rest.openapi import (
     FOUND,
@@ -92,7 +92,7 @@ async def begin_export(
     """Write the same to a file in the background."""
     names = await _check_names(memory, body.conversations if body else None)
 
-    async def work(job: Job) -> dict[str, Any]:
+    async def work(job: BackgroundJob) -> dict[str, Any]:
         job.progress(0, await _count_entries(memory, names))
         file = job.file = unnamed_file()
         manifest = Manifest()
@@ -147,12 +147,12 @@ async def begin_import(
     try:
         path = await _receive(request, job, name or "import.jsonl")
     except BaseException as error:
-        jobs.failed(job, InputError("the upload was interrupted"))
+        jobs.fail(job, InputError("the upload was interrupted"))
         if isinstance(error, ClientDisconnect):
             raise InputError("the body is incomplete") from None
         raise
 
-    async def work(job: Job) -> dict[str, Any] | None:
+    async def work(job: BackgroundJob) -> dict[str, Any] | None:
         try:
             if name is None:
                 return dict(responses.plain(await memory.import_(path, progress=job.progress)))
@@ -168,7 +168,7 @@ async def begin_import(
     return _accept(job)
 
 
-async def _receive(request: Request, job: Job, name: str) -> Path:
+async def _receive(request: Request, job: BackgroundJob, name: str) -> Path:
     """Write the body to a file, in pieces."""
     file, path = named_file(name)
     job.path = path
@@ -188,7 +188,7 @@ async def _check_names(memory: Memory, names: Sequence[str] | None) -> list[str]
     if names is None:
         return None
     for name in names:
-        await head_of(memory, name)
+        await require_head(memory, name)
     return list(dict.fromkeys(names))
 
 
@@ -196,17 +196,17 @@ async def _count_entries(memory: Memory, names: Sequence[str] | None) -> int:
     """The number of entries that an export will have."""
     if names is None:
         return sum([head.entries async for head in paging.heads(memory)])
-    return sum([(await head_of(memory, name)).entries for name in names])
+    return sum([(await require_head(memory, name)).entries for name in names])
 
 
 # -- jobs -------------------------------------------------------------------------------------
 
 
-def _accept(job: Job) -> Response:
-    return sent(_job_json(job), 202, {"location": f"{PREFIX}/jobs/{job.id}"})
+def _accept(job: BackgroundJob) -> Response:
+    return json_response(_job_json(job), 202, {"location": f"{PREFIX}/jobs/{job.id}"})
 
 
-def _job_json(job: Job) -> dict[str, Any]:
+def _job_json(job: BackgroundJob) -> dict[str, Any]:
     url = f"{PREFIX}/jobs/{job.id}"
     file = f"{url}/file" if job.state == "done" and job.file else None
     return responses.fill(schemas.Job, job, url=url, file=file)
@@ -216,13 +216,13 @@ def _job_json(job: Job) -> dict[str, Any]:
 async def list_jobs(request: Request, memory: Reading) -> Response:
     """Exports and imports of this server, newest first; finished jobs are kept for an hour."""
     found = parts_of(request).jobs.all(memory.tenant)
-    return tagged(request, {"data": [_job_json(job) for job in found]})
+    return etag_response(request, {"data": [_job_json(job) for job in found]})
 
 
 @routes.get("/jobs/{job}", response_model=schemas.Job, responses={**FOUND, **MISSING})
 async def get_job(request: Request, memory: Reading, job: JobId) -> Response:
     """The progress and the result of a job."""
-    return tagged(request, _job_json(parts_of(request).jobs.get(memory.tenant, job)))
+    return etag_response(request, _job_json(parts_of(request).jobs.get(memory.tenant, job)))
 
 
 @routes.get("/jobs/{job}/events", response_class=StreamingResponse, responses=_EVENTS)
@@ -232,8 +232,8 @@ async def watch_job(request: Request, memory: Reading, job: JobId) -> Response:
     return events.stream(_job_events(found))
 
 
-async def _job_events(job: Job) -> AsyncIterator[bytes]:
-    async for state in reports(job):
+async def _job_events(job: BackgroundJob) -> AsyncIterator[bytes]:
+    async for state in watch(job):
         name = "progress" if state.state == "running" else state.state
         yield events.event(name, _job_json(state))
 
@@ -249,7 +249,7 @@ async def get_job_file(request: Request, memory: Reading, job: JobId) -> Respons
     return StreamingResponse(_read_file(found, size), media_type=JSON_LINES, headers=headers)
 
 
-async def _read_file(job: Job, size: int) -> AsyncIterator[bytes]:
+async def _read_file(job: BackgroundJob, size: int) -> AsyncIterator[bytes]:
     for at in range(0, size, _PIECE):
         yield await asyncio.to_thread(job.piece, at, _PIECE)
 

@@ -1,4 +1,4 @@
-"""Turns: what the user says is stored, a model answers, and the answer is stored."""
+"""Turns: store a user message, let a model answer, store the answer."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
 from firnline.server.auth import Writing, charge, parts_of
-from firnline.server.bodies import head_of, sent
-from firnline.server.drafts import Draft, Question
+from firnline.server.bodies import json_response, require_head
+from firnline.server.drafts import AnswerDraft, QuestionRef
 from firnline.server.offline_model import OfflineModel
 from firnline.server.problems import as_problem
-from firnline.server.prompts import keep_turn
+from firnline.server.prompts import record_turn
 from firnline.server.rest import events, responses, schemas
 from firnline.server.rest.contexts import budget_of
 from firnline.server.rest.messages import message_of
@@ -32,11 +32,11 @@ routes = router("turns")
 _EXAMPLE: Final = (
     'event: delta\ndata: {"text":"On 3 March."}\n\nevent: turn\ndata: {"text":...}\n\n'
 )
-_TAKEN: Final[Responses] = {
+_ANSWERED: Final[Responses] = {
     200: {
-        "description": "Answered. As events: `delta` with `text`, then `turn`, or else `error`.",
+        "description": "Answered. Events: `delta` with `text`, then `turn`, or `error`.",
         "headers": REPLAYED,
-        # Some readers hold a stream's schema against its text, others against each event.
+        # Some tools validate the text of a stream, others each event.
         "content": {
             events.MEDIA_TYPE: {"schema": {"type": ["string", "object"]}, "example": _EXAMPLE}
         },
@@ -45,7 +45,9 @@ _TAKEN: Final[Responses] = {
 }
 
 
-@routes.post("/conversations/{conversation}/turns", response_model=schemas.Turn, responses=_TAKEN)
+@routes.post(
+    "/conversations/{conversation}/turns", response_model=schemas.Turn, responses=_ANSWERED
+)
 async def take_turn(
     request: Request,
     memory: Writing,
@@ -53,14 +55,14 @@ async def take_turn(
     body: TurnRequest,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    """Store what the user says, let the model answer, store the answer.
+    """Store a user message, let the model answer, store the answer.
 
-    What the user says is durable before the model is asked: if the model fails, it stays, and the
-    same request with the same `Idempotency-Key` asks for the answer alone. Without a model, the
-    answer quotes what the conversation holds, and says so.
+    The message is durable before the model is called. If the model fails, retry with the same
+    `Idempotency-Key`: only the answer is requested again. Without a model, the answer consists of
+    quotes from the conversation, and says so.
     """
     parts = parts_of(request)
-    spoken = _Spoken(
+    call = _TurnCall(
         memory=memory,
         conversation=conversation,
         message=body.message if isinstance(body.message, str) else message_of(body.message),
@@ -69,16 +71,16 @@ async def take_turn(
         options=_options(parts, body),
     )
     if body.stream or events.MEDIA_TYPE in request.headers.get("accept", ""):
-        return await _streamed(request, parts, spoken)
-    turn = await parts.streams.whole(spoken.answered())
+        return await _stream(request, parts, call)
+    turn = await parts.streams.complete(call.run())
     charge(request, _cost(turn))
     headers = {} if turn.calls else {"idempotent-replayed": "true"}
-    return sent(responses.turn(turn, spoken.model.name), headers=headers)
+    return json_response(responses.turn(turn, call.model.name), headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
-    """What is to be answered, by whom and how."""
+class _TurnCall:
+    """A user message, and the model and options to answer it."""
 
     memory: Memory
     conversation: str
@@ -87,8 +89,8 @@ class _Spoken:
     key: str | None
     options: TurnOptions
 
-    async def answered(self) -> Turn:
-        """The turn as a whole; its prompt is kept."""
+    async def run(self) -> Turn:
+        """The complete turn; its prompt is recorded."""
         turn = await self.memory.turn(
             self.conversation,
             self.message,
@@ -96,11 +98,11 @@ class _Spoken:
             idempotency_key=self.key,
             **self.options,
         )
-        await keep_turn(self.memory, turn, self.model.name, "rest")
+        await record_turn(self.memory, turn, self.model.name, "rest")
         return turn
 
     async def pieces(self) -> AsyncIterator[str | Turn]:
-        """The same in pieces."""
+        """The turn in pieces of text, then the turn."""
         async for piece in self.memory.stream(
             self.conversation,
             self.message,
@@ -109,7 +111,7 @@ class _Spoken:
             **self.options,
         ):
             if isinstance(piece, Turn):
-                await keep_turn(self.memory, piece, self.model.name, "rest")
+                await record_turn(self.memory, piece, self.model.name, "rest")
             yield piece
 
 
@@ -129,9 +131,9 @@ def _options(parts: Parts, body: TurnRequest) -> TurnOptions:
 
 
 def _cost(turn: Turn) -> int:
-    """What the model read and wrote, by its own count if it has one."""
-    told = turn.prompt_tokens + turn.completion_tokens
-    return (told or turn.context.tokens + turn.answer.tokens) if turn.calls else 0
+    """Tokens that the model read and wrote, by its own count if it reports one."""
+    counted = turn.prompt_tokens + turn.completion_tokens
+    return (counted or turn.context.tokens + turn.answer.tokens) if turn.calls else 0
 
 
 @routes.post(
@@ -140,40 +142,41 @@ def _cost(turn: Turn) -> int:
     responses=MISSING,
 )
 async def stop_turns(request: Request, memory: Writing, conversation: Conversation) -> Response:
-    """End the answers that this process streams into the conversation, where they are.
+    """Stop the answers that this process is streaming into the conversation.
 
-    What has come of them is stored, marked as interrupted. To go away does not stop an answer.
+    The text so far is stored and marked as interrupted. Closing the connection does not stop an
+    answer.
     """
-    await head_of(memory, conversation)
+    await require_head(memory, conversation)
     stopped = await parts_of(request).streams.stop((memory.tenant, conversation))
-    return sent({"stopped": stopped})
+    return json_response({"stopped": stopped})
 
 
-# -- as events --------------------------------------------------------------------------------
+# -- events -----------------------------------------------------------------------------------
 
 
-async def _streamed(request: Request, parts: Parts, spoken: _Spoken) -> Response:
-    head = await spoken.memory.head(spoken.conversation)
-    keeper = _Late(parts, spoken, Question(head.seq, head.hash) if head else Question(0))
-    named = (spoken.memory.tenant, spoken.conversation)
-    listener = parts.streams.open(_events(request, spoken), keeper, named)
+async def _stream(request: Request, parts: Parts, call: _TurnCall) -> Response:
+    head = await call.memory.head(call.conversation)
+    keeper = _LazyDraft(parts, call, QuestionRef(head.seq, head.hash) if head else QuestionRef(0))
+    named = (call.memory.tenant, call.conversation)
+    listener = parts.streams.open(_events(request, call), keeper, named)
     batches = listener.batches()
-    # What goes wrong before the first piece is answered with a status of its own.
+    # An error before the first piece is returned with its own status.
     first = await anext(batches)
-    return events.stream(_told(first, batches, request.scope["path"]))
+    return events.stream(_join(first, batches, request.scope["path"]))
 
 
-async def _events(request: Request, spoken: _Spoken) -> AsyncGenerator[tuple[str, bytes], None]:
-    """Each piece of the answer, and the event that tells it."""
-    async for piece in spoken.pieces():
+async def _events(request: Request, call: _TurnCall) -> AsyncGenerator[tuple[str, bytes], None]:
+    """Each piece of the answer, and its event."""
+    async for piece in call.pieces():
         if isinstance(piece, Turn):
             charge(request, _cost(piece))
-            yield "", events.event("turn", responses.turn(piece, spoken.model.name))
+            yield "", events.event("turn", responses.turn(piece, call.model.name))
         else:
             yield piece, events.event("delta", {"text": piece})
 
 
-async def _told(
+async def _join(
     first: list[bytes], batches: AsyncIterator[list[bytes]], path: str
 ) -> AsyncIterator[bytes]:
     yield b"".join(first)
@@ -184,18 +187,18 @@ async def _told(
         yield b"event: error\ndata: " + bytes(as_problem(error, path).body) + b"\n\n"
 
 
-class _Late:
-    """A `Keeper` whose draft begins with the answer's first words: the question is stored then."""
+class _LazyDraft:
+    """A draft that starts with the first words of the answer: the question is stored by then."""
 
-    def __init__(self, parts: Parts, spoken: _Spoken, before: Question) -> None:
-        self._parts, self._spoken, self._before = parts, spoken, before
-        self._draft: Draft | None = None
+    def __init__(self, parts: Parts, call: _TurnCall, before: QuestionRef) -> None:
+        self._parts, self._call, self._before = parts, call, before
+        self._draft: AnswerDraft | None = None
 
     async def add(self, text: str) -> None:
-        """Make more of the text durable."""
+        """Store more of the text."""
         if self._draft is None:
             self._draft = self._parts.drafts.begin(
-                self._spoken.memory, self._spoken.conversation, *self._before
+                self._call.memory, self._call.conversation, *self._before
             )
         await self._draft.add(text)
 
@@ -205,6 +208,6 @@ class _Late:
             await self._draft.end()
 
     async def cut(self, why: str) -> None:
-        """It broke off; store what there is."""
+        """The answer was interrupted; store the text so far."""
         if self._draft is not None:
             await self._draft.cut(why)

@@ -22,7 +22,7 @@ from firnline.log.entry import Appended, Entry, Key
 from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
-from firnline.server.prompts import keep_turn
+from firnline.server.prompts import record_turn
 from firnline.server.telegram.jobs import Job
 from firnline.server.telegram.settings import BotSettings
 
@@ -143,7 +143,7 @@ async def _ask(asking: Asking) -> None:
             told.done(of_turn, turn)
         except TimeoutError as error:
             raise ModelTimeout(f"no answer within {asking.seconds:g} s") from error
-    await keep_turn(memory, turn, asking.model.name, "telegram")
+    await record_turn(memory, turn, asking.model.name, "telegram")
 
 
 def _options(asking: Asking) -> TurnOptions:
