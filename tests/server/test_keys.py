@@ -238,7 +238,7 @@ def test_keys_are_made_listed_rotated_and_revoked(command):
     code, out, err = command("rotate", key_id, "--overlap", "1h")
     assert code == 0
     assert out.strip() != token
-    assert f"{key_id} is valid until" in err
+    assert f"{key_id} stays valid until" in err
     code, out, _ = command("revoke", key_id)
     assert (code, out.strip()) == (0, f"key {key_id} of tenant default is revoked")
     _, out, _ = command("list")

@@ -24,7 +24,7 @@ from firnline.log.entry import Entry
 from firnline.log.message import encode_json
 from firnline.log.tokens import counter
 from firnline.mcp import build
-from firnline.mcp.paging import Found, Quoter
+from firnline.mcp.paging import FoundEntry, Quoter
 from firnline.mcp.stdio import text_of
 from firnline.mcp.tools import TOOLS
 from firnline.recall.result import readable_text
@@ -134,7 +134,7 @@ async def test_no_argument_names_a_tenant(agent):
         assert tool.input_schema["additionalProperties"] is False
         needed = dict.fromkeys(tool.input_schema.get("required", ()), "x")
         problem = await agent.refused(tool.name, **needed, tenant="other")
-        assert "tenant: no such argument; there are" in problem
+        assert "tenant: no such argument; use" in problem
 
 
 async def test_descriptions_are_short_and_say_when_to_use_a_tool(agent):
@@ -210,7 +210,7 @@ async def test_a_server_that_only_reads_takes_nothing(memory):
         problem = await agent.refused(
             "append", conversation="c", messages=[{"role": "user", "text": "y"}]
         )
-        assert "can only read" in problem
+        assert "is read-only" in problem
         assert (await agent("read", conversation="c"))["total"] == 1
     assert len(await memory.read("c")) == 1
 
@@ -237,7 +237,7 @@ async def test_by_date_understands_words_for_a_time_and_a_zone(agent, memory):
     day = await agent("by_date", date="2026-03-12", zone="Pacific/Kiritimati")
     assert day["since"] == "2026-03-12T00:00:00+14:00"
     assert day["messages"][0]["time"].startswith("2026-03-12T00:00:00+14:00")
-    assert "Nothing was said." in await agent.text("by_date", date="in 2001")
+    assert "No messages." in await agent.text("by_date", date="in 2001")
 
 
 async def test_search_keeps_to_a_conversation_and_a_date(agent, memory):
@@ -253,7 +253,7 @@ async def test_search_keeps_to_a_conversation_and_a_date(agent, memory):
     assert await found(conversation="a") == {"red", "blue"}
     assert await found(date="today") == {"blue", "green"}
     assert await found(conversation="a", date="last week") == {"red"}
-    assert "No message fits" in await agent.text("search", query="zebra")
+    assert "No message matches" in await agent.text("search", query="zebra")
 
 
 @pytest.mark.promise("within-budget")
@@ -338,7 +338,7 @@ async def test_a_digest_leads_back_to_every_message_it_covers(agent, memory):
     assert page["digests"][0]["text"] == digest.text
     assert page["lost"]
     problem = await agent.refused("digests", conversation="long", version=999)
-    assert "there is no digest 999; there are:" in problem
+    assert "there is no digest 999; available:" in problem
 
 
 async def test_digests_are_listed_page_by_page(agent, memory):
@@ -441,7 +441,7 @@ async def test_a_page_starts_with_the_cut_message_and_continues_after_it(agent, 
         "read", conversation="c", first_seq=0, tokens=300
     )
     problem = await agent.refused("read", conversation="c", first_seq=0, offset=10_000)
-    assert "message 0 has 10000 characters" in problem
+    assert "must be less than 10000" in problem
 
 
 async def test_without_a_number_read_shows_the_newest(agent, memory):
@@ -503,7 +503,11 @@ texts = st.lists(words, max_size=400).map("".join)
 def test_a_page_keeps_its_bound_and_leaves_nothing_out(texts, tokens, ranked):
     entries = [Entry(i, Message.user(text), 1, 1, "", "o200k_base") for i, text in enumerate(texts)]
     quoter = Quoter(UTC, tokens, COUNT)
-    left, offset, reached = [Found(entry, "c") for entry in entries], 0, dict.fromkeys(range(8), "")
+    left, offset, reached = (
+        [FoundEntry(entry, "c") for entry in entries],
+        0,
+        dict.fromkeys(range(8), ""),
+    )
     while left:
         shown, rest = quoter.quote(left, offset=offset, ranked=ranked)
         assert shown
@@ -516,7 +520,7 @@ def test_a_page_keeps_its_bound_and_leaves_nothing_out(texts, tokens, ranked):
         cut = [row for row in shown if row.next_offset is not None]
         assert len(cut) <= 1
         offset = cut[0].next_offset if cut else 0
-        unread = [Found(entries[row.seq], "c") for row in cut]
+        unread = [FoundEntry(entries[row.seq], "c") for row in cut]
         assert {one.entry.seq for one in left} == {row.seq for row in shown} | {
             one.entry.seq for one in rest
         }
@@ -547,7 +551,7 @@ async def test_an_unknown_conversation_says_so_and_names_the_tool_that_lists_the
         ("read", {"conversation": "x" * 201}, "conversation: String should have at most 200"),
         ("read", {"conversation": "a\nb"}, "conversation: 'a\\nb' has control"),
         ("search", {"query": "x", "zone": "Mars/Olympus"}, "zone: 'Mars/Olympus' is not known"),
-        ("search", {"query": "x", "limt": 3}, "limt: no such argument; there are query, "),
+        ("search", {"query": "x", "limt": 3}, "limt: no such argument; use query, "),
         ("by_date", {"date": "blursday"}, "date: 'blursday' is not understood; use today,"),
         ("by_date", {"date": "3/4/2025"}, "can be 2025-03-04 or 2025-04-03; use one of these"),
         ("append", {"conversation": "c", "messages": []}, "messages: "),
@@ -575,9 +579,7 @@ async def test_errors_of_the_store_are_shown_and_texts_of_others_are_not(
         raise StoreUnavailable("the store is busy")
 
     monkeypatch.setattr(memory, "head", busy)
-    assert await agent.refused("read", conversation="c") == (
-        "the store is busy (trying again can help)"
-    )
+    assert await agent.refused("read", conversation="c") == ("the store is busy (retry later)")
     with pytest.raises(MCPError, match="the store is busy"):
         await agent.client.read_resource("firnline://conversations/c")
 
@@ -599,7 +601,7 @@ async def test_errors_of_the_store_are_shown_and_texts_of_others_are_not(
     assert words not in told
     assert words not in caplog.text
     assert "RuntimeError" in caplog.text
-    assert told.count("for a reason of its own") == 3
+    assert told.count("internal error") == 3
 
 
 async def test_neither_arguments_nor_messages_get_into_a_log(agent, memory, caplog):
@@ -694,7 +696,7 @@ async def test_no_argument_is_an_internal_error(mode, calls):
                 done = await client.call_tool(name, given)
                 text = done.content[0].text
                 assert text
-                assert "for a reason of its own" not in text, (name, given)
+                assert "internal error" not in text, (name, given)
                 assert done.is_error or done.structured_content is not None
                 text.encode()
         assert await memory.verify("c")
@@ -726,7 +728,7 @@ async def _fine(asked):
     try:
         await asked
     except MCPError as error:
-        if error.error.code != -32602 or "for a reason of its own" in error.error.message:
+        if error.error.code != -32602 or "internal error" in error.error.message:
             raise
 
 
@@ -885,7 +887,7 @@ async def test_the_command_is_bound_to_its_tenant(tmp_path):
         problem = await agent.refused(
             "append", conversation="c", messages=[{"role": "user", "text": "x"}]
         )
-        assert "can only read" in problem
+        assert "is read-only" in problem
 
 
 HELLO = {

@@ -90,14 +90,12 @@ DATA = ("language/lexicon.py", "digest/prompts.py")
 """Lists of words that people use, and prompts."""
 UNCLEAN = [
     "adapters/",
-    "cli/",
     "client/",
     "context/",
     "digest/",
     "embedding/",
     "engine/",
     "errors.py",
-    "mcp/",
     "memory.py",
     "models/",
     "protocols.py",

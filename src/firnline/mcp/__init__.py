@@ -1,8 +1,8 @@
-"""Firnline for agents: tools, resources and a prompt by the Model Context Protocol.
+"""Firnline for agents: tools, resources, and a prompt over the Model Context Protocol.
 
-`build` makes the server, `serve` runs it on standard input and output, `Endpoint` over HTTP. Whose
-conversations these are is settled before the first message; no tool has an argument for it, and
-none removes anything. Needs the extra: ``pip install "firnline[mcp]"``.
+`build` creates the server, `serve` runs it on standard input and output, `Endpoint` over HTTP. The
+tenant is set before the first message; no tool can select another one, and no tool deletes
+anything. Needs the extra: ``pip install "firnline[mcp]"``.
 """
 
 from firnline.mcp.endpoint import Endpoint, by_key

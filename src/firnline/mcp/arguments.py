@@ -1,4 +1,4 @@
-"""What the tools take: each argument with its bounds, and a sentence for the model that chooses."""
+"""The arguments of the tools, with their limits and descriptions for the model."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from firnline.log import limits
 
 T = TypeVar("T", bound=BaseModel)
 
-_STRICT: Final = ConfigDict(extra="forbid")  # a misspelt argument must not be ignored
+_STRICT: Final = ConfigDict(extra="forbid")  # an unknown argument is an error
 _SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 _PROBLEMS_MAX: Final = 5
 _NAMED_CHARS: Final = 60
 
 
-def _parsed(value: object) -> object:
-    """Some clients send lists as JSON text."""
+def _parse_json(value: object) -> object:
+    """Parse a string; some clients send lists as JSON text."""
     if not isinstance(value, str):
         return value
     try:
@@ -30,86 +30,90 @@ def _parsed(value: object) -> object:
         return value
 
 
-def _name(text: str) -> Any:
+def _required_name(text: str) -> Any:
     return Field(min_length=1, max_length=limits.NAME_CHARS_MAX, description=text)
 
 
-def _maybe(text: str) -> Any:
+def _optional_name(text: str) -> Any:
     return Field(default="", max_length=limits.NAME_CHARS_MAX, description=text)
 
 
-Conversation: TypeAlias = Annotated[str, _name("The conversation's name.")]
+Conversation: TypeAlias = Annotated[str, _required_name("The conversation's name.")]
 FirstSeq: TypeAlias = Annotated[
-    int, Field(ge=0, le=_SEQ_MAX, description="Only messages with this number or a higher one.")
+    int, Field(ge=0, le=_SEQ_MAX, description="Only messages with this number or higher.")
 ]
 Limit: TypeAlias = Annotated[
-    int, Field(ge=1, le=limits.QUOTED_MAX, description="The most to return.")
+    int, Field(ge=1, le=limits.QUOTED_MAX, description="The maximum number to return.")
 ]
 Tokens: TypeAlias = Annotated[
     int,
     Field(
         ge=limits.RECALL_TOKENS_MIN,
         le=limits.QUOTED_TOKENS_MAX,
-        description="The most tokens that they may take together.",
+        description="The maximum tokens of the result.",
     ),
 ]
 Zone: TypeAlias = Annotated[
-    str, _maybe("The user's time zone, such as Europe/Berlin; else the server's.")
+    str, _optional_name("The user's time zone, such as Europe/Berlin (default: the server's).")
 ]
 Number: TypeAlias = Annotated[int, Field(ge=0, le=_SEQ_MAX)]
 
 
 class NewMessage(BaseModel):
-    """A message to be stored."""
+    """A message to store."""
 
     model_config = _STRICT
 
     role: Literal["user", "assistant"] = Field(description="Who said it.")
-    text: str = Field(min_length=1, description="What was said, word for word.")
-    name: str = _maybe("The speaker's name.")
+    text: str = Field(min_length=1, description="The text of the message, unchanged.")
+    name: str = _optional_name("The speaker's name.")
 
 
-class Append(BaseModel):
+class AppendArguments(BaseModel):
     """The arguments of `append`."""
 
     model_config = _STRICT
 
-    conversation: Annotated[str, _name("The conversation's name; a new name begins a new one.")]
+    conversation: Annotated[str, _required_name("The conversation's name; a new name creates one.")]
     messages: Annotated[
         list[NewMessage],
-        BeforeValidator(_parsed),
+        BeforeValidator(_parse_json),
         Field(min_length=1, max_length=limits.AGENT_APPENDS_MAX, description="In order."),
     ]
-    idempotency_key: str = _maybe("A name for this append: repeating it stores nothing twice.")
+    idempotency_key: str = _optional_name(
+        "A name for this call: a retry with it stores nothing twice."
+    )
 
 
-class Conversations(BaseModel):
+class ConversationsArguments(BaseModel):
     """The arguments of `conversations`."""
 
     model_config = _STRICT
 
-    project: str = _maybe("Only conversations of this project.")
-    after: str = _maybe("Go on behind this conversation: next_after of the last result.")
-    limit: int = Field(default=50, ge=1, le=limits.LISTED_MAX, description="The most to return.")
+    project: str = _optional_name("Only conversations of this project.")
+    after: str = _optional_name("Continue after this conversation: next_after of the last result.")
+    limit: int = Field(
+        default=50, ge=1, le=limits.LISTED_MAX, description="The maximum number to return."
+    )
 
 
-class Read(BaseModel):
+class ReadArguments(BaseModel):
     """The arguments of `read`."""
 
     model_config = _STRICT
 
     conversation: Conversation
     first_seq: FirstSeq | None = Field(
-        default=None, description="Read from this message on; without it, the newest messages."
+        default=None, description="Read from this message on (default: the newest messages)."
     )
     offset: Number = Field(
-        default=0, description="Leave out so many characters of the first message: its next_offset."
+        default=0, description="Skip this many characters of the first message: its next_offset."
     )
     limit: Limit = 20
     tokens: Tokens = limits.RECALL_TOKENS
 
 
-class Search(BaseModel):
+class SearchArguments(BaseModel):
     """The arguments of `search`."""
 
     model_config = _STRICT
@@ -117,20 +121,20 @@ class Search(BaseModel):
     query: str = Field(
         min_length=1, max_length=10_000, description="Words or a question, in any language."
     )
-    conversation: str = _maybe("Only this conversation; without it, all of them.")
+    conversation: str = _optional_name("Only this conversation (default: all).")
     date: str = Field(
         default="",
         max_length=DATE_CHARS_MAX,
-        description="Only what was said then, such as 'last week'; see by_date.",
+        description="Only messages of this time, such as 'last week'; see by_date.",
     )
     zone: Zone = ""
     limit: int = Field(
-        default=5, ge=1, le=limits.RECALL_HITS_MAX, description="The most messages to return."
+        default=5, ge=1, le=limits.RECALL_HITS_MAX, description="The maximum number of messages."
     )
     tokens: Tokens = limits.RECALL_TOKENS
 
 
-class ByDate(BaseModel):
+class ByDateArguments(BaseModel):
     """The arguments of `by_date`."""
 
     model_config = _STRICT
@@ -138,18 +142,18 @@ class ByDate(BaseModel):
     date: str = Field(
         min_length=1,
         max_length=DATE_CHARS_MAX,
-        description="Such as today, last tuesday, 3 days ago, last week, in March, 2026-03-04, "
+        description="For example today, last tuesday, 3 days ago, last week, in March, 2026-03-04, "
         "since Monday, between 3 March and 5 March.",
     )
-    conversation: str = _maybe("Only this conversation; without it, all of them.")
+    conversation: str = _optional_name("Only this conversation (default: all).")
     zone: Zone = ""
     first_seq: FirstSeq = 0
-    after: str = _maybe("Go on behind this conversation: next_after of the last result.")
+    after: str = _optional_name("Continue after this conversation: next_after of the last result.")
     limit: Limit = 20
     tokens: Tokens = limits.RECALL_TOKENS
 
 
-class Context(BaseModel):
+class ContextArguments(BaseModel):
     """The arguments of `context`."""
 
     model_config = _STRICT
@@ -158,32 +162,34 @@ class Context(BaseModel):
     question: str = Field(
         default="",
         max_length=100_000,
-        description="Also recall old messages that bear on this question.",
+        description="Add old messages that are relevant to this question.",
     )
     tokens: int = Field(
         default=4_000,
         ge=limits.RECALL_TOKENS_MIN,
         le=limits.AGENT_BUDGET_MAX,
-        description="The most tokens that the context may take.",
+        description="The maximum tokens of the context.",
     )
 
 
-class Topics(BaseModel):
+class TopicsArguments(BaseModel):
     """The arguments of `topics`."""
 
     model_config = _STRICT
 
     conversation: Conversation
-    topic: Number | None = Field(default=None, description="Show this topic's messages, too.")
+    topic: Number | None = Field(
+        default=None, description="Also return the messages of this topic."
+    )
     first_seq: FirstSeq = 0
     skip: Number = Field(
-        default=0, description="Leave out so many topics: next_skip of the last result."
+        default=0, description="Skip this many topics: next_skip of the last result."
     )
     limit: Limit = 20
     tokens: Tokens = limits.RECALL_TOKENS
 
 
-class Digests(BaseModel):
+class DigestsArguments(BaseModel):
     """The arguments of `digests`."""
 
     model_config = _STRICT
@@ -191,52 +197,54 @@ class Digests(BaseModel):
     conversation: Conversation
     version: Number | None = Field(
         default=None,
-        description="Show this version, what it lost, and the messages that it covers.",
+        description="Return this version, what it leaves out, and the messages it covers.",
     )
     first_seq: FirstSeq = 0
-    before: Number | None = Field(default=None, description="Only versions before: next_before.")
+    before: Number | None = Field(
+        default=None, description="Only versions before this one: next_before of the last result."
+    )
     limit: Limit = 20
     tokens: Tokens = limits.RECALL_TOKENS
 
 
-class State(BaseModel):
+class StateArguments(BaseModel):
     """The arguments of `state`."""
 
     model_config = _STRICT
 
     conversation: Conversation
     skip: Number = Field(
-        default=0, description="Leave out so many facts: next_skip of the last result."
+        default=0, description="Skip this many facts: next_skip of the last result."
     )
     limit: Limit = limits.QUOTED_MAX
     tokens: Tokens = limits.RECALL_TOKENS
 
 
-def taken(kind: type[T], arguments: Mapping[str, Any]) -> T:
-    """The arguments as a `kind`; what is wrong with them raises `InputError`, naming each one.
+def parse_arguments(kind: type[T], arguments: Mapping[str, Any]) -> T:
+    """The arguments as a `kind`; `InputError` names each invalid one.
 
-    An argument that is null is one that is not given: many models write them so.
+    A null argument counts as absent: many models send them.
     """
     given = {name: value for name, value in arguments.items() if value is not None}
     try:
         return kind.model_validate(given)
     except ValidationError as error:
-        raise InputError(_told(error, list(kind.model_fields))) from None
+        raise InputError(_describe_errors(error, list(kind.model_fields))) from None
 
 
-def _told(error: ValidationError, known: list[str]) -> str:
+def _describe_errors(error: ValidationError, known: list[str]) -> str:
     wrong = error.errors(include_url=False, include_input=False, include_context=False)
     lines = [
-        f"{'.'.join(map(str, problem['loc']))[:_NAMED_CHARS]}: {_said(problem, known)}"
+        f"{'.'.join(map(str, problem['loc']))[:_NAMED_CHARS]}: {_describe_problem(problem, known)}"
         for problem in wrong[:_PROBLEMS_MAX]
     ]
     return "; ".join(lines)
 
 
-def _said(problem: Any, known: list[str]) -> str:
+def _describe_problem(problem: Any, known: list[str]) -> str:
     if problem["type"] == "extra_forbidden":
         top = len(problem["loc"]) == 1
-        return f"no such argument{'; there are ' + ', '.join(known) if top else ''}"
+        return f"no such argument{'; use ' + ', '.join(known) if top else ''}"
     if problem["type"] == "missing":
         return "is required"
     return str(problem["msg"])

@@ -9,7 +9,7 @@ from datetime import tzinfo
 from firnline.errors import UnknownConversation
 from firnline.language.calendar import make_frame
 from firnline.language.dates import Interval, interval
-from firnline.log.entry import Head, Key
+from firnline.log.entry import Head
 from firnline.log.tokens import TokenCounter
 from firnline.mcp.paging import Quoter
 from firnline.memory import Memory
@@ -17,8 +17,8 @@ from firnline.protocols import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """What a tool works with: the caller's memory and account, the server's zone and clock."""
+class ToolDeps:
+    """What a tool works with: the caller's memory, the server's zone and clock, a token counter."""
 
     memory: Memory
     zone: tzinfo
@@ -27,16 +27,12 @@ class Desk:
     charge: Callable[[int], None] = lambda _: None
 
     def quoter(self, tokens: int, zone: str = "") -> Quoter:
-        """Who quotes messages within so many tokens, in the zone that is asked for."""
+        """A quoter with this token limit, in `zone` or the server's."""
         chosen = make_frame(self.clock(), zone).zone if zone else self.zone
         return Quoter(chosen, tokens, self.count)
 
-    def key(self, conversation: str) -> Key:
-        """The conversation, as stores know it."""
-        return Key(self.memory.tenant, conversation)
-
     async def head(self, conversation: str) -> Head:
-        """The conversation's head; one that does not exist is an error here."""
+        """The conversation's head; `UnknownConversation` if it does not exist."""
         head = await self.memory.head(conversation)
         if head is None:
             raise UnknownConversation(
@@ -44,6 +40,6 @@ class Desk:
             )
         return head
 
-    def span(self, date: str, quoter: Quoter) -> Interval:
-        """The time that is meant."""
+    def time_span(self, date: str, quoter: Quoter) -> Interval:
+        """The interval that a date means."""
         return interval(date, now=self.clock(), zone=quoter.zone)

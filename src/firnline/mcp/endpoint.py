@@ -1,6 +1,6 @@
-"""MCP over HTTP: one address, no sessions; every request stands alone and gets a JSON answer.
+"""MCP over HTTP: one URL, no sessions; each request gets a JSON response.
 
-Who is asking is settled before the protocol begins, by an API key; nothing in a request can name
+The caller is identified by an API key before the protocol starts; nothing in a request can select
 another tenant.
 """
 
@@ -24,50 +24,50 @@ _READ: Final = "read"
 _WRITE: Final = "write"
 
 
-class Granted(Protocol):
+class KeyHolder(Protocol):
     """A caller that passed authentication: an id, a tenant and scopes."""
 
     @property
     def id(self) -> str:
-        """Which key it is."""
+        """The id of the API key."""
         ...
 
     @property
     def tenant(self) -> str:
-        """Whose conversations they see."""
+        """The tenant whose conversations the caller may use."""
         ...
 
     @property
     def scopes(self) -> frozenset[str]:
-        """What they may do: ``read``, ``write``."""
+        """The permissions: ``read``, ``write``."""
         ...
 
 
 class KeyChecker(Protocol):
     """Looks up an API key, as `firnline.server.keys.Keys` does."""
 
-    async def check(self, token: str) -> Granted | None:
-        """Whose key it is, or None if it is not valid."""
+    async def check(self, token: str) -> KeyHolder | None:
+        """The caller, or None if the key is not valid."""
         ...
 
 
-Who: TypeAlias = Callable[[Scope], Awaitable[Granted | None]]
-"""Who is asking, by their request; None if it is nobody who may."""
+Authenticate: TypeAlias = Callable[[Scope], Awaitable[KeyHolder | None]]
+"""Returns the caller of a request, or None if it is not authenticated."""
 
-_asking: ContextVar[Granted] = ContextVar("firnline_mcp_asking")
+_caller: ContextVar[KeyHolder] = ContextVar("firnline_mcp_asking")
 
 
 class Endpoint:
-    """An ASGI application for one address, such as ``/mcp``. It answers while it is `running`.
+    """An ASGI application for one path, such as ``/mcp``. It responds while it is `running`.
 
-    `memory_of` gives a tenant's memory, and `who` says whose request it is: `by_key`, or whoever
-    has looked at its key before. `charge` is told of tokens that somebody's id stored or was sent.
+    `memory_of` returns a tenant's memory, and `who` the caller of a request: `by_key`, or your own.
+    `charge` is called with a caller's id and the tokens that it stored or received.
     """
 
     def __init__(
         self,
         memory_of: Callable[[str], Awaitable[Memory]],
-        who: Who,
+        who: Authenticate,
         *,
         charge: Callable[[str, int], None] = lambda _, __: None,
         zone: str = "UTC",
@@ -79,11 +79,11 @@ class Endpoint:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Answer requests; to be entered in the application's lifespan."""
+        """Respond to requests; enter this in the application's lifespan."""
         server = build(
-            lambda: self._memory_of(_asking.get().tenant),
-            may_write=lambda: _WRITE in _asking.get().scopes,
-            charge=lambda tokens: self._charge(_asking.get().id, tokens),
+            lambda: self._memory_of(_caller.get().tenant),
+            may_write=lambda: _WRITE in _caller.get().scopes,
+            charge=lambda tokens: self._charge(_caller.get().id, tokens),
             zone=self._zone,
         )
         manager = StreamableHTTPSessionManager(
@@ -100,22 +100,22 @@ class Endpoint:
                 self._app = _closed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Respond to one request."""
         who = await self._who(scope)
         if who is None or _READ not in who.scopes:
             await _refusal(401 if who is None else 403)(scope, receive, send)
             return
-        _asking.set(who)  # a request is a task of its own, and what it starts knows it, too
+        _caller.set(who)  # each request is a task; the tasks it starts inherit this
         if scope["method"] == "POST":
             await self._app(scope, receive, send)
-        else:  # there is nothing that a stream could tell of its own
+        else:  # the server never starts a stream
             await Response(status_code=405, headers={"Allow": "POST"})(scope, receive, send)
 
 
-def by_key(keys: KeyChecker) -> Who:
-    """Whoever has a valid key: ``Authorization: Bearer fl_...``."""
+def by_key(keys: KeyChecker) -> Authenticate:
+    """Authenticate by API key: ``Authorization: Bearer fl_...``."""
 
-    async def who(scope: Scope) -> Granted | None:
+    async def who(scope: Scope) -> KeyHolder | None:
         kind, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
         return await keys.check(token) if kind.lower() == "bearer" else None
 
@@ -124,10 +124,13 @@ def by_key(keys: KeyChecker) -> Who:
 
 def _refusal(status: int) -> Response:
     what = "invalid_token" if status == 401 else "insufficient_scope"  # noqa: PLR2004
-    told = {"error": what, "error_description": "a valid API key with the scope read is needed"}
-    return JSONResponse(told, status, {"WWW-Authenticate": f'Bearer error="{what}"'})
+    problem = {
+        "error": what,
+        "error_description": "a valid API key with the scope read is required",
+    }
+    return JSONResponse(problem, status, {"WWW-Authenticate": f'Bearer error="{what}"'})
 
 
 async def _closed(scope: Scope, receive: Receive, send: Send) -> None:
-    """Before the application runs, and behind its end."""
+    """The response before the application starts and after it ends."""
     await Response("the server is not running", status_code=503)(scope, receive, send)

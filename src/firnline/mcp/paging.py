@@ -1,7 +1,7 @@
-"""Messages for an agent to read, within so many tokens, so that each page shows something new.
+"""Pages of messages for an agent, within a token limit.
 
-What has no room is named, and a message that is too long is cut where the next page goes on: paging
-reaches every character of every message. Pure, but for `quoted`, which minds the event loop.
+Messages without room are listed, and a long message is cut where the next page continues, so that
+paging reaches every character. Pure, except `quote_page`, which may use a thread.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from firnline.log import limits
 from firnline.log.entry import Entry
 from firnline.log.message import encode_json
 from firnline.log.tokens import TokenCounter
-from firnline.mcp.results import Said
+from firnline.mcp.results import QuotedMessage
 from firnline.recall.result import RecallWriter, readable_text
 
-_TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
-_TOKEN_CHARS: Final = 8  # more than a token of any text worth reading has
-_LEAST_CHARS: Final = 40  # shown whatever it takes, else a page could show nothing and lead nowhere
+_TOKEN_CHARS_MAX: Final = 128  # the longest token of both vocabularies
+_TOKEN_CHARS: Final = 8  # more than the average token of readable text
+_LEAST_CHARS: Final = 40  # always shown, so that every page makes progress
 
 T = TypeVar("T", bound=BaseModel)
 
 
-class Found(NamedTuple):
-    """An entry that is to be quoted, and where it was said, if the reader has to be told."""
+class FoundEntry(NamedTuple):
+    """An entry to quote, and its conversation if the reader does not know it."""
 
     entry: Entry
     conversation: str = ""
     score: float | None = None
 
 
-class Quoted(NamedTuple):
-    """What is shown, in order, and what had no room."""
+class QuotedPage(NamedTuple):
+    """The messages that fit, in order, and those that do not."""
 
-    shown: list[Said]
-    left: list[Found]
+    shown: list[QuotedMessage]
+    left: list[FoundEntry]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +53,20 @@ class Quoter:
     tokens: int
     count: TokenCounter
 
-    def quote(self, found: Sequence[Found], *, offset: int = 0, ranked: bool = False) -> Quoted:
-        """As many messages as fit; the first one always, cut if it must be.
+    def quote(
+        self, found: Sequence[FoundEntry], *, offset: int = 0, ranked: bool = False
+    ) -> QuotedPage:
+        """As many messages as fit, at least the first one, which may be cut.
 
-        `ranked`: one that does not fit leaves the room to those after it; else it ends the page.
-        `offset` is where the first message begins.
+        `ranked`: a message that does not fit is skipped; otherwise it ends the page. `offset` is
+        the first character of the first message.
         """
-        room, shown, left = self.tokens, list[Said](), list[Found]()
+        room, shown, left = self.tokens, list[QuotedMessage](), list[FoundEntry]()
         for at, one in enumerate(found):
             row = self._row(one, 0 if at else offset, room)
             if row is None and not shown:
-                whole = not ranked or len(found) == 1
-                row = self._cut(one, 0 if at else offset, room if whole else room // 2)
+                alone = not ranked or len(found) == 1
+                row = self._cut(one, 0 if at else offset, room if alone else room // 2)
             if row is None:
                 left += [one] if ranked else found[at:]
             else:
@@ -72,9 +74,9 @@ class Quoter:
                 room -= self.size(row)
             if left and not ranked:
                 break
-        return Quoted(shown, left)
+        return QuotedPage(shown, left)
 
-    def fitting(self, rows: Sequence[T]) -> list[T]:
+    def fit_rows(self, rows: Sequence[T]) -> list[T]:
         """The first rows that fit, at least one."""
         room, kept = self.tokens, list[T]()
         for row in rows:
@@ -89,8 +91,8 @@ class Quoter:
         dumped = encode_json(row.model_dump(mode="json", exclude_defaults=True))
         return max(self.count.text(dumped), self.count.text(str(row))) + 1
 
-    def shortened(self, text: str) -> str:
-        """The text, or as much of its beginning as fits."""
+    def shorten(self, text: str) -> str:
+        """The text, or as much of its start as fits."""
         if len(text) <= self.tokens * _TOKEN_CHARS_MAX and self.count.text(text) <= self.tokens:
             return text
         fits = _most(
@@ -100,36 +102,38 @@ class Quoter:
         return f"{prose.beginning(text, fits)} [cut]"
 
     def time(self, at: datetime | None) -> str:
-        """A time as the reader's clock shows it."""
+        """A time in the reader's zone."""
         return "" if at is None else RecallWriter(self.zone, self.tokens, self.count).time(at)
 
-    def _row(self, one: Found, offset: int, room: int) -> Said | None:
-        """The message from `offset` on; None if it does not fit."""
+    def _row(self, one: FoundEntry, offset: int, room: int) -> QuotedMessage | None:
+        """The message from `offset` on, or None if it does not fit."""
         text = self._text(one, offset)
         if len(text) > room * _TOKEN_CHARS_MAX:
             return None
-        row = self._said(one, text, None)
+        row = self._quote(one, text, None)
         return row if self.size(row) <= room else None
 
-    def _cut(self, one: Found, offset: int, room: int) -> Said:
+    def _cut(self, one: FoundEntry, offset: int, room: int) -> QuotedMessage:
         text = self._text(one, offset)
 
-        def row(chars: int) -> Said:
-            return self._said(one, text[:chars], offset + chars if chars < len(text) else None)
+        def row(chars: int) -> QuotedMessage:
+            return self._quote(one, text[:chars], offset + chars if chars < len(text) else None)
 
         most = min(len(text), room * _TOKEN_CHARS)
         fits = _most(most, lambda chars: self.size(row(chars)) <= room)
         return row(max(fits, min(_LEAST_CHARS, len(text))))
 
-    def _text(self, one: Found, offset: int) -> str:
+    def _text(self, one: FoundEntry, offset: int) -> str:
         text = readable_text(one.entry.message)
         if offset and offset >= len(text):
-            raise InputError(f"offset: message {one.entry.seq} has {len(text)} characters")
+            raise InputError(
+                f"offset: must be less than {len(text)}, the length of message {one.entry.seq}"
+            )
         return text[offset:]
 
-    def _said(self, one: Found, text: str, next_offset: int | None) -> Said:
+    def _quote(self, one: FoundEntry, text: str, next_offset: int | None) -> QuotedMessage:
         message = one.entry.message
-        return Said(
+        return QuotedMessage(
             conversation=one.conversation,
             seq=one.entry.seq,
             role=message.role,
@@ -141,23 +145,23 @@ class Quoter:
         )
 
 
-async def quoted(
-    quoter: Quoter, found: Sequence[Found], *, offset: int = 0, ranked: bool = False
-) -> Quoted:
-    """`Quoter.quote`; the event loop goes on while much is counted."""
+async def quote_page(
+    quoter: Quoter, found: Sequence[FoundEntry], *, offset: int = 0, ranked: bool = False
+) -> QuotedPage:
+    """`Quoter.quote`, in a thread if there is much to count."""
     chars = sum(len(one.entry.message.text) for one in found)
     if chars <= limits.COUNT_INLINE_CHARS:
         return quoter.quote(found, offset=offset, ranked=ranked)
     return await asyncio.to_thread(quoter.quote, found, offset=offset, ranked=ranked)
 
 
-def next_seq(left: Sequence[Found]) -> int | None:
-    """Where the next page begins, if something is left for it."""
+def next_seq(left: Sequence[FoundEntry]) -> int | None:
+    """The first entry of the next page, if there is one."""
     return left[0].entry.seq if left else None
 
 
 def _most(high: int, fits: Callable[[int], bool]) -> int:
-    """The largest number up to `high` that fits, by halving; 0 if none does."""
+    """The largest number up to `high` that fits, by bisection; 0 if none does."""
     low = 0
     while low < high:
         middle = (low + high + 1) // 2

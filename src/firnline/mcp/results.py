@@ -1,4 +1,4 @@
-"""What the tools return: values for programs, and the same as text (``str``) for readers."""
+"""The results of the tools: structured, and as text (``str``)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,20 @@ from firnline.log.regex import regex
 _BREAK: Final = regex(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 
-class Said(BaseModel):
-    """A message, word for word."""
+class QuotedMessage(BaseModel):
+    """A message, unchanged."""
 
-    conversation: str = Field(default="", description="Where it was said, if that is not clear.")
+    conversation: str = Field(
+        default="", description="Its conversation, if the result has several."
+    )
     seq: int = Field(description="Its number in the conversation.")
     role: str
     name: str = ""
     time: str = ""
     text: str
     next_offset: int | None = Field(
-        default=None, description="Cut here; read on with first_seq = seq and offset = next_offset."
+        default=None,
+        description="The text is cut; continue with first_seq = seq and offset = next_offset.",
     )
     score: float | None = None
 
@@ -31,11 +34,13 @@ class Said(BaseModel):
         speaker = f"{self.role} ({self.name})" if self.name else self.role
         on = self.next_offset
         cut = "" if on is None else f" [cut: read first_seq={self.seq} offset={on}]"
-        return _one(f"[{number}] {' '.join(filter(None, (self.time, speaker)))}: {self.text}{cut}")
+        return _indent(
+            f"[{number}] {' '.join(filter(None, (self.time, speaker)))}: {self.text}{cut}"
+        )
 
 
-class Place(BaseModel):
-    """Where more can be read."""
+class MessagePlace(BaseModel):
+    """A message that the result has no room for."""
 
     conversation: str
     seq: int
@@ -44,23 +49,23 @@ class Place(BaseModel):
         return f"{self.conversation} {self.seq}"
 
 
-class Appended(BaseModel):
-    """What was stored."""
+class AppendResult(BaseModel):
+    """The messages stored by `append`."""
 
     conversation: str
     first_seq: int
     last_seq: int
     head: str = Field(description="The hash of the last message; it covers all before it.")
     replayed: bool = Field(
-        default=False, description="It had been stored before; nothing was added."
+        default=False, description="An earlier call stored them; nothing was added."
     )
 
     def __str__(self) -> str:
-        what = "was stored before" if self.replayed else "stored"
+        what = "were already stored" if self.replayed else "stored"
         return f"{self.conversation}: messages {self.first_seq} to {self.last_seq} {what}."
 
 
-class Row(BaseModel):
+class ConversationRow(BaseModel):
     """A conversation."""
 
     name: str
@@ -75,10 +80,10 @@ class Row(BaseModel):
         return f"{self.name}: {self.messages} messages, last {self.updated_at}{project}"
 
 
-class Listing(BaseModel):
+class ConversationList(BaseModel):
     """Conversations by name."""
 
-    conversations: list[Row]
+    conversations: list[ConversationRow]
     next_after: str = ""
 
     def __str__(self) -> str:
@@ -86,78 +91,86 @@ class Listing(BaseModel):
         return _lines(*_rows(self.conversations, "No conversations."), more)
 
 
-class Page(BaseModel):
-    """Neighbouring messages of a conversation."""
+class MessagePage(BaseModel):
+    """Consecutive messages of a conversation."""
 
     conversation: str
-    total: int = Field(description="How many messages the conversation has.")
-    messages: list[Said]
-    next_seq: int | None = Field(default=None, description="The first_seq to go on with.")
+    total: int = Field(description="The number of messages in the conversation.")
+    messages: list[QuotedMessage]
+    next_seq: int | None = Field(default=None, description="The first_seq of the next page.")
 
     def __str__(self) -> str:
         shown = self.messages
-        span = f"{shown[0].seq} to {shown[-1].seq} of {self.total}" if shown else "none there"
+        span = (
+            f"{shown[0].seq} to {shown[-1].seq} of {self.total}" if shown else "none from here on"
+        )
         return _lines(f"{self.conversation}: messages {span}", *shown, _next(self.next_seq))
 
 
-class Hits(BaseModel):
-    """Messages that fit a query, best first."""
+class SearchResult(BaseModel):
+    """Messages that match a query, best first."""
 
-    messages: list[Said]
-    more: list[Place] = Field(description="These fit, too, but had no room; read shows them.")
+    messages: list[QuotedMessage]
+    more: list[MessagePlace] = Field(description="Further matches without room; use read.")
 
     def __str__(self) -> str:
-        nothing = "No message fits. Try other words, or by_date."
+        nothing = "No message matches. Try other words, or by_date."
         more = ", ".join(map(str, self.more))
-        return _lines(*_rows(self.messages, nothing), f"Also, without room: {more}" if more else "")
+        return _lines(
+            *_rows(self.messages, nothing), f"Further matches, not shown: {more}" if more else ""
+        )
 
 
-class Days(BaseModel):
-    """What was said in a time, by conversation and in order."""
+class DateResult(BaseModel):
+    """The messages of a time span, by conversation and in order."""
 
     since: str
     until: str
-    messages: list[Said]
-    more: list[Place] = Field(
-        description="Here is more of that time: ask for this conversation, with first_seq = seq."
+    messages: list[QuotedMessage]
+    more: list[MessagePlace] = Field(
+        description="More of that time: call again with this conversation and first_seq = seq."
     )
-    next_after: str = Field(default="", description="There are more conversations: after = this.")
+    next_after: str = Field(
+        default="", description="There are more conversations: call again with after = this."
+    )
 
     def __str__(self) -> str:
         more = ", ".join(map(str, self.more))
         return _lines(
             f"From {self.since} to {self.until}:",
-            *_rows(self.messages, "Nothing was said."),
-            f"More from (conversation first_seq): {more}" if more else "",
+            *_rows(self.messages, "No messages."),
+            f"More (conversation first_seq): {more}" if more else "",
             f"More conversations: after={self.next_after}" if self.next_after else "",
         )
 
 
-class Shown(BaseModel):
+class ContextMessage(BaseModel):
     """A message of a context."""
 
     role: str
     name: str = ""
     text: str
     tokens: int
-    seq: int | None = Field(default=None, description="The message it is, if it is one of them.")
+    seq: int | None = Field(
+        default=None, description="The message's number, if it is one of the conversation."
+    )
 
     def __str__(self) -> str:
         number = "" if self.seq is None else f"[{self.seq}] "
         speaker = f"{self.role} ({self.name})" if self.name else self.role
-        return _one(f"{number}{speaker}: {self.text}")
+        return _indent(f"{number}{speaker}: {self.text}")
 
 
-class Prepared(BaseModel):
-    """A context: what a model should see of a conversation."""
+class ContextResult(BaseModel):
+    """A context: the parts of a conversation that a model needs."""
 
     conversation: str
     strategy: str
     tokens: int
-    messages: list[Shown]
+    messages: list[ContextMessage]
     accounting: dict[str, int] = Field(description="Where the tokens went.")
-    degraded: list[str] = Field(description="Why this is less than was wanted; mostly empty.")
-    explanation: str = Field(description="What is in it, what is not, and why.")
+    degraded: list[str] = Field(description="Why the context is incomplete; usually empty.")
+    explanation: str = Field(description="What is included, what is left out, and why.")
 
     def __str__(self) -> str:
         return _lines(self.explanation, "", *self.messages)
@@ -183,17 +196,17 @@ class TopicRow(BaseModel):
 
 
 class TopicList(BaseModel):
-    """A conversation's topics, the active one first, and the messages of the one asked for."""
+    """A conversation's topics, the active one first, and the messages of the requested one."""
 
     conversation: str
     total: int
     topics: list[TopicRow]
     next_skip: int | None = None
-    messages: list[Said]
+    messages: list[QuotedMessage]
     next_seq: int | None = None
 
     def __str__(self) -> str:
-        nothing = f"{self.conversation} has no topics yet: they begin with a user's message."
+        nothing = f"{self.conversation} has no topics yet; the first message of a user starts one."
         return _lines(
             *_rows(self.topics, _beyond("topics", self.total) or nothing),
             f"There are more: skip={self.next_skip}" if self.next_skip is not None else "",
@@ -215,33 +228,35 @@ class DigestRow(BaseModel):
     made_by: str = ""
     tokens: int
     created_at: str = ""
-    text: str = Field(default="", description="Of versions in force, and of the one asked for.")
+    text: str = Field(
+        default="", description="Only for versions in force and for the requested one."
+    )
 
     def __str__(self) -> str:
         state = "in force" if self.in_force else self.status
         base = "" if self.base is None else f", continues {self.base}"
         topic = "" if self.topic is None else f", topic {self.topic}"
-        span = f"messages {self.first_seq} to {self.last_seq}" if self.last_seq >= 0 else "given"
+        span = f"messages {self.first_seq} to {self.last_seq}" if self.last_seq >= 0 else "none"
         about = f"digest {self.version} ({state}): {span}{topic}{base}, {self.tokens} tokens"
-        return _one(f"{about}\n{self.text}" if self.text else about)
+        return _indent(f"{about}\n{self.text}" if self.text else about)
 
 
 class DigestList(BaseModel):
-    """A conversation's digests, the newest first, and what the version asked for covers."""
+    """A conversation's digests, newest first, and what the requested version covers."""
 
     conversation: str
     total: int
     digests: list[DigestRow]
     next_before: int | None = None
-    chain: list[int] = Field(description="From the newest version back over what each continues.")
+    chain: list[int] = Field(description="The newest version, the one it continues, and so on.")
     lost: str = Field(
-        default="", description="What the version asked for leaves out, by its receipt."
+        default="", description="What the requested version leaves out, from its receipt."
     )
-    messages: list[Said]
+    messages: list[QuotedMessage]
     next_seq: int | None = None
 
     def __str__(self) -> str:
-        nothing = f"{self.conversation} has no digests yet: all of it still fits."
+        nothing = f"{self.conversation} has no digests yet: all messages still fit."
         return _lines(
             *_rows(self.digests, _beyond("digests", self.total) or nothing),
             self.lost,
@@ -252,31 +267,33 @@ class DigestList(BaseModel):
 
 
 class Fact(BaseModel):
-    """Something that a conversation settled, and the messages that say so."""
+    """A fact from a conversation, and the messages that state it."""
 
     field: str
     name: str = ""
     value: str
-    seqs: list[int] = Field(description="The messages that say it; none if the application did.")
+    seqs: list[int] = Field(
+        description="The messages that state it; none if the application set it."
+    )
 
     def __str__(self) -> str:
         name = f"{self.field} {self.name}".strip().replace("_", " ")
-        said = f" [{', '.join(map(str, self.seqs))}]" if self.seqs else ""
-        return _one(f"{name}: {self.value}{said}")
+        evidence = f" [{', '.join(map(str, self.seqs))}]" if self.seqs else ""
+        return _indent(f"{name}: {self.value}{evidence}")
 
 
-class Known(BaseModel):
-    """What the memory of a conversation holds: facts, and the summary of what is out of sight."""
+class StateResult(BaseModel):
+    """What is known of a conversation: facts, and the summary of older messages."""
 
     conversation: str
     facts: list[Fact]
-    total: int = Field(description="How many facts there are.")
+    total: int = Field(description="The number of facts.")
     next_skip: int | None = None
     summary: str = ""
     summarised_to: int | None = Field(default=None, description="The last message in the summary.")
 
     def __str__(self) -> str:
-        nothing = f"{self.conversation}: nothing was digested yet; read or search its messages."
+        nothing = f"{self.conversation}: no digest yet; read or search its messages."
         beyond = _beyond("facts", self.total)
         summary = f"Summary up to message {self.summarised_to}:\n{self.summary}"
         return _lines(
@@ -286,8 +303,8 @@ class Known(BaseModel):
         )
 
 
-def _one(text: str) -> str:
-    """A row of several lines, so that nothing inside a message can look like another one."""
+def _indent(text: str) -> str:
+    """Indent further lines, so that no part of a message can look like another row."""
     return _BREAK.sub("\n    ", text)
 
 

@@ -1,4 +1,4 @@
-"""The server on standard input and output, for an agent that starts it as a process of its own."""
+"""The server on standard input and output, for an agent that starts it as a process."""
 
 from __future__ import annotations
 
@@ -22,31 +22,30 @@ _HALVES: Final = regex(
     + _HALF,
     re.DOTALL,
 )
-"""Escapes of JSON: first those that stay, a pair that is one character or any other escape."""
+"""JSON escapes; the group matches those to keep: a surrogate pair, or any other escape."""
 
 
 async def serve(memory: Memory, **options: Any) -> None:
-    """Answer until the input ends or this is cancelled; see `build` for the options.
+    """Respond until the input ends or this is cancelled; see `build` for the options.
 
-    While it runs, standard output is the protocol's alone: what else is printed goes to standard
-    error.
+    While it runs, standard output carries only the protocol; other output goes to standard error.
     """
 
-    async def only() -> Memory:
+    async def memory_of() -> Memory:
         return memory
 
-    server = build(only, **options)
+    server = build(memory_of, **options)
     async with stdio_server(_input()) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 def _input() -> Any:
-    """Lines that can be waited for without a thread.
+    """Input lines, read without a thread.
 
-    The SDK's own reader sits in a thread that nothing but more input can wake: Ctrl-C would hang.
+    The SDK's reader blocks in a thread that only more input can wake, so Ctrl-C would hang.
     """
     if sys.platform == "win32":
-        return None  # there a pipe cannot be watched; the SDK's reader has to do
+        return None  # pipes cannot be polled there; use the SDK's reader
     return _lines(sys.stdin.fileno())
 
 
@@ -55,19 +54,19 @@ async def _lines(file: int) -> AsyncIterator[str]:
     while chunk := await _chunk(file):
         *lines, rest = chunk.split(b"\n")
         for line in lines:
-            whole = bytes(waiting) + line
+            complete = bytes(waiting) + line
             waiting.clear()
-            yield text_of(whole)
+            yield text_of(complete)
         waiting += rest
     if waiting:
         yield text_of(bytes(waiting))
 
 
 def text_of(line: bytes) -> str:
-    """The line, with U+FFFD for bytes that are no text and for escapes of half a character.
+    """The line as text, with U+FFFD for invalid bytes and for escapes of lone surrogates.
 
     JavaScript writes such an escape where it cut a text in the middle of an emoji. The SDK cannot
-    read it and passes the line over: its sender would wait for an answer for ever.
+    read it and skips the line, so its sender would wait forever.
     """
     if re.search(_HALF, line):
         line = _HALVES.sub(lambda found: found[1] or rb"\ufffd", line)
@@ -77,6 +76,6 @@ def text_of(line: bytes) -> str:
 async def _chunk(file: int) -> bytes:
     try:
         await anyio.wait_readable(file)
-    except PermissionError:  # a file: there is nothing to wait for
+    except PermissionError:  # a regular file is always readable
         await anyio.lowlevel.checkpoint()
     return os.read(file, _CHUNK)
