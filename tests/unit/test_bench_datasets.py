@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from firnline.cli.bench.assistants import ABSTENTION
-from firnline.cli.bench.cases import ADVERSARIAL, NO_EVIDENCE, UNKNOWN_EVIDENCE, Case
+from firnline.cli.bench.cases import ADVERSARIAL, NO_EVIDENCE, UNKNOWN_EVIDENCE, BenchCase
 from firnline.cli.bench.datasets import FORMATS, load, parse
-from firnline.cli.bench.location import Spot
+from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.talks import turn_ids
 from firnline.errors import InputError
 from support import question_sets
 
 
 def read(form, value):
-    return list(parse(form, Spot(value, "file.json"), "file"))
+    return list(parse(form, JsonSpot(value, "file.json"), "file"))
 
 
 def evidence(question):
@@ -217,7 +217,7 @@ def _taken_or_refused(form, value):
     except InputError:
         return
     for case in cases:
-        assert isinstance(case, Case)
+        assert isinstance(case, BenchCase)
         for question in case.questions:
             assert question.evidence
             for piece in question.evidence:
@@ -251,8 +251,8 @@ def test_files_and_folders(tmp_path):
     [
         ("{", "set.json: not JSON"),
         ("[" * 100_000, "set.json: not JSON"),
-        ("[]", "there is no conversation in it"),
-        (json.dumps(question_sets.locomo() * 2), "'talk-1' is twice"),
+        ("[]", "no conversation found"),
+        (json.dumps(question_sets.locomo() * 2), "'talk-1' occurs twice"),
     ],
 )
 def test_files_that_cannot_be_used(tmp_path, text, complaint):

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from firnline import Budget, Message
 from firnline.cli.bench import baselines, plot, report
-from firnline.cli.bench.baselines import Baselines, Turn, fuse, keywords, pack, turn_of
+from firnline.cli.bench.baselines import Baselines, PackedTurn, fuse, keywords, pack, turn_of
 from firnline.cli.bench.datasets import parse
 from firnline.cli.bench.figures import figures, groups, percentile
-from firnline.cli.bench.location import Spot
-from firnline.cli.bench.measure import measure, shown
+from firnline.cli.bench.location import JsonSpot
+from firnline.cli.bench.measure import entries_in, measure
 from firnline.context.context import Context, Piece, Section
 from firnline.errors import BudgetError, InputError
 from firnline.log.entry import Entry, Hit
@@ -85,7 +85,7 @@ def unwatched(what):
 
 
 def cases(form="locomo"):
-    return list(parse(form, Spot(question_sets.SETS[form](), "file.json"), "file"))
+    return list(parse(form, JsonSpot(question_sets.SETS[form](), "file.json"), "file"))
 
 
 async def run(memory=None, form="locomo", **options):
@@ -98,15 +98,17 @@ async def run(memory=None, form="locomo", **options):
 
 def test_a_turn_is_counted_with_its_speaker():
     turn = turn_of(Message.user("I adopted a parrot.", name="Ana"))
-    assert turn == Turn("Ana", "I adopted a parrot.", count_tokens("Ana: I adopted a parrot."))
-    assert turn_of(Message.user("Hi")) == Turn("user", "Hi", count_tokens("user: Hi"))
+    assert turn == PackedTurn(
+        "Ana", "I adopted a parrot.", count_tokens("Ana: I adopted a parrot.")
+    )
+    assert turn_of(Message.user("Hi")) == PackedTurn("user", "Hi", count_tokens("user: Hi"))
 
 
 @given(
     sizes=st.lists(st.integers(0, 50), max_size=20), tokens=st.integers(0, 200), data=st.randoms()
 )
 def test_packing_never_exceeds_the_budget_and_never_leaves_room_for_a_turn(sizes, tokens, data):
-    turns = [Turn("", "", size) for size in sizes]
+    turns = [PackedTurn("", "", size) for size in sizes]
     ranked = list(range(len(turns)))
     data.shuffle(ranked)
     taken = pack(ranked, turns, tokens)
@@ -120,8 +122,8 @@ NEEDLE = 37
 
 
 def haystack():
-    turns = [Turn("Ana", f"Nothing new on day {n}, 100 % rain_y.", 9) for n in range(60)]
-    turns[NEEDLE] = Turn("Ben", "My heron is called Ottokar.", 9)
+    turns = [PackedTurn("Ana", f"Nothing new on day {n}, 100 % rain_y.", 9) for n in range(60)]
+    turns[NEEDLE] = PackedTurn("Ben", "My heron is called Ottokar.", 9)
     return turns
 
 
@@ -205,7 +207,7 @@ async def test_a_store_that_is_not_empty_is_refused():
 
 
 def test_what_a_context_shows():
-    turns = [Turn("Ana", text, 1) for text in ("one", "Yes!", "a long story", "four")]
+    turns = [PackedTurn("Ana", text, 1) for text in ("one", "Yes!", "a long story", "four")]
     entries = [Entry(n, Message.user(turn.text), 1, n, "", "") for n, turn in enumerate(turns)]
     cut = Piece(Message.user("a … story"), 1, entries[2], whole=False)
     quotes = "[old]\n(0) Ana: one\n(3) Ana: fo…\nYes!\n[end]"
@@ -219,7 +221,7 @@ def test_what_a_context_shows():
         ),
         hits=tuple(Hit("c", entries[seq], 1.0) for seq in (0, 1, 3)),
     )
-    assert shown(context, turns) == {0}  # not 1: it is there, but not as what entry 1 says
+    assert entries_in(context, turns) == {0}  # not 1: it is there, but not as what entry 1 says
 
 
 # -- figures, report, picture -----------------------------------------------------------------
@@ -247,7 +249,7 @@ REPORT = """\
 1 conversation, 6 messages; 3 questions counted
 left out: 1 (no evidence ids)
 left out: 1 (adversarial: made to have no answer)
-put aside: 1 evidence id not naming one turn
+skipped: 1 evidence id without exactly one turn
 
 evidence found, mean % (all)  20 t  40 t  all @40  p50 ms  p99 ms
 ────────────────────────────  ────  ────  ───────  ──────  ──────

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from firnline.cli.arguments import Command
 from firnline.cli.bench import plot, report
-from firnline.cli.bench.cases import Case
+from firnline.cli.bench.cases import BenchCase
 from firnline.cli.bench.datasets import FORMATS, load
-from firnline.cli.bench.measure import Measured, Way, measure
+from firnline.cli.bench.measure import AskMode, BenchRun, measure
 from firnline.cli.output import progress_on
 from firnline.cli.terminal import plain
 from firnline.embedding import default_embedder, open_embedder
@@ -26,7 +26,7 @@ from firnline.memory import Memory
 from firnline.protocols import Embedder
 
 _TOKENS: Final = "500,1000,2000,4000"
-_WAYS: Final[dict[str, tuple[Way, ...]]] = {
+_WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
     "recall": ("recall",),
     "context": ("context",),
     "both": ("recall", "context"),
@@ -58,7 +58,7 @@ def _budgets(text: str) -> tuple[int, ...]:
     return tuple(sorted({int(word) for word in words}))
 
 
-def _select_cases(options: argparse.Namespace) -> list[Case]:
+def _select_cases(options: argparse.Namespace) -> list[BenchCase]:
     """The conversations and questions of the run."""
     for name in ("conversations", "questions"):
         limit = getattr(options, f"limit_{name}")
@@ -81,8 +81,8 @@ def _store_url(url: str | None) -> Iterator[str]:
 
 
 async def _run(
-    options: argparse.Namespace, cases: Sequence[Case], tokens: Sequence[int], url: str
-) -> tuple[Measured, str]:
+    options: argparse.Namespace, cases: Sequence[BenchCase], tokens: Sequence[int], url: str
+) -> tuple[BenchRun, str]:
     """Run the benchmark; returns the result and the name of the embedder."""
     baselines = options.format == "locomo" if options.baselines is None else options.baselines
     embedder = _embedder(options.embedder)

@@ -1,4 +1,4 @@
-"""LongMemEval and BEAM: a user talks with an assistant; questions on what was said long ago."""
+"""LongMemEval and BEAM: a user talks with an assistant; questions are about old messages."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from firnline.cli.bench.cases import Asking, Case, Evidence, Question
-from firnline.cli.bench.location import Spot
+from firnline.cli.bench.cases import BenchCase, BenchQuestion, CaseBuilder, Evidence
+from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.talks import later
 from firnline.log.message import Message
 from firnline.log.regex import regex
@@ -24,10 +24,10 @@ _DEPTH_MAX: Final = 8  # plans of batches of turns of messages, and some to spar
 # -- LongMemEval ------------------------------------------------------------------------------
 
 
-def longmemeval(spot: Spot, name: str) -> Case:
+def longmemeval(spot: JsonSpot, name: str) -> BenchCase:
     """An instance of LongMemEval: one question and its own haystack of sessions.
 
-    The evidence is the turns marked ``has_answer``; where none is, the sessions that are named.
+    The evidence is the turns marked ``has_answer``, or else the sessions it names.
     """
     named = spot.get("question_id")
     name = clean_name(named.label if named else name, spot.where)
@@ -46,19 +46,19 @@ def longmemeval(spot: Spot, name: str) -> Case:
         spans[session] = frozenset(range(first, len(messages)))
     if not messages:
         raise spot.wrong("haystack_sessions with turns in them")
-    asking = Asking(range(len(messages)))
+    builder = CaseBuilder(range(len(messages)))
     question, kind = spot["question"].text, spot["question_type"].label
     if name.endswith("_abs"):
-        asking.left_out[ABSTENTION] += 1
+        builder.left_out[ABSTENTION] += 1
     elif marked or not (held := _held(spot, spans)):
-        asking.ask(name, question, kind, marked)
+        builder.ask(name, question, kind, marked)
     else:
-        asking.questions.append(Question(name, question, kind, held, by_session=True))
-    return asking.case(name, messages)
+        builder.questions.append(BenchQuestion(name, question, kind, held, by_session=True))
+    return builder.case(name, messages)
 
 
-def _sessions(spot: Spot) -> list[tuple[str, datetime, Spot]]:
-    """Id, time and turns of each session, in the order of their times."""
+def _sessions(spot: JsonSpot) -> list[tuple[str, datetime, JsonSpot]]:
+    """Id, time, and turns of each session, by time."""
     sessions = list(spot["haystack_sessions"].each("session"))
     dates = list(spot["haystack_dates"].each("date"))
     given = spot.get("haystack_session_ids")
@@ -72,7 +72,7 @@ def _sessions(spot: Spot) -> list[tuple[str, datetime, Spot]]:
     return sorted(found, key=lambda session: session[1])
 
 
-def _date(spot: Spot) -> datetime:
+def _date(spot: JsonSpot) -> datetime:
     try:
         text = _WEEKDAY.sub(" ", spot.text).strip()
         return datetime.strptime(text, "%Y/%m/%d %H:%M").replace(tzinfo=UTC)
@@ -80,8 +80,8 @@ def _date(spot: Spot) -> datetime:
         raise spot.wrong("a time such as '2023/05/20 (Sat) 02:21'") from None
 
 
-def _held(spot: Spot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
-    """The sessions that hold the answer, as far as they are in the haystack."""
+def _held(spot: JsonSpot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
+    """The sessions with the answer that are in the haystack."""
     given = spot.get("answer_session_ids")
     names = dict.fromkeys(i.label for i in given.each("id")) if given else ()
     return tuple(Evidence(i, spans[i]) for i in names if spans.get(i))
@@ -90,8 +90,8 @@ def _held(spot: Spot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
 # -- BEAM -------------------------------------------------------------------------------------
 
 
-def beam(spot: Spot, name: str) -> Case:
-    """A chat of BEAM and its probing questions, which name the messages that they are about."""
+def beam(spot: JsonSpot, name: str) -> BenchCase:
+    """A chat of BEAM and its probing questions, which name their messages."""
     named = spot.get("conversation_id")
     name = clean_name(named.label if named else name, spot.where)
     turns = list(_messages(spot["chat"]))
@@ -105,16 +105,16 @@ def beam(spot: Spot, name: str) -> Case:
         messages.append(_message(turn, time))
         time = later(time) if time else None
     ids = (turn.get("id") for turn in turns)
-    asking = Asking(str(at) if i is None else i.label for at, i in enumerate(ids))
+    builder = CaseBuilder(str(at) if i is None else i.label for at, i in enumerate(ids))
     for category, asked in _probes(spot["probing_questions"]):
-        number = len(asking.questions) + asking.left_out.total() + 1
+        number = len(builder.questions) + builder.left_out.total() + 1
         evidence = list(dict.fromkeys(_sources(asked.get("source_chat_ids"))))
-        asking.ask(f"{name}/{number}", asked["question"].text, category, evidence)
-    return asking.case(name, messages)
+        builder.ask(f"{name}/{number}", asked["question"].text, category, evidence)
+    return builder.case(name, messages)
 
 
-def _messages(spot: Spot, depth: int = 0) -> Iterator[Spot]:
-    """The messages in whatever holds them: lists, batches with ``turns``, plans by name."""
+def _messages(spot: JsonSpot, depth: int = 0) -> Iterator[JsonSpot]:
+    """The messages in lists, batches with ``turns``, or plans by name."""
     if isinstance(spot.value, list) and depth < _DEPTH_MAX:
         for item in spot.each("item"):
             yield from _messages(item, depth + 1)
@@ -130,8 +130,8 @@ def _messages(spot: Spot, depth: int = 0) -> Iterator[Spot]:
             yield from _messages(part, depth + 1)
 
 
-def _anchor(spot: Spot | None) -> datetime | None:
-    """The day that a message is set on, if it says one that can be read."""
+def _anchor(spot: JsonSpot | None) -> datetime | None:
+    """The date of a message, if it has a valid one."""
     try:
         text = str(spot.value) if spot else ""
         return datetime.strptime(text, "%B-%d-%Y").replace(tzinfo=UTC)
@@ -139,17 +139,17 @@ def _anchor(spot: Spot | None) -> datetime | None:
         return None
 
 
-def _probes(spot: Spot) -> Iterator[tuple[str, Spot]]:
-    """The questions with their kind; the data set's hub keeps them as the text of a literal."""
+def _probes(spot: JsonSpot) -> Iterator[tuple[str, JsonSpot]]:
+    """The questions with their kind; the hub stores them as the text of a literal."""
     if isinstance(spot.value, str):
-        spot = Spot(_literal(spot), spot.where)
+        spot = JsonSpot(_literal(spot), spot.where)
     for category in spot.fields:
         given = spot.get(category)
         for asked in given.each("question") if given else ():
             yield category, asked
 
 
-def _literal(spot: Spot) -> object:
+def _literal(spot: JsonSpot) -> object:
     for read in (json.loads, ast.literal_eval):
         try:
             return json.loads(json.dumps(read(spot.text)))  # nothing but JSON comes out of it
@@ -158,8 +158,8 @@ def _literal(spot: Spot) -> object:
     raise spot.wrong("probing questions as JSON")
 
 
-def _sources(spot: Spot | None, depth: int = 0) -> Iterator[str]:
-    """The ids of the messages that hold the evidence, also where they are grouped by their part."""
+def _sources(spot: JsonSpot | None, depth: int = 0) -> Iterator[str]:
+    """The ids of the messages with the evidence, flat or grouped."""
     if spot is None:
         return
     if depth < _DEPTH_MAX and isinstance(spot.value, dict):
@@ -175,7 +175,7 @@ def _sources(spot: Spot | None, depth: int = 0) -> Iterator[str]:
 # -- both -------------------------------------------------------------------------------------
 
 
-def _message(turn: Spot, time: datetime | None) -> Message:
+def _message(turn: JsonSpot, time: datetime | None) -> Message:
     role = turn["role"]
     if role.value == "user":
         return Message.user(turn["content"].text, created_at=time)

@@ -1,4 +1,4 @@
-"""What a memory is compared with: the searches anybody would write first, on plain SQLite.
+"""The baselines: the searches that one would write first, on plain SQLite.
 
 They are kept fair: each sees speaker and text of every turn, each gets every question, each ranks
 all turns, and what it ranks is packed by the same rule as what the memory returns.
@@ -47,23 +47,23 @@ CREATE VIRTUAL TABLE word USING fts5 (
 # -- packing: one rule for all ----------------------------------------------------------------
 
 
-class Turn(NamedTuple):
-    """A turn as it is packed: the speaker's name, a colon and the text, and its exact tokens."""
+class PackedTurn(NamedTuple):
+    """A turn as it is packed: speaker, text, and the exact number of tokens."""
 
     speaker: str
     text: str
     tokens: int
 
 
-def turn_of(message: Message) -> Turn:
-    """The turn of a message, counted as it is packed; who has no name speaks in a role."""
+def turn_of(message: Message) -> PackedTurn:
+    """A message as a turn; without a name, the speaker is the role."""
     speaker = message.name or message.role
     size = counter(encoding="o200k_base").text(f"{speaker}: {message.text}")
-    return Turn(speaker, message.text, size)
+    return PackedTurn(speaker, message.text, size)
 
 
-def pack(ranked: Iterable[int], turns: Sequence[Turn], tokens: int) -> list[int]:
-    """Whole turns, best first, as long as they fit; one that does not is passed over."""
+def pack(ranked: Iterable[int], turns: Sequence[PackedTurn], tokens: int) -> list[int]:
+    """Complete turns, best first; a turn that does not fit is skipped."""
     taken: list[int] = []
     for seq in ranked:
         if turns[seq].tokens <= tokens:
@@ -76,16 +76,16 @@ def pack(ranked: Iterable[int], turns: Sequence[Turn], tokens: int) -> list[int]
 
 
 def names(embedder: Embedder | None) -> tuple[str, ...]:
-    """The baselines there are; those with vectors need an embedder."""
+    """The names of the baselines; those with vectors need an embedder."""
     plain = (LIKE_WHOLE, LIKE_WORDS, LAST, BM25)
     return (*plain, VECTORS, FUSED) if embedder else plain
 
 
 class Baselines:
-    """One conversation in a table in memory, and the ways to rank its turns for a question."""
+    """One conversation in a table in memory, and the rankings of its turns for a question."""
 
-    def __init__(self, turns: Sequence[Turn], embedder: Embedder | None = None) -> None:
-        """Without an `embedder` there are no vectors, and nothing to fuse with them."""
+    def __init__(self, turns: Sequence[PackedTurn], embedder: Embedder | None = None) -> None:
+        """Without an `embedder`, there are no vectors and no fusion."""
         self._count = len(turns)
         self._texts = [f"{turn.speaker}: {turn.text}" for turn in turns]
         self._embedder = embedder
@@ -97,14 +97,14 @@ class Baselines:
         self._db.execute("INSERT INTO word (word) VALUES ('rebuild')")
 
     async def prepare(self) -> None:
-        """Make the vectors of all turns."""
+        """Create the vectors of all turns."""
         if self._embedder is not None:
             for at in range(0, self._count, _EMBED_PAGE):
                 page = self._texts[at : at + _EMBED_PAGE]
                 self._vectors += map(_unit, await self._embedder.embed(page))
 
     async def rank(self, name: str, question: str) -> list[int]:
-        """Sequence numbers of turns, best first; those that do not match at all are left out."""
+        """The turns that match, best first."""
         if name == LIKE_WHOLE:
             return self._like([question])
         if name == LIKE_WORDS:
@@ -117,7 +117,7 @@ class Baselines:
         return nearest if name == VECTORS else fuse(self._bm25(question), nearest)
 
     def _like(self, patterns: Sequence[str]) -> list[int]:
-        """By how many of the patterns are in the turn; of equals the older one first."""
+        """By the number of patterns in the turn, then by age, oldest first."""
         found: Counter[int] = Counter()
         for pattern in patterns:
             escaped = re.sub(r"([%_\\])", r"\\\1", pattern)
@@ -129,7 +129,7 @@ class Baselines:
         return sorted(found, key=lambda seq: (-found[seq], seq))
 
     def _bm25(self, question: str) -> list[int]:
-        """Any of the question's keywords, as FTS5 ranks them; all words would rank worse."""
+        """FTS5's ranking of any of the keywords; with all words it is worse."""
         words = " OR ".join(f'"{word}"' for word in keywords(question))
         if not words:
             return []
@@ -137,7 +137,7 @@ class Baselines:
         return [seq for (seq,) in self._db.execute(sql, (words,))]
 
     async def _nearest(self, question: str) -> list[int]:
-        """By the cosine between the question's vector and the turn's."""
+        """By the cosine of the question's vector and the turn's."""
         if self._embedder is None:
             return []
         (asked,) = await self._embedder.embed([question])
@@ -146,14 +146,14 @@ class Baselines:
 
 
 def keywords(question: str) -> list[str]:
-    """The question's words without those that carry no meaning of their own, if any are left."""
+    """The question's words without stop words, if any are left."""
     words = list(dict.fromkeys(_WORD.findall(question.lower())))
     empty = _FUNCTION_WORDS.split()
     return [word for word in words if word not in empty] or words
 
 
 def fuse(*rankings: Sequence[int]) -> list[int]:
-    """Reciprocal-rank fusion: what stands high in several rankings stands higher."""
+    """Reciprocal-rank fusion of rankings."""
     score: dict[int, float] = {}
     for ranking in rankings:
         for rank, seq in enumerate(ranking, 1):

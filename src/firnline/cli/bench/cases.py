@@ -1,4 +1,4 @@
-"""What a benchmark asks: a conversation, questions on it, and which turns hold the evidence."""
+"""Benchmark cases: a conversation, questions about it, and the turns with the evidence."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ UNKNOWN_EVIDENCE: Final = "no evidence id names one turn of the conversation"
 
 
 class Evidence(NamedTuple):
-    """A piece of evidence by its name in the file; found if any entry of `seqs` is.
+    """A piece of evidence by its name in the file; found if any entry of `seqs` is found.
 
-    It is one entry, or all of a session where the set says no more than the session.
+    It is one entry, or a session if the set names only the session.
     """
 
     name: str
@@ -25,8 +25,8 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, and what must be found; `by_session` if the evidence is whole sessions."""
+class BenchQuestion:
+    """A question and its evidence; `by_session` if the evidence is sessions."""
 
     id: str
     text: str
@@ -36,36 +36,36 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A conversation and the questions on it.
+class BenchCase:
+    """A conversation and the questions about it.
 
     An entry's sequence number is its message's place in `messages`. `left_out` counts questions
-    by the reason why they are not asked, `unknown` the evidence ids that name no turn.
+    by reason, `unknown` the evidence ids that name no turn.
     """
 
     conversation: str
     messages: tuple[Message, ...]
-    questions: tuple[Question, ...]
+    questions: tuple[BenchQuestion, ...]
     left_out: Counter[str] = field(default_factory=Counter)
     unknown: int = 0
 
 
-class Asking:
-    """Takes a conversation's questions one by one and sorts out those that cannot be counted."""
+class CaseBuilder:
+    """Collects a conversation's questions, and counts those that cannot be used."""
 
     def __init__(self, ids: Iterable[Hashable]) -> None:
-        """`ids` are what the file calls its turns, in their order."""
+        """`ids` are the file's ids of the turns, in order."""
         self.places: dict[Hashable, list[int]] = {}
         for seq, name in enumerate(ids):
             self.places.setdefault(name, []).append(seq)
-        self.questions: list[Question] = []
+        self.questions: list[BenchQuestion] = []
         self.left_out: Counter[str] = Counter()
         self.unknown = 0
 
     def ask(self, name: str, text: str, category: str, evidence: Sequence[Hashable]) -> None:
-        """A question with evidence in turns, by the ids that the file gives them.
+        """Add a question with evidence in turns, by the ids of the file.
 
-        An id that names no turn, or several, is put aside; what is left is the evidence.
+        Ids that name no turn, or several, are skipped.
         """
         if not evidence:
             self.left_out[NO_EVIDENCE] += 1
@@ -77,11 +77,11 @@ class Asking:
             self.left_out[UNKNOWN_EVIDENCE] += 1
             return
         found = (Evidence(_name(i), frozenset(self.places[i])) for i in known)
-        self.questions.append(Question(name, text, category, tuple(found)))
+        self.questions.append(BenchQuestion(name, text, category, tuple(found)))
 
-    def case(self, conversation: str, messages: Iterable[Message]) -> Case:
-        """All of it."""
-        return Case(
+    def case(self, conversation: str, messages: Iterable[Message]) -> BenchCase:
+        """The case with all questions."""
+        return BenchCase(
             conversation, tuple(messages), tuple(self.questions), self.left_out, self.unknown
         )
 

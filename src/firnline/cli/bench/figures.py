@@ -1,4 +1,4 @@
-"""From answers to figures: how much of the evidence is there, how often, how fast. Pure."""
+"""Figures from results: how much evidence was found, how often, how fast. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from firnline.cli.bench.measure import Answer
+from firnline.cli.bench.measure import QuestionResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """One method, one group of questions, one budget; shares are between 0 and 1.
 
-    `mean` is the mean over the questions of the share of their evidence that is there, `any` and
-    `all` are the shares of questions with some, and with all, of it.
+    `mean` is the mean share of evidence found per question, `any` and `all` are the shares of
+    questions with some and with all of it.
     """
 
     questions: int
@@ -28,8 +28,8 @@ class Figures:
     refused: int
 
 
-def figures(answers: Sequence[Answer], budget: int) -> Figures:
-    """The figures of these answers, of which there is at least one."""
+def figures(answers: Sequence[QuestionResult], budget: int) -> Figures:
+    """The figures of these results, of which there is at least one."""
     found = [answer.found[budget] for answer in answers]
     times = sorted(one.milliseconds for one in found)
     return Figures(
@@ -45,13 +45,13 @@ def figures(answers: Sequence[Answer], budget: int) -> Figures:
     )
 
 
-def groups(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
-    """All answers, and then those of each category.
+def groups(answers: Iterable[QuestionResult]) -> dict[str, list[QuestionResult]]:
+    """All results, and those of each category.
 
-    Where only the session of the evidence is known, to find any turn of it is enough; that is less,
-    so such questions are in groups of their own.
+    If only the session of the evidence is known, any turn of it counts. That is easier, so such
+    questions are in separate groups.
     """
-    found: dict[str, list[Answer]] = {}
+    found: dict[str, list[QuestionResult]] = {}
     for answer in answers:
         by = " (by session)" if answer.question.by_session else ""
         found.setdefault(f"all{by}", []).append(answer)
@@ -60,7 +60,7 @@ def groups(answers: Iterable[Answer]) -> dict[str, list[Answer]]:
 
 
 def percentile(values: Sequence[float], percent: int) -> float:
-    """The smallest of the sorted values that so many percent of them do not exceed."""
+    """The smallest value that `percent` of the sorted values do not exceed."""
     return values[max(ceil(len(values) * percent / 100) - 1, 0)]
 
 

@@ -1,4 +1,4 @@
-"""A value in a JSON file and where it is, so that a complaint can name the place. Pure."""
+"""A value in a JSON file with its location, for error messages. Pure."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _LABEL_MAX: Final = 10**18
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
-    """A JSON value and its place, such as ``conversation 3, session_2, turn 5``.
+class JsonSpot:
+    """A JSON value and its location, such as ``conversation 3, session_2, turn 5``.
 
-    Every question it cannot answer raises an `InputError` that says what was expected there.
+    `InputError` if the value is not what a method expects.
     """
 
     value: object
     where: str
 
     def wrong(self, expected: str) -> InputError:
-        """The complaint that something else was expected here."""
+        """The error for an unexpected value."""
         return InputError(f"{self.where}: expected {expected}, found {_shown(self.value)}")
 
     @property
@@ -35,8 +35,8 @@ class Spot:
             raise self.wrong("an object")
         return self.value
 
-    def __getitem__(self, name: str) -> Spot:
-        """A field that must be there."""
+    def __getitem__(self, name: str) -> JsonSpot:
+        """A required field."""
         found = self.get(name)
         if found is None:
             raise InputError(
@@ -44,28 +44,28 @@ class Spot:
             )
         return found
 
-    def get(self, name: str) -> Spot | None:
-        """A field that may be there; null is as good as nothing."""
+    def get(self, name: str) -> JsonSpot | None:
+        """An optional field; null counts as absent."""
         value = self.fields.get(name)
-        return None if value is None else Spot(value, f"{self.where}, {name}")
+        return None if value is None else JsonSpot(value, f"{self.where}, {name}")
 
-    def each(self, called: str) -> Iterator[Spot]:
-        """The items of a list; in complaints they are `called` so, and counted from 1."""
+    def each(self, called: str) -> Iterator[JsonSpot]:
+        """The items of a list; errors name them `called`, counted from 1."""
         if not isinstance(self.value, list):
             raise self.wrong("a list")
         for number, item in enumerate(self.value, 1):
-            yield Spot(item, f"{self.where}, {called} {number}")
+            yield JsonSpot(item, f"{self.where}, {called} {number}")
 
     @property
     def text(self) -> str:
-        """A text, made storable."""
+        """A string, made storable."""
         if not isinstance(self.value, str):
             raise self.wrong("text")
         return clean_text(self.value)
 
     @property
     def label(self) -> str:
-        """A text or a whole number, as text: what names a thing."""
+        """A string or an integer as a string: an id."""
         if type(self.value) is int and abs(self.value) <= _LABEL_MAX:
             return str(self.value)
         if not isinstance(self.value, str):

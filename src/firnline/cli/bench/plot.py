@@ -1,6 +1,6 @@
-"""A picture of a run: how much evidence is found in how many tokens, a line for each method. Pure.
+"""A chart of a run: the evidence found by budget, a line for each method. Pure.
 
-Plain SVG without scripts, fonts or links; its colours follow the reader's light or dark scheme.
+Plain SVG without scripts, fonts, or links; its colors follow the light or dark scheme.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from math import log
 from typing import Final, NamedTuple
 
 from firnline.cli.bench.figures import figures, groups
-from firnline.cli.bench.measure import OURS, Measured
+from firnline.cli.bench.measure import OURS, BenchRun
 
 LEFT, TOP, WIDE, HIGH = 58, 64, 470, 300
 WIDTH, HEIGHT = LEFT + WIDE + 232, TOP + HIGH + 62
@@ -45,14 +45,14 @@ STYLE: Final = """
 
 
 class Curve(NamedTuple):
-    """A method and its share of evidence, from 0 to 1, at each budget."""
+    """A method and its share of evidence, from 0 to 1, for each budget."""
 
     name: str
     shares: tuple[float, ...]
 
 
-def curves(measured: Measured) -> list[Curve]:
-    """The methods' mean recall over all questions, the best first."""
+def curves(measured: BenchRun) -> list[Curve]:
+    """The mean recall of each method, best first."""
     found = []
     for name, answers in measured.answers.items():
         parts = groups(answers)
@@ -64,7 +64,7 @@ def curves(measured: Measured) -> list[Curve]:
 
 
 def draw(tokens: Sequence[int], found: Sequence[Curve], title: str) -> str:
-    """The picture as SVG; the curves are told apart by colour, and named in their order."""
+    """The chart as SVG; curves have different colors and are listed in order."""
     about = "; ".join(f"{name}: {', '.join(f'{s:.0%}' for s in shares)}" for name, shares in found)
     budgets = ", ".join(f"{budget:,}" for budget in tokens)
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
@@ -84,7 +84,7 @@ def draw(tokens: Sequence[int], found: Sequence[Curve], title: str) -> str:
 
 
 def _x(budget: int, tokens: Sequence[int]) -> float:
-    """Budgets double, so their logarithms are drawn."""
+    """The position of a budget on a logarithmic axis."""
     low, high = min(tokens), max(tokens)
     if low == high:
         return LEFT + WIDE / 2
@@ -111,7 +111,7 @@ def _axes(tokens: Sequence[int]) -> Iterator[str]:
 
 
 def _apart(ordered: Sequence[int], tokens: Sequence[int]) -> list[int]:
-    """The budgets whose labels do not run into the one before."""
+    """The budgets whose labels do not overlap."""
     far = [b for a, b in pairwise(ordered) if _x(b, tokens) - _x(a, tokens) >= 44]  # noqa: PLR2004
     return [ordered[0], *far]
 

@@ -1,4 +1,4 @@
-"""What a run says: tables for people, everything for machines. Pure."""
+"""The report of a run: tables for people, JSON for programs. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import apsw
 
 from firnline import __version__
 from firnline.cli.bench.figures import Figures, figures, groups
-from firnline.cli.bench.measure import OURS, Answer, Measured
+from firnline.cli.bench.measure import OURS, BenchRun, QuestionResult
 from firnline.cli.terminal import table
 
 Line = tuple[str, ...]
@@ -21,9 +21,9 @@ Line = tuple[str, ...]
 # -- for people -------------------------------------------------------------------------------
 
 
-def text(measured: Measured) -> str:
-    """What was asked and what was not, all methods side by side, and ours in detail."""
-    parts = [_asked(measured)]
+def text(measured: BenchRun) -> str:
+    """The questions, a comparison of all methods, and ours in detail."""
+    parts = [_questions_text(measured)]
     parts += _side_by_side(measured)
     parts += [
         _detail(name, answers, measured.tokens)
@@ -33,7 +33,7 @@ def text(measured: Measured) -> str:
     return "\n\n".join(parts)
 
 
-def _asked(measured: Measured) -> str:
+def _questions_text(measured: BenchRun) -> str:
     cases = measured.cases
     counted = sum(len(case.questions) for case in cases)
     messages = sum(len(case.messages) for case in cases)
@@ -41,16 +41,16 @@ def _asked(measured: Measured) -> str:
     lines = [f"{size}; {_count(counted, 'question')} counted"]
     lines += [f"left out: {n:,} ({why})" for why, n in left_out(measured).items()]
     if unknown := sum(case.unknown for case in cases):
-        lines.append(f"put aside: {_count(unknown, 'evidence id')} not naming one turn")
+        lines.append(f"skipped: {_count(unknown, 'evidence id')} without exactly one turn")
     return "\n".join(lines)
 
 
-def left_out(measured: Measured) -> dict[str, int]:
-    """How many questions were not asked, by reason."""
+def left_out(measured: BenchRun) -> dict[str, int]:
+    """The number of questions that were not asked, by reason."""
     return dict(sum((case.left_out for case in measured.cases), Counter()))
 
 
-def _side_by_side(measured: Measured) -> Iterator[str]:
+def _side_by_side(measured: BenchRun) -> Iterator[str]:
     heads = tuple(f"{budget:,} t" for budget in measured.tokens)
     everything = {name: groups(answers) for name, answers in measured.answers.items()}
     for group in ("all", "all (by session)"):
@@ -65,15 +65,15 @@ def _side_by_side(measured: Measured) -> Iterator[str]:
             yield table(names, rows, right=range(1, len(names)))
 
 
-def _row(name: str, answers: Sequence[Answer], tokens: Sequence[int]) -> Line:
+def _row(name: str, answers: Sequence[QuestionResult], tokens: Sequence[int]) -> Line:
     found = [figures(answers, budget) for budget in tokens]
     last = found[-1]
     shares = (_percent(one.mean) for one in found)
     return (name, *shares, _percent(last.all), f"{last.p50:.1f}", f"{last.p99:.1f}")
 
 
-def _detail(name: str, answers: Sequence[Answer], tokens: Sequence[int]) -> str:
-    """One method: every group of questions, what it took, and how long."""
+def _detail(name: str, answers: Sequence[QuestionResult], tokens: Sequence[int]) -> str:
+    """One method in detail: every group of questions, tokens, and times."""
     rows: list[Line] = []
     for group, some in groups(answers).items():
         found = [figures(some, budget) for budget in tokens]
@@ -108,8 +108,8 @@ def _count(number: int, what: str) -> str:
 # -- for machines -----------------------------------------------------------------------------
 
 
-def as_json(measured: Measured, about: dict[str, Any]) -> dict[str, Any]:
-    """All figures, each question's result and where it was measured; no text of the set."""
+def as_json(measured: BenchRun, about: dict[str, Any]) -> dict[str, Any]:
+    """All figures, each question's result, and the environment; no text of the set."""
     cases = measured.cases
     return {
         **about,
@@ -129,7 +129,7 @@ def as_json(measured: Measured, about: dict[str, Any]) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """What it was measured with."""
+    """The versions and the machine of the run."""
     return {
         "firnline": __version__,
         "python": platform.python_version(),
@@ -139,14 +139,14 @@ def environment() -> dict[str, str]:
     }
 
 
-def _groups_json(answers: Sequence[Answer], tokens: Sequence[int]) -> dict[str, Any]:
+def _groups_json(answers: Sequence[QuestionResult], tokens: Sequence[int]) -> dict[str, Any]:
     return {
         group: {str(budget): asdict(figures(some, budget)) for budget in tokens}
         for group, some in groups(answers).items()
     }
 
 
-def _questions_json(measured: Measured) -> Iterator[dict[str, Any]]:
+def _questions_json(measured: BenchRun) -> Iterator[dict[str, Any]]:
     for same in zip(*measured.answers.values(), strict=True):
         question = same[0].question
         yield {
@@ -162,7 +162,7 @@ def _questions_json(measured: Measured) -> Iterator[dict[str, Any]]:
         }
 
 
-def _found_json(answer: Answer, budget: int) -> dict[str, Any]:
+def _found_json(answer: QuestionResult, budget: int) -> dict[str, Any]:
     found = answer.found[budget]
     pairs = zip(answer.question.evidence, found.evidence, strict=True)
     return {

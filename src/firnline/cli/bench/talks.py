@@ -1,4 +1,4 @@
-"""LoCoMo and REALTALK: two people talk over weeks; questions name the turns that answer them."""
+"""LoCoMo and REALTALK: two people talk over weeks; questions name the turns with the answer."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple, TypeAlias
 
-from firnline.cli.bench.cases import ADVERSARIAL, Asking, Case
-from firnline.cli.bench.location import Spot
+from firnline.cli.bench.cases import ADVERSARIAL, BenchCase, CaseBuilder
+from firnline.cli.bench.location import JsonSpot
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.log.text import clean_name
 
 TurnId: TypeAlias = "tuple[int, int] | str"
-"""Session and turn; as it is written where it cannot be read."""
+"""Session and turn, or the original text if it cannot be parsed."""
 
 _LOCOMO: Final = {
     "1": "multi-hop",
@@ -32,15 +32,15 @@ _SPAN_MAX: Final = 200
 _PAUSE: Final = timedelta(seconds=30)  # between turns whose own time is not known
 
 
-class _Turn(NamedTuple):
+class _SessionTurn(NamedTuple):
     id: TurnId
     speaker: str
     text: str
     time: datetime
 
 
-def locomo(spot: Spot, name: str) -> Case:
-    """A conversation of LoCoMo: sessions and speakers under ``conversation``, questions beside."""
+def locomo(spot: JsonSpot, name: str) -> BenchCase:
+    """A conversation of LoCoMo: ``conversation`` has sessions and speakers."""
     talk = spot["conversation"]
     turns = list(_turns(talk, "%I:%M %p on %d %B, %Y", "1:56 pm on 8 May, 2023"))
     first = talk.get("speaker_a")
@@ -48,7 +48,7 @@ def locomo(spot: Spot, name: str) -> Case:
     return _case(spot, named.label if named else name, turns, first.label if first else "", _LOCOMO)
 
 
-def realtalk(spot: Spot, name: str) -> Case:
+def realtalk(spot: JsonSpot, name: str) -> BenchCase:
     """A chat of REALTALK: sessions, speakers and questions in one object, a time on each turn."""
     turns = list(_turns(spot, "%d.%m.%Y, %H:%M:%S", "29.12.2023, 22:42:04"))
     names = spot.get("name")
@@ -57,22 +57,22 @@ def realtalk(spot: Spot, name: str) -> Case:
 
 
 def _case(
-    spot: Spot, name: str, turns: list[_Turn], first: str, categories: dict[str, str]
-) -> Case:
+    spot: JsonSpot, name: str, turns: list[_SessionTurn], first: str, categories: dict[str, str]
+) -> BenchCase:
     if not turns:
         raise spot.wrong("sessions of turns (session_1, session_2, …)")
     clean_name(name, spot.where)
     first = first or turns[0].speaker
-    asking = Asking(turn.id for turn in turns)
+    builder = CaseBuilder(turn.id for turn in turns)
     for number, asked in enumerate(spot["qa"].each("question"), 1):
         category = asked["category"].label
         category = categories.get(category, category)
         text = asked["question"].text
         if category == "adversarial":
-            asking.left_out[ADVERSARIAL] += 1
+            builder.left_out[ADVERSARIAL] += 1
             continue
         evidence = [i for item in _items(asked.get("evidence")) for i in turn_ids(item)]
-        asking.ask(f"{name}/{number}", text, category, evidence)
+        builder.ask(f"{name}/{number}", text, category, evidence)
     messages = (
         Message(
             "user" if turn.speaker == first else "assistant",
@@ -82,11 +82,11 @@ def _case(
         )
         for turn in turns
     )
-    return asking.case(name, messages)
+    return builder.case(name, messages)
 
 
-def _items(evidence: Spot | None) -> Iterator[str]:
-    """The evidence as a list, however it is given."""
+def _items(evidence: JsonSpot | None) -> Iterator[str]:
+    """The evidence as a list, in any of its forms."""
     if evidence is None:
         return
     if isinstance(evidence.value, list):
@@ -96,10 +96,10 @@ def _items(evidence: Spot | None) -> Iterator[str]:
 
 
 def turn_ids(text: str) -> list[TurnId]:
-    """The turns that a text names: ``D1:3``, and what people make of it when they type it.
+    """The turns that a text names: ``D1:3`` and its variants.
 
-    Several in one text, a span (``D1:3-D1:5``), zeros and colons too many are understood; a text
-    that names none is an id that will not be found, and an empty one nothing at all.
+    Several ids, a range (``D1:3-D1:5``), and extra zeros and colons are accepted. Any other text is
+    an unknown id, and an empty one is no id.
     """
     found: list[TurnId] = []
     for match in _ID.finditer(text):
@@ -114,7 +114,7 @@ def turn_ids(text: str) -> list[TurnId]:
     return found or ([text] if text.strip() else [])
 
 
-def _turns(talk: Spot, form: str, example: str) -> Iterator[_Turn]:
+def _turns(talk: JsonSpot, form: str, example: str) -> Iterator[_SessionTurn]:
     """The turns of all sessions, in the order of the sessions' numbers."""
     numbers = {int(m[1]): m[0] for name in talk.fields if (m := _SESSION.fullmatch(name))}
     for _, session in sorted(numbers.items()):
@@ -130,17 +130,19 @@ def _turns(talk: Spot, form: str, example: str) -> Iterator[_Turn]:
             if time is None:
                 raise talk.wrong(f"{session}_date_time, such as {example!r}")
             dia = turn["dia_id"].label
-            yield _Turn((turn_ids(dia) or [dia])[0], turn["speaker"].label, _text(turn), time)
+            yield _SessionTurn(
+                (turn_ids(dia) or [dia])[0], turn["speaker"].label, _text(turn), time
+            )
             time = later(time)
 
 
-def _text(turn: Spot) -> str:
+def _text(turn: JsonSpot) -> str:
     words = turn.get("clean_text") or turn["text"]
     caption = turn.get("blip_caption")
     return f"{words.text} [image: {caption.text}]" if caption else words.text
 
 
-def _time(spot: Spot, form: str, example: str) -> datetime:
+def _time(spot: JsonSpot, form: str, example: str) -> datetime:
     try:
         return datetime.strptime(spot.text.strip(), form).replace(tzinfo=UTC)
     except ValueError:
@@ -148,7 +150,7 @@ def _time(spot: Spot, form: str, example: str) -> datetime:
 
 
 def later(time: datetime) -> datetime:
-    """When the next turn was said, if nobody noted it."""
+    """The time of the next turn, if it has none."""
     try:
         return time + _PAUSE
     except OverflowError:  # the last minute of the calendar
