@@ -1,4 +1,4 @@
-"""The command line: the same verbs as the library. Tables for people, --json for machines.
+"""The command line: the same verbs as the library. Tables for people, --json for programs.
 
 `program` parses the arguments and runs a command; the other modules define the commands.
 """
