@@ -1,35 +1,35 @@
 """Every error Firnline raises on purpose.
 
-The tree, with the HTTP status each one answers with and whether trying again can help::
+The tree, with the HTTP status of each error and whether a retry can help::
 
     FirnlineError
-    ├── InputError              400  no      what was given cannot be taken
+    ├── InputError              400  no      an argument or a body is invalid
     │   ├── MessageTooLarge     413  no
     │   ├── UnknownConversation 404  no
-    │   ├── NotFound            404  no      of the server: nothing is there
+    │   ├── NotFound            404  no      from the server: nothing is there
     │   ├── BodyTooLarge        413  no
-    │   ├── WrongType           415  no      the body is to be JSON
+    │   ├── WrongType           415  no      the body must be JSON
     │   └── BadURL              400  no
-    ├── Unauthorized            401  no      of the server, as the next three
+    ├── Unauthorized            401  no      from the server, as the next three
     ├── Forbidden               403  no
     ├── TooFast                 429  yes     later
-    ├── NotReady                503  yes     it is starting or stopping
+    ├── NotReady                503  yes     the server is starting or stopping
     ├── ConflictError           409  yes     after reading again
-    │   └── KeyReused           409  no      an idempotency key stands for other messages
-    ├── BudgetError             422  no      what must be in the context does not fit
-    ├── ModelError              502  yes     the model failed; nothing stored is touched
-    │   ├── ModelRefused        502  no      it rejects the request: key, name or input are wrong
+    │   └── KeyReused           409  no      the idempotency key belongs to other messages
+    ├── BudgetError             422  no      required content does not fit the budget
+    ├── ModelError              502  yes     the model failed; stored data is unchanged
+    │   ├── ModelRefused        502  no      the endpoint rejected it: check key, name and input
     │   └── ModelTimeout        504  yes
     └── StoreError              503  no
         ├── StoreUnavailable    503  yes     nothing was written
         ├── StoreTimeout        503  yes     outcome unknown: retry with the same idempotency key
-        ├── StoreFull           507  yes     once there is room again
+        ├── StoreFull           507  yes     when there is room again
         ├── StoreReadOnly       503  no
         ├── StoreTooNew         503  no      written by a newer Firnline
-        ├── StoreNotOpen        503  no      used before it is opened, or after it is closed
+        ├── StoreNotOpen        503  no      used before it was opened, or after it was closed
         └── StoreCorrupt        500  no      stop writing, run `firnline doctor`
 
-A class's docstring is its default message. ``context`` holds the facts for logs and for machines.
+A class's docstring is its default message. ``context`` holds values for logs and for programs.
 """
 
 from __future__ import annotations
@@ -52,34 +52,34 @@ class FirnlineError(Exception):
 
     @property
     def code(self) -> str:
-        """The error's stable name for machines, such as ``ConflictError``."""
+        """The error's stable name for programs, such as ``ConflictError``."""
         return type(self).__name__
 
 
 class InputError(FirnlineError):
-    """The input cannot be taken as it is."""
+    """The input is invalid."""
 
     status = 400
 
 
 class MessageTooLarge(InputError):
-    """The message is larger than Firnline takes."""
+    """The message is too large."""
 
     status = 413
 
 
 class UnknownConversation(InputError):
-    """There is no such conversation."""
+    """The conversation does not exist."""
 
     status = 404
 
 
 class BadURL(InputError):
-    """The store's URL is not understood."""
+    """The store's URL is not supported."""
 
 
 class NotFound(InputError):
-    """There is nothing here."""
+    """Nothing was found at this address."""
 
     status = 404
 
@@ -91,13 +91,13 @@ class BodyTooLarge(InputError):
 
 
 class WrongType(InputError):
-    """The body is to be JSON: say Content-Type: application/json."""
+    """The body must be JSON; send Content-Type: application/json."""
 
     status = 415
 
 
 class Unauthorized(FirnlineError):
-    """A valid API key is needed: Authorization: Bearer fl_..."""
+    """A valid API key is required; send Authorization: Bearer fl_..."""
 
     status = 401
 
@@ -109,34 +109,34 @@ class Forbidden(FirnlineError):
 
 
 class TooFast(FirnlineError):
-    """Too many requests; try again later."""
+    """Too many requests; retry later."""
 
     status = 429
     retryable = True
 
 
 class NotReady(FirnlineError):
-    """The server is starting or stopping; try again in a moment."""
+    """The server is starting or stopping; retry in a moment."""
 
     status = 503
     retryable = True
 
 
 class ConflictError(FirnlineError):
-    """Somebody else was first; read again and decide."""
+    """Another process changed it first; read again, then retry."""
 
     status = 409
     retryable = True
 
 
 class KeyReused(ConflictError):
-    """The idempotency key was used for other messages; choose another key for these."""
+    """The idempotency key was used for other messages; use a new key."""
 
     retryable = False
 
 
 class BudgetError(FirnlineError):
-    """What must be in the context does not fit into the budget.
+    """The required content does not fit the budget.
 
     ``context`` has ``floor`` (the tokens it would take), ``available`` and ``blockers``.
     """
@@ -145,14 +145,14 @@ class BudgetError(FirnlineError):
 
 
 class ModelError(FirnlineError):
-    """The model failed; everything stored is as it was."""
+    """The model failed; stored data is unchanged."""
 
     status = 502
     retryable = True
 
 
 class ModelRefused(ModelError):
-    """The model's endpoint rejects the request; trying again cannot help."""
+    """The model's endpoint rejected the request; a retry cannot help."""
 
     retryable = False
 
@@ -182,7 +182,7 @@ class StoreTimeout(StoreError):
 
 
 class StoreFull(StoreError):
-    """There is no room left; nothing was written and everything earlier is readable."""
+    """The disk is full; nothing was written, and existing data stays readable."""
 
     status = 507
     retryable = True
@@ -193,7 +193,7 @@ class StoreReadOnly(StoreError):
 
 
 class StoreTooNew(StoreError):
-    """The store was written by a newer Firnline; this one will not touch it."""
+    """The store was written by a newer Firnline; upgrade Firnline to open it."""
 
 
 class StoreNotOpen(StoreError):
@@ -201,23 +201,24 @@ class StoreNotOpen(StoreError):
 
 
 class StoreCorrupt(StoreError):
-    """What is stored is damaged; it is not served. Run `firnline doctor`."""
+    """Stored data is damaged and is not returned. Run `firnline doctor`."""
 
     status = 500
 
 
 def outline(error: BaseException) -> str:
-    """The error for a log: in our own words, never in somebody else's.
+    """The error for a log: our own text, never that of another program.
 
-    What a model's endpoint, a tool or a library says may repeat a message, so of their errors there
-    is only the kind, with the status and the code.
+    An error of a model's endpoint, a tool or a library may repeat a message, so those are
+    logged as their kind, with the status and the code.
     """
     if isinstance(error, FirnlineError) and not isinstance(error, ModelError):
         return str(error)
-    known = getattr(error, "context", {})
-    facts = [f"{name} {known[name]}" for name in ("status", "code") if _is_code(known.get(name))]
-    if known.get("asked") is False:
-        facts.append(f"not asked for another {known.get('retry_after', 0):.0f} s")
+    details = getattr(error, "context", {})
+    named = {name: details.get(name) for name in ("status", "code")}
+    facts = [f"{name} {value}" for name, value in named.items() if _is_code(value)]
+    if details.get("asked") is False:
+        facts.append(f"not called for another {details.get('retry_after', 0):.0f} s")
     return f"{type(error).__name__} ({', '.join(facts)})" if facts else type(error).__name__
 
 

@@ -204,7 +204,7 @@ async def test_what_is_done_in_the_background_is_nobodys_request(url):
         (ModelError("the prompt was: SECRET"), "ModelError"),
         (ModelRefused("SECRET", status=400, code="key"), "ModelRefused (status 400, code key)"),
         (ModelError("SECRET", code="SECRET words"), "ModelError"),
-        (ModelError("x", asked=False, retry_after=5.4), "ModelError (not asked for another 5 s)"),
+        (ModelError("x", asked=False, retry_after=5.4), "ModelError (not called for another 5 s)"),
         (ValueError("SECRET"), "ValueError"),
     ],
 )  # fmt: skip
