@@ -92,7 +92,6 @@ UNCLEAN = [
     "adapters/",
     "client/",
     "context/",
-    "digest/",
     "embedding/",
     "engine/",
     "errors.py",

@@ -87,7 +87,7 @@ def test_the_complaint_says_what_to_mend():
     assert "at least 10" in text
     assert complaint([]) == ""
     assert complaint([SummaryProblem("empty", "it is empty")]) == (
-        "The last summary was not taken: it is empty."
+        "The last summary was rejected: it is empty."
     )
 
 

@@ -1,8 +1,8 @@
 """Digests: summaries and important data, offline or by a model, and the code that checks them.
 
-`claims` says what a text asserts, `items` holds important data with evidence, `rules` and
-`extractive` work without a model, `prompts` with one, `check` decides whether a summary is taken
-and `receipt` says what it kept. Everything is pure but the four functions here.
+`claims` finds what a text asserts, `items` holds important data with evidence, `rules` and
+`extractive` work without a model, `prompts` with one, `check` decides whether a summary is accepted
+and `receipt` lists what it kept. Everything is pure except the four functions here.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firnline.log import limits
 from firnline.protocols import Brief, ChatModel, Completion, Extractor, Summarizer, Written
 
 OFFLINE: Final = "offline"
-"""What is made by the code here, and so of the conversation's own words, says so."""
+"""`made_by` of digests that were created without a model."""
 
 _T = TypeVar("_T")
 
@@ -26,13 +26,13 @@ _TOKENS_OVER: Final = 512
 
 
 def clear_caches() -> None:
-    """Let go of the texts that were read lately and are remembered to be read faster."""
+    """Clear the caches of analyzed texts."""
     claims.clear_caches()
     rules.cues.cache_clear()
 
 
 def offline_summarizer(count: Count) -> Summarizer:
-    """A summariser that takes the conversation's own sentences; no model, no network."""
+    """A summarizer that selects sentences of the conversation; no model, no network."""
 
     async def summarize(brief: Brief) -> Written:
         text = await _run_in_thread_if_long(brief, lambda: extractive.summarize(brief, count))
@@ -52,29 +52,30 @@ def offline_extractor() -> Extractor:
 
 
 def model_summarizer(model: ChatModel, count: Count) -> Summarizer:
-    """A summariser that asks a model, once; what it answers is not checked here.
+    """A summarizer that calls a model once; the answer is not checked here.
 
-    An answer that was cut off loses its last, broken sentence; a filtered one is empty.
+    A truncated answer loses its last, incomplete sentence; a filtered one is empty.
     """
 
     async def summarize(brief: Brief) -> Written:
         messages = prompts.summary_messages(brief)
         most = brief.words_max * _TOKENS_PER_WORD + _TOKENS_OVER
         completion = await model.complete(messages, max_tokens=most)
-        asked = count("\n".join(str(message["content"]) for message in messages))
+        prompt_tokens = count("\n".join(str(message["content"]) for message in messages))
         text = _complete_text(completion)
         return Written(
             text=text,
             made_by=completion.model or model.name,
             calls=1,
-            spent_tokens=_spent_tokens(completion) or asked + count(completion.message.text),
+            spent_tokens=_spent_tokens(completion)
+            or prompt_tokens + count(completion.message.text),
         )
 
     return summarize
 
 
 def model_extractor(model: ChatModel) -> Extractor:
-    """An extractor that asks a model, once; items without the right shape are dropped."""
+    """An extractor that calls a model once; malformed items are dropped."""
 
     async def extract(brief: Brief) -> Written:
         messages = prompts.extraction_messages(brief)
@@ -94,7 +95,7 @@ def _spent_tokens(completion: Completion) -> int:
 
 
 def _complete_text(completion: Completion) -> str:
-    """The answer's text as far as it is whole."""
+    """The answer's text without an incomplete last sentence."""
     text = prompts.answer_text(completion.message.text)
     if completion.finish_reason == "content_filter":
         return ""
@@ -105,7 +106,7 @@ def _complete_text(completion: Completion) -> str:
 
 
 async def _run_in_thread_if_long(brief: Brief, work: Callable[[], _T]) -> _T:
-    """Run the work, beside the event loop if there is much of it."""
+    """Run the work, in a thread if the brief is long."""
     size = sum(len(entry.message.text) for entry in (*brief.entries, *brief.window))
     if size + sum(map(len, brief.earlier)) <= limits.DIGEST_INLINE_CHARS:
         return work()

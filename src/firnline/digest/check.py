@@ -1,4 +1,4 @@
-"""Whether a summary may be taken: checked by code, whoever wrote it."""
+"""Decides by code whether a summary is accepted, whether a model or the rules wrote it."""
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
 
@@ -41,7 +41,7 @@ _NAMED_MAX: Final = 8
 
 
 class SummaryProblem(NamedTuple):
-    """One reason not to take a summary: a word for machines, a sentence for its writer."""
+    """One reason to reject a summary: a code for programs, a sentence for the model."""
 
     code: ProblemCode
     detail: str
@@ -50,28 +50,28 @@ class SummaryProblem(NamedTuple):
 def find_problems(
     brief: Brief, text: str, covered_tokens: int, count: Count
 ) -> list[SummaryProblem]:
-    """All that is wrong with a summary of the brief; nothing, if it can be taken.
+    """All problems of a summary of the brief; empty if it is accepted.
 
-    `covered_tokens` are the tokens of what it stands for. Too short counts only if the source has
-    at least twice the words asked for.
+    `covered_tokens` are the tokens of the entries it covers. It is too short only if the source has
+    at least twice the requested words.
     """
     if not text.strip():
         return [SummaryProblem("empty", "the summary is empty")]
     words, tokens = count_words(text), count(text)
     found = list(_length_problems(brief, words, tokens))
     if tokens >= covered_tokens:
-        detail = f"it has {tokens} tokens and what it stands for has {covered_tokens}"
+        detail = f"it has {tokens} tokens, but the messages it covers have only {covered_tokens}"
         found.append(SummaryProblem("not_shorter", detail))
     if words <= _REFUSAL_WORDS_MAX and _REFUSAL.match(text):
         found.append(SummaryProblem("refusal", "it is a refusal, not a summary"))
     if _repeats_itself(text):
-        found.append(SummaryProblem("echo", "it says the same thing over and over"))
-    there = sources(brief)
-    if text.count(_FENCE) % 2 and not any(_FENCE in source for source in there):
+        found.append(SummaryProblem("echo", "it repeats the same text"))
+    source_texts = sources(brief)
+    if text.count(_FENCE) % 2 and not any(_FENCE in source for source in source_texts):
         found.append(
             SummaryProblem("broken", "it breaks off inside a code block; write plain sentences")
         )
-    foreign = unsupported(text, there)
+    foreign = unsupported(text, source_texts)
     if foreign:
         named = ", ".join(claim.value for claim in foreign[:_NAMED_MAX])
         found.append(SummaryProblem("unsupported", f"the conversation does not mention: {named}"))
@@ -79,7 +79,7 @@ def find_problems(
 
 
 def sources(brief: Brief) -> list[str]:
-    """All that a summary of the brief may draw on."""
+    """The texts that a summary of the brief may use."""
     entries = brief.window or brief.entries
     return [brief.prompt, *brief.earlier, *(marks.source(entry) for entry in entries)]
 
@@ -104,9 +104,9 @@ def _length_problems(brief: Brief, words: int, tokens: int) -> list[SummaryProbl
 
 
 def _repeats_itself(text: str) -> bool:
-    said = Counter(fold_text(sentence).strip(" .!?") for sentence in sentences(text))
-    if said and said.most_common(1)[0][1] >= _ECHO_TIMES:
-        sentence, times = said.most_common(1)[0]
+    counts = Counter(fold_text(sentence).strip(" .!?") for sentence in sentences(text))
+    if counts and counts.most_common(1)[0][1] >= _ECHO_TIMES:
+        sentence, times = counts.most_common(1)[0]
         if times * max(len(sentence), 1) * 2 > len(text):
             return True
     pieces = text.split()
@@ -117,7 +117,7 @@ def _repeats_itself(text: str) -> bool:
 
 
 def complaint(found: Sequence[SummaryProblem]) -> str:
-    """What the writer is told when it is asked again; empty if nothing is wrong."""
+    """The reason that is added to the next prompt; empty if there is no problem."""
     if not found:
         return ""
-    return "The last summary was not taken: " + "; ".join(problem.detail for problem in found) + "."
+    return "The last summary was rejected: " + "; ".join(problem.detail for problem in found) + "."

@@ -1,7 +1,7 @@
-"""What a text asserts that code can check: names, numbers, dates, URLs; and what has no source.
+"""Finds the checkable claims of a text (names, numbers, dates, URLs) and those without a source.
 
-The check is lenient on purpose: a summary may inflect, shorten, spell out and reformat. It may not
-bring in a name, a number, a date or an address that nobody mentioned.
+The check is lenient on purpose: a summary may inflect, shorten, spell out and reformat. It must not
+introduce a name, a number, a date or an address that no source mentions.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
@@ -42,10 +42,10 @@ _NEAR: Final = 0.06
 
 @dataclass(frozen=True, slots=True)
 class TextClaim:
-    """One thing that a text asserts: as it is written, and the plain form to compare it by.
+    """One claim of a text: as written, and the plain form for comparison.
 
-    `start` is where it is in the text. Not `sure` are words that may be names only because they
-    start a sentence, and small numbers in words, which may count what is said elsewhere.
+    `start` is its position in the text. Not `sure` are words that may be names only because they
+    start a sentence, and small numbers in words, which may count things mentioned elsewhere.
     """
 
     kind: ClaimKind
@@ -57,13 +57,13 @@ class TextClaim:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All that it can mean: 03/04/2025 is one of two days, by who wrote it."""
+        """All possible readings: 03/04/2025 is one of two days."""
         return (self.key, *self.also)
 
 
 @lru_cache(maxsize=1_024)  # extractor, check and receipt all read the same messages
 def claims(text: str) -> tuple[TextClaim, ...]:
-    """The names, numbers, dates and URLs of the text, in the order they come."""
+    """The names, numbers, dates and URLs of the text, in order."""
     found = list(_urls(text))
     rest = _mask(text, ((claim.start, claim.start + len(claim.value)) for claim in found))
     days = list(numbers.dates(rest))
@@ -86,10 +86,10 @@ def _claim(kind: ClaimKind, text: str, span: numbers.Mention) -> TextClaim:
 
 
 def _mask(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """The text with the spans blanked; everything else stays where it is."""
+    """The text with the spans masked; all positions stay the same."""
     chars = list(text)
     for start, end in spans:
-        # Not blanks: what comes before and after must not look like neighbours.
+        # Not spaces: the words before and after must not look like neighbors.
         chars[start:end] = "\N{REPLACEMENT CHARACTER}" * (end - start)
     return "".join(chars)
 
@@ -115,7 +115,7 @@ def _urls(text: str) -> Iterator[TextClaim]:
 
 
 def trim_url(url: str) -> str:
-    """The URL without the punctuation of the sentence it stands in."""
+    """The URL without the punctuation of its sentence."""
     while url and _ends_with_punctuation(url):
         url = url[:-1]
     return url
@@ -132,7 +132,7 @@ def _ends_with_punctuation(url: str) -> bool:
 
 
 def url_key(url: str) -> str:
-    """The URL for comparing: scheme and host in lower case, no ``www.``, no slash at the end."""
+    """The URL for comparison: scheme and host in lower case, no ``www.``, no trailing slash."""
     match = _URL_PARTS.match(trim_url(url.strip()))
     if not match:
         return url
@@ -140,12 +140,12 @@ def url_key(url: str) -> str:
     return f"{(match[1] or 'https').lower()}://{host}{match[3].rstrip('/')}"
 
 
-# -- what sources make known ------------------------------------------------------------------
+# -- the facts of sources ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """What some texts make known, ready to be asked about many claims."""
+    """The facts in some texts, prepared for checking many claims."""
 
     words: frozenset[str]
     starts: dict[str, tuple[str, ...]]
@@ -158,11 +158,11 @@ class SourceFacts:
 
 
 def source_facts(texts: Iterable[str]) -> SourceFacts:
-    """What the texts make known, all of them together."""
+    """The facts of all texts together."""
     return _source_facts("\n\n".join(texts))
 
 
-@lru_cache(maxsize=32)  # one fold asks about the same texts several times
+@lru_cache(maxsize=32)  # one digest checks the same texts several times
 def _source_facts(text: str) -> SourceFacts:
     clear = _without_cjk(text)
     words = frozenset(fold_name(clear).split())
@@ -187,7 +187,7 @@ def _source_facts(text: str) -> SourceFacts:
 
 
 def clear_caches() -> None:
-    """Let go of the texts that were read lately."""
+    """Clear the caches of analyzed texts."""
     claims.cache_clear()
     _source_facts.cache_clear()
 
@@ -200,7 +200,7 @@ def _float(text: str) -> float:
 
 
 def _numbers_by_noun(text: str, found: Iterable[TextClaim]) -> dict[str, frozenset[str]]:
-    """For each word that follows a number, the numbers that it follows."""
+    """For each word that follows a number, these numbers."""
     pairs: dict[str, set[str]] = {}
     for claim in found:
         if claim.kind == "number":
@@ -219,7 +219,7 @@ def _noun_after(text: str, claim: TextClaim) -> str:
 
 
 def _initials(text: str) -> frozenset[str]:
-    """The first letters of every two to five neighbouring words with capitals."""
+    """The initials of every two to five neighboring capitalized words."""
     found: set[str] = set()
     for run in re.findall(r"(?:\b[^\W\d_a-z]\w+\b[ -]?){2,5}", text):
         letters = "".join(piece[0] for piece in PIECE.findall(run)).casefold()
@@ -230,7 +230,7 @@ def _initials(text: str) -> frozenset[str]:
 
 
 def supports(sources: SourceFacts, claim: TextClaim, text: str = "") -> bool:
-    """Whether the sources make the claim known; `text` is where it stands, if that is at hand."""
+    """Whether the sources support the claim; `text` is the text that contains it, if available."""
     if claim.kind == "url":
         return _knows_url(sources, claim.key)
     if claim.kind == "date":
@@ -243,10 +243,10 @@ def supports(sources: SourceFacts, claim: TextClaim, text: str = "") -> bool:
 
 
 def unsupported(summary: str, sources: Iterable[str]) -> tuple[TextClaim, ...]:
-    """The claims of the summary that occur nowhere in the sources, each once.
+    """The claims of the summary that no source supports, each once.
 
     Lenient to inflection, possessives, parts of names, other formats of numbers and dates, and to
-    words that have a capital only because they start a sentence.
+    words that are capitalized only because they start a sentence.
     """
     made = claims(summary)
     if not made:
@@ -263,7 +263,7 @@ def _knows_url(sources: SourceFacts, key: str) -> bool:
 
 
 def _knows_date(dates: frozenset[str], key: str) -> bool:
-    """A date is known if its month and day are; a year may be added, but not contradicted."""
+    """A date is supported if its month and day are; a year may be added, but not contradicted."""
     if key in dates:
         return True
     if key.startswith("weekday"):
@@ -286,7 +286,7 @@ def _knows_number(sources: SourceFacts, claim: TextClaim, text: str) -> bool:
     if any(key in sources.numbers for key in keys):
         return True
     if not claim.sure:
-        # Small numbers in words often count what is told: they are wrong only if they contradict.
+        # Small numbers in words often count things: they are wrong only if they contradict.
         return not sources.counted.get(_noun_after(text, claim))
     if not _ABOUT.search(text[max(0, claim.start - 24) : claim.start]):
         return False
@@ -296,9 +296,9 @@ def _knows_number(sources: SourceFacts, claim: TextClaim, text: str) -> bool:
 
 def _knows_name(sources: SourceFacts, claim: TextClaim) -> bool:
     pieces = claim.key.split()
-    # In "O'Brien" or "Node.js" single letters say nothing.
-    said = [piece for piece in pieces if len(piece) > 1 or len(pieces) == 1]
-    if all(_knows_word(sources, piece) for piece in said):
+    # In "O'Brien" or "Node.js" single letters do not count.
+    words = [piece for piece in pieces if len(piece) > 1 or len(pieces) == 1]
+    if all(_knows_word(sources, word) for word in words):
         return True
     if claim.value.isupper() and claim.key in sources.initials:
         return True
@@ -315,12 +315,12 @@ def _knows_word(sources: SourceFacts, word: str) -> bool:
 
 
 def _are_inflections(word: str, other: str) -> bool:
-    """Whether two words that start alike are forms of one."""
+    """Whether two words with the same start are forms of one word."""
     short, long = sorted((word, other), key=len)
     if long.startswith(short):
         return len(short) > 4 or long[len(short) :] in _ENDINGS  # noqa: PLR2004
     if short.isascii():
-        # "study" and "studies", "agree" and "agreed"; names seldom differ like this.
+        # "study" and "studies", "agree" and "agreed"; names rarely differ like this.
         return len(short) > 4 and long[:-3] == short[:-1] and long.endswith(("ies", "ing"))  # noqa: PLR2004
     same = next(
         (i for i, pair in enumerate(zip(short, long, strict=False)) if pair[0] != pair[1]), 0

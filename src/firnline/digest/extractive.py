@@ -1,10 +1,10 @@
-"""A summary without a model: the sentences that say most, word for word, in their order.
+"""A summary without a model: the most informative sentences, verbatim, in their order.
 
-Every word gets a weight, by how often and how widely it is used. Sentences are taken one by one:
-the one whose words not yet said weigh most for its length comes first, so that nothing is said
-twice. Names, numbers, decisions and preferences count more; code and tool output less.
+Every word gets a weight, by how often and how widely it is used. Sentences are chosen one by one:
+the one whose new words weigh most for its length comes first, so that nothing is repeated. Names,
+numbers, decisions and preferences count more; code and tool output less.
 
-Lengths are in words between blanks; in Chinese and Japanese two characters count as one word.
+Lengths are in words between spaces; in Chinese and Japanese two characters count as one word.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
@@ -42,7 +42,7 @@ from firnline.protocols import Brief
 __all__ = ["sentences", "source_words", "speaker", "summarize"]
 
 SPEAKERS: Final = {"user": "User", "assistant": "Assistant", "tool": "Tool"}
-"""How a summary's lines name who speaks, if it is no user with a name; the rest is system text."""
+"""Labels of speakers in a summary, unless a user has a name; other roles are system text."""
 
 _LABELLED: Final = regex(r"([@+~]?[^\W_][^:\n]{0,39}): (.*)", re.DOTALL)
 _LABEL_CHARS_MAX: Final = 40
@@ -59,7 +59,7 @@ _SHORTEST: Final = 4
 
 
 class _Sentence(NamedTuple):
-    """A sentence that may be taken: who said it, its words, its half words and its standing."""
+    """A candidate sentence: its speaker, its text, its half words and its weight."""
 
     speaker: str
     text: str
@@ -68,11 +68,11 @@ class _Sentence(NamedTuple):
 
 
 def summarize(brief: Brief, count: Count | None = None) -> str:
-    """The summary that the brief asks for, made of the sentences of its source.
+    """The summary that the brief requests, made of sentences of its source.
 
     Between `words_min` and `words_max` words if the source has that many, and at most
-    `tokens_max` tokens by `count`. A source shorter than `words_min` is shortened too. With a
-    window only its entries from `first_seq` on are read. The same brief gives the same text.
+    `tokens_max` tokens by `count`. A source shorter than `words_min` is shortened, too. Of a window
+    only the entries from `first_seq` on are read. The same brief gives the same text.
     """
     texts = list(_texts(brief))
     total = sum(half_words(text) for _, text, _ in texts) // 2
@@ -86,12 +86,12 @@ def summarize(brief: Brief, count: Count | None = None) -> str:
 
 
 def source_words(brief: Brief) -> int:
-    """How many words the brief's source has."""
+    """The number of words of the brief's source."""
     return sum(half_words(text) for _, text, _ in _texts(brief)) // 2
 
 
 def _goal(brief: Brief, total: int) -> int:
-    """How many words to aim for: few when the source is short, so that it does get shorter."""
+    """The number of words to aim for: few if the source is short, so that it gets shorter."""
     if total < brief.words_min:
         return max(1, total * 3 // 5)
     wanted = (brief.words_min + brief.words_max) // 2 if brief.words_min else brief.words_max
@@ -104,7 +104,7 @@ def _goal(brief: Brief, total: int) -> int:
 
 
 def _texts(brief: Brief) -> Iterator[tuple[str, str, bool]]:
-    """Speaker and text of all there is to summarise, oldest first; True for earlier summaries."""
+    """Speaker and text of the whole source, oldest first; True for earlier summaries."""
     for earlier in () if brief.window else brief.earlier:
         for line in earlier.splitlines():
             yield *_split_label(line), True
@@ -113,7 +113,7 @@ def _texts(brief: Brief) -> Iterator[tuple[str, str, bool]]:
 
 
 def speaker(message: Message) -> str:
-    """Who speaks: a user by name, if there is one that cannot be taken for somebody else's."""
+    """The speaker's label: a user's name, if there is one that is not ambiguous."""
     label = SPEAKERS.get(message.role, "System")
     if message.role != "user" or not message.name:
         return label
@@ -126,7 +126,7 @@ def speaker(message: Message) -> str:
 def _split_label(line: str) -> tuple[str, str]:
     """Speaker and text of a summary's line; no speaker if it does not start with a label.
 
-    What only looks like a label does no harm: it is written again as it was.
+    Text that only looks like a label does no harm: it is written unchanged.
     """
     match = _LABELLED.match(line)
     words = match[1].split(" ") if match else []
@@ -140,9 +140,9 @@ def _entries(brief: Brief) -> Iterable[Entry]:
 
 
 def _pool(texts: Sequence[tuple[str, str, bool]], least: int) -> list[_Sentence]:
-    """The sentences to choose from, with at least `least` words if the source has them.
+    """The candidate sentences, with at least `least` words if the source has them.
 
-    Code and tool output are shortened and repetitions left out, unless too little would be left.
+    Code and tool output are shortened and repetitions dropped, unless too little would remain.
     """
     pool: list[_Sentence] = []
     for short, once in ((True, True), (False, True), (False, False)):
@@ -192,17 +192,17 @@ def _one_line(sentence: str) -> str:
 
 
 def _base_weight(speaker: str, text: str) -> float:
-    """How much a sentence counts before its words are weighed."""
+    """The weight of a sentence apart from its words."""
     weight = _ROLE_WEIGHTS.get(speaker, _ROLE_WEIGHTS["User"])
-    told = rules.cues(text)
-    weight *= 1.6 if told.decision else 1.0
-    weight *= 1.5 if told.preference or told.marked else 1.0
-    weight *= 0.8 if told.question else 1.0
+    cues = rules.cues(text)
+    weight *= 1.6 if cues.decision else 1.0
+    weight *= 1.5 if cues.preference or cues.marked else 1.0
+    weight *= 0.8 if cues.question else 1.0
     return weight * (1.0 + 0.15 * min(len(_HARD.findall(text)), 4))
 
 
 def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
-    """The sentences that count most, so that the work stays bounded; in their order."""
+    """The heaviest sentences, in their order, to bound the work."""
     if len(pool) <= limits.SENTENCES_MAX:
         return pool
     order = sorted(range(len(pool)), key=lambda i: (-pool[i].weight, i))
@@ -220,7 +220,7 @@ def _limit_pool(pool: list[_Sentence], least: int) -> list[_Sentence]:
 
 
 def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int, str]:
-    """The sentences taken, by their place, with their text: one of them may be cut to fit."""
+    """The chosen sentences by their position, with their text: one may be cut to fit."""
     taken: list[int] = []
     halves = 0
     left: list[int] = []
@@ -235,7 +235,7 @@ def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int
         halves += cost
     chosen = {i: pool[i].text for i in taken}
     if halves < 2 * max(least, 1):
-        # All that is left is too long: cut the best of it.
+        # All remaining sentences are too long: cut the best one.
         for i in left:
             room = most - (halves + _label_cost(pool, taken, i) + 1) // 2
             if room > 0:
@@ -244,10 +244,10 @@ def _choose(pool: list[_Sentence], least: int, most: int, goal: int) -> dict[int
 
 
 def _rank_sentences(pool: list[_Sentence]) -> Iterator[int]:
-    """Places in the order in which the sentences add most to those before them.
+    """Positions in the order in which the sentences add most to those before them.
 
-    What a sentence adds only shrinks as others are taken, so a stale value is an upper bound and
-    only the top of the heap is ever weighed again.
+    What a sentence adds only shrinks as others are chosen, so a stale value is an upper bound and
+    only the top of the heap is computed again.
     """
     terms = [frozenset(_terms(sentence.text)) for sentence in pool]
     weights = _weights(terms)
@@ -278,7 +278,7 @@ def _terms(text: str) -> Iterator[str]:
 
 
 def _weights(terms: Sequence[frozenset[str]]) -> dict[str, float]:
-    """A word weighs most when it is used again and again, but not everywhere."""
+    """Weights of words: highest for those that are used often, but not everywhere."""
     spread = Counter(term for group in terms for term in group)
     size = len(terms)
     return {term: math.log1p(number) * math.log1p(size / number) for term, number in spread.items()}
@@ -288,7 +288,7 @@ def _weights(terms: Sequence[frozenset[str]]) -> dict[str, float]:
 
 
 def _label_cost(pool: Sequence[_Sentence], taken: Sequence[int], i: int) -> int:
-    """How many more half words of labels the text needs when sentence `i` joins those taken."""
+    """The half words of labels that the text needs in addition if sentence `i` is chosen."""
     place = bisect(taken, i)
     before = taken[place - 1] if place else None
     after = taken[place] if place < len(taken) else None
@@ -317,9 +317,9 @@ def _format_summary(pool: Sequence[_Sentence], chosen: dict[int, str]) -> str:
 
 
 def _join_sentences(line: str, text: str, *, next_to: bool) -> str:
-    """The line and what its speaker says further on.
+    """The line followed by another sentence of its speaker.
 
-    A colon announces what stood next to it, and nothing else.
+    A colon announces only the sentence that followed it in the source.
     """
     if line.endswith((":", "：")) and not next_to:
         return f"{line}{ELLIPSIS} {text}"

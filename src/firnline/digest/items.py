@@ -1,6 +1,6 @@
-"""Important data: what a conversation settled, each item with the entries and words it came from.
+"""Important data: facts of a conversation, each with the entries and the quote that prove it.
 
-Items without evidence are set aside and stay visible; replaced items stay, so it can be undone.
+Items without evidence are set aside and listed; replaced items are kept, so it can be undone.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
@@ -39,10 +39,10 @@ FIELDS: Final[tuple[Field, ...]] = (
 """The fields of important data, in their order."""
 
 _STATEMENT_FIELDS: Final = ("user_preferences", "key_decisions", "important_facts")
-"""What somebody says of themselves, or in their own name: "I live in Porto"."""
+"""Fields of statements that belong to their speaker: "I live in Porto"."""
 _QUOTE_CHARS_MIN: Final = 3
 _DROPPED_FIRST: Final = ("entities", "superseded", "important_facts", "source_urls")
-"""What makes room first when there are too many items."""
+"""What is dropped first if there are too many items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ class Item:
     """One piece of important data and its evidence.
 
     `name` is the subject or attribute in the three fields that are objects, empty in the lists.
-    `seqs` are the entries that say it and `quote` their words; both are empty if the application
-    said it. `superseded_by` is the sequence number of the newer item that replaced it, -1 if that
+    `seqs` are the entries that prove it and `quote` their words; both are empty if the application
+    stated it. `superseded_by` is the sequence number of the newer item that replaced it, -1 if that
     came from the application. `speaker` is the name of the user who stated a preference, a decision
-    or a fact, empty if the message had none; `in_company` says that users with other names spoke
+    or a fact, empty if the message had none; `in_company` means that users with other names spoke
     there, too.
     """
 
@@ -68,7 +68,7 @@ class Item:
 
 
 SetAside: TypeAlias = dict[str, Json]
-"""An item without evidence, as it came, and the reason: ``{"item": {...}, "reason": "..."}``."""
+"""An item without evidence, unchanged, and the reason: ``{"item": {...}, "reason": "..."}``."""
 
 
 # -- evidence ---------------------------------------------------------------------------------
@@ -77,12 +77,12 @@ SetAside: TypeAlias = dict[str, Json]
 def check_items(
     raw_items: Iterable[Mapping[str, Any]], entries: Sequence[Entry]
 ) -> tuple[tuple[Item, ...], tuple[SetAside, ...]]:
-    """Part what the entries prove from what they do not.
+    """Separate the items that the entries prove from the others.
 
-    An item's quote must occur in the entries it names, whatever the case and the blanks; if it
-    names none, or wrong ones, the quote is looked up. Names, numbers, dates and URLs of its value
-    must occur in those entries too. Recalled and injected text proves nothing. A preference,
-    a decision or a fact is that of the user whose message proves it.
+    An item's quote must occur in the entries it names, ignoring case and spaces; if it names none,
+    or wrong ones, the quote is searched. Names, numbers, dates and URLs of its value must occur in
+    these entries, too. Recalled and injected text proves nothing. A preference, a decision or a
+    fact belongs to the user whose message proves it.
     """
     texts = {entry.seq: marks.said(entry.message) for entry in entries}
     folded = {seq: prose.fold_text(text) for seq, text in texts.items()}
@@ -115,7 +115,7 @@ def _prove_item(
     if not seqs:
         return None, "its quote is in none of the messages"
     value = _value_text(item.value)
-    # Most values are words of the message itself; only the others have to be looked into.
+    # Most values are words of the message itself; only others have to be analyzed.
     if not any(prose.fold_text(value) in folded[seq] for seq in seqs):
         foreign = unsupported(value, [texts[seq] for seq in seqs])
         if sure := [claim for claim in foreign if claim.sure]:
@@ -124,22 +124,22 @@ def _prove_item(
 
 
 def _speaker(entry: Entry) -> str:
-    """The name of the user who says it, on one line."""
+    """The name of the entry's user, on one line."""
     message = entry.message
     return " ".join((message.name or "").split()) if message.role == "user" else ""
 
 
 def _with_speaker(item: Item, speakers: Mapping[int, str]) -> Item:
-    """The item with its speaker, if it is a statement and one user's alone."""
-    said_by = {speakers[seq] for seq in item.seqs}
-    if item.field not in _STATEMENT_FIELDS or len(said_by) != 1:
+    """The item with its speaker, if it is a statement of a single user."""
+    its_speakers = {speakers[seq] for seq in item.seqs}
+    if item.field not in _STATEMENT_FIELDS or len(its_speakers) != 1:
         return item
     names = {name_key(name) for name in speakers.values() if name}
-    return replace(item, speaker=said_by.pop(), in_company=len(names) > 1)
+    return replace(item, speaker=its_speakers.pop(), in_company=len(names) > 1)
 
 
 def _parse_item(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
-    """The item as a value; or why it is none."""
+    """The item, or the reason why it is malformed."""
     field = raw.get("field") if isinstance(raw, Mapping) else None
     if field not in FIELDS:
         return None, "it has no such field"
@@ -152,8 +152,8 @@ def _parse_item(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
         return None, "it has no value"
     if not isinstance(name, str) or (field in DICT_FIELDS and not name.strip()):
         return None, "it has no name"
-    items_from_data = raw.get("seqs")
-    seqs = items_from_data if isinstance(items_from_data, list | tuple) else [items_from_data]
+    raw_seqs = raw.get("seqs")
+    seqs = raw_seqs if isinstance(raw_seqs, list | tuple) else [raw_seqs]
     numbers = tuple(seq for seq in seqs if type(seq) is int)
     quote = raw.get("quote")
     quote = quote if isinstance(quote, str) and quote.strip() else _value_text(value)
@@ -163,7 +163,7 @@ def _parse_item(raw: Mapping[str, Any]) -> tuple[Item | None, str]:
 
 
 def _storable(raw: object) -> Json:
-    """What was set aside, as far as it can be stored."""
+    """The raw item in a form that can be stored."""
     try:
         return clean_json(raw)
     except InputError:
@@ -171,7 +171,7 @@ def _storable(raw: object) -> Json:
 
 
 def _value_text(value: Json) -> str:
-    """The words in a value."""
+    """The text of a value."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -185,12 +185,12 @@ def _value_text(value: Json) -> str:
 
 
 def merge(old: Sequence[Item], new: Sequence[Item]) -> tuple[Item, ...]:
-    """Old and new items as one list, in the order they were said.
+    """Old and new items as one list, in the order of their entries.
 
-    In lists, what is there already only gains evidence. In the other fields the newest value of a
-    name is in force; the one it replaced stays, marked; what the application says is new when it
-    is said. Where several users speak, nobody's preference replaces another's. Merging the same
-    items again changes nothing. At most `ITEMS_MAX` are kept: the oldest entities leave first.
+    In lists, a known value only gains evidence. In the other fields the newest value of a name is
+    in force; the replaced one is kept and marked. What the application states counts as newest. If
+    several users speak, no user's preference replaces another's. Merging the same items again
+    changes nothing. At most `ITEMS_MAX` are kept: the oldest entities are dropped first.
     """
     merged: list[Item] = []
     places: dict[tuple[str, ...], list[int]] = {}
@@ -209,9 +209,9 @@ def _newest_seq(item: Item) -> int:
 
 
 def _merge_item(merged: list[Item], same: list[int], item: Item) -> None:
-    """Add one item to the list: as evidence for what is there, as a successor, or as new.
+    """Add one item to the list: as evidence for a known value, as a successor, or as new.
 
-    `same` are the places of what is there on its subject.
+    `same` are the positions of the items on its subject.
     """
     live = next((i for i in same if merged[i].superseded_by is None), None)
     place = next((i for i in same if _same_value(merged[i], item)), None)
@@ -232,7 +232,7 @@ def _merge_item(merged: list[Item], same: list[int], item: Item) -> None:
 
 
 def _add_evidence(one: Item, other: Item) -> Item:
-    """An item that was said once more."""
+    """An item with the evidence of another one of the same value."""
     return replace(
         one,
         seqs=_joined_seqs(one, other),
@@ -242,16 +242,16 @@ def _add_evidence(one: Item, other: Item) -> Item:
 
 
 def _joined_seqs(one: Item, other: Item) -> tuple[int, ...]:
-    """Where something was said first, and where lately: said a thousand times, it is proved."""
+    """The first and the newest entries of both; more evidence adds nothing."""
     seqs = sorted({*one.seqs, *other.seqs})
     return (*seqs[:1], *seqs[1:][-limits.EVIDENCE_MAX + 1 :])
 
 
 def _replaces(item: Item, live: Item, *, known: bool) -> bool:
-    """Whether it was said after the live one; what the application states always is.
+    """Whether it is newer than the live one; what the application states always is.
 
-    Of one message's two values the later one counts, but a value that is known already only comes
-    back if it was said again since.
+    Of two values in one message the later one counts, but a known value only comes back if a newer
+    message repeats it.
     """
     if not item.seqs:
         return True
@@ -262,24 +262,24 @@ def _replaces(item: Item, live: Item, *, known: bool) -> bool:
 
 def _has_several_speakers(items: Iterable[Item]) -> bool:
     """Whether these are from a conversation of several users with names."""
-    known = list(items)
-    names = {name_key(item.speaker) for item in known if item.speaker}
-    return len(names) > 1 or any(item.in_company for item in known)
+    all_items = list(items)
+    names = {name_key(item.speaker) for item in all_items if item.speaker}
+    return len(names) > 1 or any(item.in_company for item in all_items)
 
 
 def _shown_name(item: Item, *, apart: bool) -> str:
-    """An item's name as it is shown: with its speaker, where there are several."""
+    """An item's display name: with its speaker, if there are several."""
     return f"{item.name} ({item.speaker})" if apart and item.speaker else item.name
 
 
 def _shown_value(item: Item, *, apart: bool) -> Json:
-    """An item's value as it is shown: in the lists behind its speaker, where there are several."""
-    told = apart and item.speaker and item.field in LIST_FIELDS
-    return f"{item.speaker}: {item.value}" if told else item.value
+    """An item's display value: in the lists after its speaker, if there are several."""
+    labelled = apart and item.speaker and item.field in LIST_FIELDS
+    return f"{item.speaker}: {item.value}" if labelled else item.value
 
 
 def _subject(item: Item, *, apart: bool) -> tuple[str, ...]:
-    """What an item is about: its name as it is shown, or in the lists its value."""
+    """An item's subject: its display name, or in the lists its value."""
     if item.field in DICT_FIELDS:
         return (item.field, name_key(_shown_name(item, apart=apart)))
     return (item.field, value_key(item.field, _shown_value(item, apart=apart)))
@@ -290,12 +290,12 @@ def _same_value(one: Item, other: Item) -> bool:
 
 
 def name_key(name: str) -> str:
-    """A name for comparing: "Favourite_Colour" is "favourite colour"."""
+    """A name for comparison: "Favorite_Color" is "favorite color"."""
     return fold_name(name.replace("_", " ")) or prose.fold_text(name)
 
 
 def value_key(field: str, value: Json) -> str:
-    """A value for comparing: URLs and entities by their plain form, the rest by their words."""
+    """A value for comparison: URLs and entities in their plain form, the rest as folded text."""
     if not isinstance(value, str):
         return encode_json(value)
     if field == "source_urls":
@@ -321,7 +321,7 @@ def _drop_excess(items: list[Item]) -> tuple[Item, ...]:
 
 
 def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
-    """Take back the replacements that the entry `seq` made: what was before is in force again."""
+    """Undo the replacements by the entry `seq`: the previous values are in force again."""
     apart = _has_several_speakers(items)
     back = {_subject(item, apart=apart): item for item in items if item.superseded_by == seq}
     undone = []
@@ -340,10 +340,10 @@ def restore(items: Sequence[Item], seq: int) -> tuple[Item, ...]:
 
 
 def important_data(items: Iterable[Item]) -> dict[str, Any]:
-    """The seven fields with what is in force; no items give the empty structure.
+    """The seven fields with the values in force; without items, the empty structure.
 
-    Where several users speak, a preference has its speaker behind its name, "tea (Ana)", a decision
-    or a fact before it, "Ana: I live in Porto".
+    If several users speak, a preference has its speaker after its name, "tea (Ana)", a decision or
+    a fact before it, "Ana: I live in Porto".
     """
     data: dict[str, Any] = {name: {} if name in DICT_FIELDS else [] for name in FIELDS}
     for item in items_with_speakers(items):
@@ -357,19 +357,19 @@ def important_data(items: Iterable[Item]) -> dict[str, Any]:
 
 
 def items_with_speakers(items: Iterable[Item]) -> tuple[Item, ...]:
-    """The items as they are shown: where several users speak, each statement with its speaker."""
-    known = tuple(items)
-    apart = _has_several_speakers(known)
+    """The items for display: if several users speak, each statement with its speaker."""
+    all_items = tuple(items)
+    apart = _has_several_speakers(all_items)
     return tuple(
         replace(item, name=_shown_name(item, apart=apart), value=_shown_value(item, apart=apart))
-        for item in known
+        for item in all_items
     )
 
 
 def items_from_data(data: Mapping[str, Any]) -> tuple[Item, ...]:
-    """Items that the application states itself, from the seven fields or some of them.
+    """Items that the application states, from some or all of the seven fields.
 
-    They have no evidence and need none. What is not one of the fields raises `InputError`.
+    They need no evidence. An unknown field raises `InputError`.
     """
     if not isinstance(data, Mapping):
         raise InputError(f"important data: expected an object, got {type(data).__name__}")
@@ -377,7 +377,7 @@ def items_from_data(data: Mapping[str, Any]) -> tuple[Item, ...]:
     for field, value in data.items():
         wanted, shape = ("an object", dict) if field in DICT_FIELDS else ("a list", list)
         if field not in FIELDS or not isinstance(value, shape):
-            raise InputError(f"{field}: expected one of {', '.join(FIELDS)}, and in it {wanted}")
+            raise InputError(f"{field}: expected one of {', '.join(FIELDS)}, with {wanted} in it")
         clean = clean_json(value, field)
         listed: list[Json] = clean if isinstance(clean, list) else []
         named = clean if isinstance(clean, dict) else {}
@@ -398,7 +398,7 @@ def _item_json(item: Item) -> Json:
         "value": item.value,
         "seqs": list(item.seqs),
     }
-    # Every context reads this, and most values are their own quote.
+    # Every context reads this, and most values equal their quote.
     if item.quote != item.value:
         data["quote"] = item.quote
     if item.superseded_by is not None:
@@ -411,7 +411,7 @@ def _item_json(item: Item) -> Json:
 
 
 def from_json(data: Mapping[str, Json]) -> tuple[Item, ...]:
-    """The items in a `Digest.data`; no items if it is empty, `StoreCorrupt` if it is damaged."""
+    """The items of a `Digest.data`; none if it is empty, `StoreCorrupt` if it is damaged."""
     rows = data.get("items", [])
     if not isinstance(rows, list):
         raise StoreCorrupt("a digest's items are not a list")
@@ -419,37 +419,28 @@ def from_json(data: Mapping[str, Json]) -> tuple[Item, ...]:
 
 
 def set_aside(data: Mapping[str, Json]) -> tuple[SetAside, ...]:
-    """What a `Digest.data` has set aside; `StoreCorrupt` if it is damaged."""
+    """The set-aside items of a `Digest.data`; `StoreCorrupt` if it is damaged."""
     rows = data.get("set_aside", [])
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise StoreCorrupt("what a digest has set aside is not a list of objects")
+        raise StoreCorrupt("the set-aside items of a digest are not a list of objects")
     return tuple(row for row in rows if isinstance(row, dict))
 
 
 def _item_from_json(row: Json) -> Item:
-    fields = row if isinstance(row, dict) else {}
+    fields: dict[str, Any] = row if isinstance(row, dict) else {}
     field, name, seqs = fields.get("field"), fields.get("name"), fields.get("seqs")
     quote, superseded_by = fields.get("quote", fields.get("value")), fields.get("superseded_by")
     speaker = fields.get("speaker", "")
-    fine = (
+    valid = (
         field in FIELDS
-        and isinstance(name, str)
-        and isinstance(quote, str)
-        and isinstance(speaker, str)
+        and all(isinstance(text, str) for text in (name, quote, speaker))
         and isinstance(seqs, list)
         and all(type(seq) is int for seq in seqs)
         and "value" in fields
         and (superseded_by is None or type(superseded_by) is int)
     )
-    if not fine:
+    if not valid:
         raise StoreCorrupt("an item of a digest's data is damaged")
-    return Item(
-        cast("Field", field),
-        cast("str", name),
-        fields["value"],
-        tuple(cast("list[int]", seqs)),
-        cast("str", quote),
-        cast("int | None", superseded_by),
-        cast("str", speaker),
-        fields.get("in_company") is True,
-    )
+    in_company = fields.get("in_company") is True
+    texts = (str(name), fields["value"], tuple(seqs or ()), str(quote))
+    return Item(cast("Field", field), *texts, superseded_by, speaker, in_company)

@@ -1,8 +1,8 @@
-"""What users say of themselves, by rules: name, language, diet, allergies, likes and wishes.
+"""What users say about themselves, by rules: name, language, diet, allergies, likes and wishes.
 
-Only plain statements of the speaker's own count. What is denied, supposed, asked, quoted or told of
-somebody else is passed over, and so is whatever might be one of these: a fact that was missed does
-less harm than one that was made up, because it would replace the true one.
+Only plain statements about the speaker count. Anything that is, or might be, denied, supposed,
+asked, quoted or about another person is skipped: a missed fact does less harm than an invented
+one, which would replace the true one.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
@@ -24,12 +24,12 @@ _SPLIT_WORDS_MAX: Final = 4
 
 
 def any_of(*patterns: str) -> re.Pattern[str]:
-    """One pattern that matches what any of these does, whatever the case."""
+    """One pattern that matches any of these, ignoring case."""
     return regex("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 LIST_SPLIT: Final = regex(r"\s*(?:,\s*(?:and|und|y|et|и)\s+|[,;→>|、]|\s(?:and|und|y|et|и)\s)\s*")
-"""What stands between the things of a list."""
+"""The separators of a list."""
 
 _END: Final = (
     r"(?=[.,](?!\d)|[;!?)]|\s(?:and|but|because|since|so|when|for|in|with|over|than|instead|rather|to|please"
@@ -37,7 +37,7 @@ _END: Final = (
 )
 _THING: Final = rf"(?P<thing>(?:[^.,;!?\n]|[.,](?=\d)){{1,80}}?){_END}"
 _DONE: Final = r"[^.,;!?\n]{0,80}?(?=[.,;!?)]|\s(?:and|but|because|since|so|please|instead)\b|$)"
-"""The rest of something to do, with all that it is bound to."""
+"""The rest of an action, with its objects."""
 _OVER: Final = r"(?:\s+(?:over|to|rather than|instead of|than)\s+(?P<over>[^.,;!?\n]{1,60}))?"
 
 _WOULD: Final = r"\bI(?:['’]d| would)?(?: really| strongly| generally| usually| always| much)*"
@@ -47,7 +47,7 @@ _PREFERS_DOING: Final = any_of(
 _PREFERS: Final = any_of(
     rf"{_WOULD} prefer {_THING}{_OVER}",
     rf"\bmy (?:strong )?preference is (?:for )?{_THING.replace('thing', 'thing2')}",
-    # "Please use the new address" is about one thing, here and now.
+    # "Please use the new address" is about a single case.
     r"\bplease (?:use|stick to|keep to) (?!(?:the|this|these|those|my|our)\b)"
     + _THING.replace("thing", "thing3"),
     rf"\bplease always (?:use|stick to|keep to) {_THING.replace('thing', 'thing4')}",
@@ -72,7 +72,7 @@ _STOPPED: Final = any_of(
     rf"\bI no longer prefer {_THING}",
     rf"\bI (?:don['’]t|do not) prefer {_THING.replace('thing', 'thing2')} any ?more\b",
 )
-"""What the speaker was, or preferred, and no longer does: it takes the place of what was said."""
+"""What no longer holds for the speaker; it replaces the earlier statement."""
 _FEELS: Final = r"\bI (?:really |absolutely |also )*"
 _ATTITUDE: Final = (
     (any_of(rf"{_FEELS}(?:like|love|enjoy|adore) {_THING}"), "likes"),
@@ -123,7 +123,7 @@ _OTHERWISE: Final = any_of(
     r"had|do|does|don't|can|can't|will|would|like|love|hate|prefer|need|want|live|work|nothing|"
     r"anything|none|then|vegan|vegetarian|pescatarian|lactose intolerant|asthmatic|diabetic)\b"
 )
-"""Words that say that a list is over and something else begins."""
+"""Words that end a list."""
 _LANGUAGE: Final = regex(
     r"\b(?:[Aa]nswer|[Rr]eply|[Rr]espond|[Ww]rite|[Ss]peak)(?: to)?(?: me)? in"
     r" (?P<language>[A-Z][a-z]+(?: [A-Z][a-z]+)?)\b"
@@ -139,7 +139,7 @@ _NO_THING_FAR: Final = regex(r"[的你您他她它这那什谁吗上]")
 
 
 def group_text(match: re.Match[str] | None, name: str) -> str:
-    """The text of the group that matched, of all those whose name starts alike."""
+    """The text of the first matching group whose name starts with `name`."""
     if match is None:
         return ""
     found = (value for key, value in match.groupdict().items() if key.startswith(name) and value)
@@ -147,7 +147,7 @@ def group_text(match: re.Match[str] | None, name: str) -> str:
 
 
 def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """Attribute and value of everything that the sentence's speaker says of themselves."""
+    """Attribute and value of everything that the speaker says about themselves."""
     if speaker.is_foreign(sentence):
         return
     named = speaker.stated_name(sentence)
@@ -171,7 +171,7 @@ def preferences(sentence: str) -> Iterator[tuple[str, Json]]:
 
 
 def _ended_preferences(sentence: str) -> Iterator[tuple[str, Json]]:
-    """What holds no longer."""
+    """What no longer holds."""
     for match in _STOPPED.finditer(sentence):
         if not speaker.is_own_statement(sentence, match.start()):
             continue
@@ -231,9 +231,9 @@ def _attitudes(sentence: str) -> Iterator[tuple[str, Json]]:
 
 
 def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
-    """What is always or never to be done, or what the speaker always or never does.
+    """What must always or never be done, or what the speaker always or never does.
 
-    "I never received it" is neither but something that happened.
+    "I never received it" is neither: it is an event.
     """
     for pattern, how in _WISHES:
         match = pattern.search(sentence)
@@ -245,15 +245,15 @@ def _wishes(sentence: str) -> Iterator[tuple[str, Json]]:
 
 
 def _clean_thing(words: str) -> str:
-    """The thing itself, without what only says when or how much; nothing if it is out of sight."""
-    said = words.strip(" \"'“”").split()
-    while said and said[-1].casefold() in TIME_AND_DEGREE:
-        said.pop()
-    while said and said[0].casefold() in TIME_AND_DEGREE:
-        said.pop(0)
-    if not said or said[0].casefold() in NOT_A_THING or said[-1].casefold() in POINTING_AWAY:
+    """The thing without words of time and degree; empty if it refers to something unknown."""
+    kept = words.strip(" \"'“”").split()
+    while kept and kept[-1].casefold() in TIME_AND_DEGREE:
+        kept.pop()
+    while kept and kept[0].casefold() in TIME_AND_DEGREE:
+        kept.pop(0)
+    if not kept or kept[0].casefold() in NOT_A_THING or kept[-1].casefold() in POINTING_AWAY:
         return ""
-    return "" if _NO_THING_FAR.match(said[0]) else " ".join(said)
+    return "" if _NO_THING_FAR.match(kept[0]) else " ".join(kept)
 
 
 def _attribute(thing: str, over: str | None) -> tuple[str, Json]:
@@ -272,6 +272,6 @@ def _attribute(thing: str, over: str | None) -> tuple[str, Json]:
 
 
 def _phrase(thing: str) -> str:
-    """A thing as the name of an attribute: a few words, in lower case unless they are names."""
+    """A thing as the name of an attribute: a few words without articles."""
     words = _FILLER.sub("", thing.strip(" \"'“”")).split()[:_PHRASE_WORDS_MAX]
     return " ".join(words) or thing.strip()

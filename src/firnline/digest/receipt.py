@@ -1,7 +1,7 @@
-"""The receipt of a digest: what it kept of what it covers, and what it lost. By code, no model.
+"""The receipt of a digest: what it kept and what it lost. Made by code, without a model.
 
-What is lost and matters is carried along word for word, as residue, so that a summary can leave a
-number out of its text but not out of the memory.
+Important facts that are lost are carried along verbatim, as residue, so that a summary can omit a
+number from its text but not from the memory.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from firnline.log.regex import regex
 from firnline.log.text import Json
 
 KINDS: Final = ("names", "numbers", "dates", "urls", "decisions", "preferences", "questions")
-"""What a receipt counts."""
+"""The kinds of facts that a receipt counts."""
 
 _PLURAL: Final = {"name": "names", "number": "numbers", "date": "dates", "url": "urls"}
 _CARRIED_KINDS: Final = ("decisions", "preferences", "questions", "urls", "dates", "numbers")
-"""What is carried along when it is lost, the most valuable first."""
+"""The kinds that are carried along if they are lost, the most valuable first."""
 _SAME_SHARE: Final = 0.7
 _NO_SEQ: Final = -1
 _FAR: Final = regex(f"[{prose.CJK}]")
@@ -34,7 +34,7 @@ _PAIR: Final = regex(f"(?=([{prose.CJK}]{{2}}))")
 
 
 class _Thing(NamedTuple):
-    """Something said in the span: of what kind, what, where, and in which words."""
+    """A fact in the span: its kind, its value, its entry and its quote."""
 
     kind: str
     value: str
@@ -45,7 +45,7 @@ class _Thing(NamedTuple):
 
 
 class _Memory(NamedTuple):
-    """What a digest holds: what can be checked, and pairs of characters where no blanks are."""
+    """The content of a digest: its facts, and pairs of characters of unspaced scripts."""
 
     known: claims.SourceFacts
     pairs: frozenset[str]
@@ -60,12 +60,12 @@ def receipt(
 ) -> dict[str, Json]:
     """What a digest with this text and these items keeps and loses of the entries.
 
-    ``covers`` says what it stands for; ``kinds`` has for each kind how many things there are, how
-    many are kept, and which are lost; ``residue`` are quotes of lost things that matter, with
-    their sequence numbers and speakers, the most valuable first. `carried` is the residue of the
-    digest before it: what is still not in the text goes on. `earlier` are the texts of digests that
-    go on in this one: what they say and this one does not is lost, too. Of code only addresses
-    count. All lists are bounded; the counts are exact.
+    ``covers`` is the span; ``kinds`` has for each kind the number of facts, how many are kept, and
+    which are lost; ``residue`` has quotes of important lost facts with their sequence numbers and
+    speakers, the most valuable first. `carried` is the residue of the previous digest: what is
+    still not in the text is carried on. `earlier` are the texts of digests that this one continues:
+    their facts that are missing here are lost, too. In code only URLs count. All lists are bounded;
+    the counts are exact.
     """
     kept_items = [item for item in items if item.superseded_by is None]
     memory = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
@@ -82,9 +82,9 @@ def receipt(
 def continue_receipt(
     paper: Mapping[str, Any], before: Iterable[Mapping[str, Any]], first_seq: int, last_seq: int
 ) -> dict[str, Any]:
-    """The receipt of a digest that goes on where others ended, over the whole span.
+    """The receipt, over the whole span, of a digest that continues others.
 
-    What they had lost stays lost and counts.
+    What they lost stays lost and counts.
     """
     whole = {**paper, "kinds": {kind: dict(paper["kinds"][kind]) for kind in KINDS}}
     tokens = paper["covers"]["tokens"]
@@ -100,7 +100,7 @@ def continue_receipt(
 
 
 def _as_entry(text: str) -> Entry:
-    """An earlier digest's text in the place of an entry; it is nobody's word for word."""
+    """An earlier digest's text as an entry without a sequence number."""
     return Entry(_NO_SEQ, Message.assistant(text), 0, 0, "", "")
 
 
@@ -131,11 +131,11 @@ def _tally(kind: str, things: Sequence[_Thing], lost: Sequence[_Thing]) -> dict[
     return {"total": number, "kept": number - len(gone), "lost": listed}
 
 
-# -- what was said ----------------------------------------------------------------------------
+# -- facts of the entries ---------------------------------------------------------------------
 
 
 def _things(entries: Sequence[Entry]) -> list[_Thing]:
-    """Everything that counts in the span, each once, where it was said first."""
+    """All facts of the span, each once, at its first entry."""
     found: dict[tuple[str, str], _Thing] = {}
     answered = max((e.seq for e in entries if _answers(e)), default=-1)
     for entry in entries:
@@ -164,7 +164,7 @@ def _entry_things(entry: Entry, *, open_question: bool) -> Iterator[_Thing]:
             ):
                 yield thing._replace(speaker=speaker)
     for code in rules.CODE.findall(text):
-        # A program's numbers say little without it; an address does.
+        # Numbers in code mean little without the code; URLs do not.
         for thing in _claimed_things(code, entry.seq, urls_only=True):
             yield thing._replace(speaker=speaker, quote=thing.value)
 
@@ -177,30 +177,30 @@ def _claimed_things(sentence: str, seq: int, *, urls_only: bool) -> Iterator[_Th
 
 
 def _cued_things(sentence: str, seq: int, *, by_user: bool, asks: bool) -> Iterator[_Thing]:
-    told = rules.cues(sentence)
+    cues = rules.cues(sentence)
     quote = prose.beginning(sentence, limits.RESIDUE_QUOTE_CHARS_MAX).strip()
-    if told.decision:
+    if cues.decision:
         yield _Thing("decisions", quote, seq, quote)
-    if told.preference and by_user:
+    if cues.preference and by_user:
         yield _Thing("preferences", quote, seq, quote)
-    if told.question and by_user and asks:
+    if cues.question and by_user and asks:
         yield _Thing("questions", quote, seq, quote)
 
 
 def _quote_around(sentence: str, claim: claims.TextClaim) -> str:
-    """The sentence, or as much of it around the claim as a quote may have."""
+    """The sentence, or the part around the claim that fits into a quote."""
     limit = limits.RESIDUE_QUOTE_CHARS_MAX
     if len(sentence) <= limit:
         return sentence
     start = max(0, min(claim.start - limit // 3, len(sentence) - limit))
     end = start + limit
-    # From a blank to a blank, where there are some: half a word, or a number, would be another.
+    # Cut at spaces if possible: half a word or number would be a different one.
     first = sentence.find(" ", start, claim.start) + 1 if start else 0
     last = sentence.rfind(" ", claim.start + len(claim.value), end) if end < len(sentence) else end
     return sentence[max(start, first) : last if last > 0 else end].strip()
 
 
-# -- what is left of it -----------------------------------------------------------------------
+# -- what is kept and lost --------------------------------------------------------------------
 
 
 def _is_kept(thing: _Thing, known: _Memory) -> bool:
@@ -210,7 +210,7 @@ def _is_kept(thing: _Thing, known: _Memory) -> bool:
 
 
 def _is_repeated(quote: str, known: _Memory) -> bool:
-    """Whether the memory has nearly all the words of a quote, and all that can be checked."""
+    """Whether the memory has nearly all words of a quote, and all its checkable claims."""
     near, pairs = fold_name(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
     words = [word for word in near if word not in COMMON]
     if not words and not pairs:
@@ -226,9 +226,9 @@ def _is_repeated(quote: str, known: _Memory) -> bool:
 def _residue(
     lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: _Memory
 ) -> list[Json]:
-    """Quotes of what is lost, the most valuable first, so that the end can be left out."""
+    """Quotes of lost facts, the most valuable first, so that the last ones can be dropped."""
     waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ]
-    # A row of a table or a line of a program says little by itself.
+    # A row of a table or a line of code means little by itself.
     waiting = [t for t in waiting if t.kind == "urls" or not prose.is_code(t.quote)]
     fresh = len(waiting)
     waiting += [thing for thing in _carried_things(carried) if not _is_repeated(thing.quote, known)]
@@ -253,7 +253,7 @@ def _row(thing: _Thing) -> Json:
 
 
 def _carried_things(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
-    """The residue of an earlier digest; what is damaged in it is left out."""
+    """The residue of an earlier digest; damaged rows are skipped."""
     for row in carried:
         seq, kind, quote = row.get("seq"), row.get("kind"), row.get("quote")
         if type(seq) is int and kind in _CARRIED_KINDS and isinstance(quote, str) and quote:
@@ -263,7 +263,7 @@ def _carried_things(carried: Iterable[Mapping[str, Json]]) -> Iterator[_Thing]:
             yield _Thing(str(kind), quote, seq, quote, speaker=named)
 
 
-# -- for people -------------------------------------------------------------------------------
+# -- for display ------------------------------------------------------------------------------
 
 
 def describe(receipt: Mapping[str, Any]) -> str:
@@ -283,7 +283,7 @@ def describe(receipt: Mapping[str, Any]) -> str:
             )
     residue = receipt.get("residue") or []
     if residue:
-        lines.append("carried along word for word:")
+        lines.append("carried along verbatim:")
         lines += [f"  [{row['seq']}] {row['quote']}" for row in residue]
     return "\n".join(lines) or "covers nothing"
 

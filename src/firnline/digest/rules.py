@@ -1,7 +1,7 @@
-"""Important data found by rules, with no model: preferences, decisions, facts, URLs, entities.
+"""Important data found by rules, without a model: preferences, decisions, facts, URLs, entities.
 
-The rules read sentence by sentence and quote what they find. They would rather miss something than
-make it up: what they return is checked against the log like anything a model returns.
+The rules read sentence by sentence and quote what they find. They miss something rather than
+invent it. What they return is checked against the log, like the answers of a model.
 """
 
 # ruff: noqa: RUF001 - other scripts and their marks are meant
@@ -27,7 +27,7 @@ from firnline.log.text import Json
 _WORDS_MAX: Final = 60
 _FACT_WORDS_MIN: Final = 3
 CODE: Final = regex(r"```.*?(?:```|\Z)", re.DOTALL)
-"""Code between fences: quoted, not said."""
+"""Fenced code; it is not a statement."""
 
 
 _NOT_YET: Final = (
@@ -73,7 +73,7 @@ _CORRECTS: Final = any_of(
     r"^\W*actually\b.*\b(?:now|instead|after all|these days)\b",
 )
 _ALSO: Final = any_of(r"\b(?:also|too|as well|both)\b")
-_CORRECTION_REACH: Final = 8  # entries; what is older is more likely about something else
+_CORRECTION_REACH: Final = 8  # entries; older statements are probably about something else
 _STRUCTURE: Final = any_of(
     r"\b(?:document structure|structure|outline|table of contents|toc)\s*"
     r"(?:is|will be|should be)?\s*:\s*(?P<list>[^\n]{3,300})",
@@ -87,7 +87,7 @@ _QUESTION_ENDS: Final = ("?", "？", "؟")
 
 
 class Cues(NamedTuple):
-    """What a sentence is, by its wording."""
+    """The kinds of a sentence, by its wording."""
 
     decision: bool
     preference: bool
@@ -95,9 +95,9 @@ class Cues(NamedTuple):
     marked: bool
 
 
-@lru_cache(maxsize=4_096)  # extractor, summariser and receipt all read the same sentences
+@lru_cache(maxsize=4_096)  # extractor, summarizer and receipt all read the same sentences
 def cues(sentence: str) -> Cues:
-    """Whether a sentence decides, prefers, asks, or is marked as important."""
+    """Whether a sentence is a decision, a preference, a question, or marked as important."""
     question = sentence.rstrip("\"'”’)* ").endswith(_QUESTION_ENDS)
     return Cues(
         decision=not question and _decides(sentence),
@@ -108,26 +108,25 @@ def cues(sentence: str) -> Cues:
 
 
 def _decides(sentence: str) -> bool:
-    """Whether the speaker says that something is settled: not that it is not, or might be.
+    """Whether the speaker states a decision: not that it is open, or might be made.
 
-    What others say or want may come before it as its reason: "Bob asked for it, so let's use it".
+    What others want may come before it as the reason: "Bob asked for it, so let's use it".
     """
     if speaker.is_foreign(sentence):
         return False
     reasons = [0, *(reason.end() for reason in _CONCLUDES.finditer(sentence))]
     for match in _DECISION.finditer(sentence):
-        own = reasons[bisect(reasons, match.start()) - 1]
-        if speaker.is_own_statement(sentence[own:], match.start() - own):
+        start = reasons[bisect(reasons, match.start()) - 1]
+        if speaker.is_own_statement(sentence[start:], match.start() - start):
             return True
     return False
 
 
 def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
-    """Raw items in the order they were said: field, name, value, seqs and quote.
+    """Raw items in the order of their entries: field, name, value, seqs and quote.
 
-    Users' messages are read for everything, the assistant's for decisions, what is marked as
-    important, URLs and entities, tool results for URLs and entities only. Recalled and injected
-    text is not read at all.
+    Users' messages are searched for everything; the assistant's for decisions, marked facts, URLs
+    and entities; tool results for URLs and entities only. Recalled and injected text is skipped.
     """
     found: list[dict[str, Any]] = []
     speakers: dict[int, str] = {}
@@ -147,10 +146,10 @@ def extract(entries: Iterable[Entry]) -> list[dict[str, Any]]:
 def _with_corrections(
     found: Iterable[dict[str, Any]], speakers: Mapping[int, str]
 ) -> Iterator[dict[str, Any]]:
-    """The items, and for one that takes back what its speaker just preferred, that this is over.
+    """The items, and for each correction of a recent preference an item that ends it.
 
-    Nothing but the words of the correction shows that both are about the same, so it has to be
-    near, and plain.
+    Only the wording of the correction shows that both are about the same thing, so it must be close
+    and plain.
     """
     before: dict[str, tuple[int, str]] = {}
     for raw in found:
@@ -158,31 +157,31 @@ def _with_corrections(
         if raw["field"] != "user_preferences" or raw["value"] != "preferred":
             continue
         seq, name, quote = raw["seqs"][0], raw["name"], raw["quote"]
-        said, old = before.get(speakers[seq], (seq, name))
-        near = old != name and seq - said <= _CORRECTION_REACH
+        old_seq, old = before.get(speakers[seq], (seq, name))
+        near = old != name and seq - old_seq <= _CORRECTION_REACH
         if near and _CORRECTS.search(quote) and not _ALSO.search(quote):
             yield _raw("user_preferences", old, "no longer preferred", seq, quote)
         before[speakers[seq]] = (seq, name)
 
 
 def _statements(sentence: str, seq: int, *, by_user: bool) -> Iterator[dict[str, Any]]:
-    """What a sentence says about preferences, structure, decisions or facts."""
+    """The preferences, structure, decisions or facts of a sentence."""
     cue = cues(sentence)
     if prose.count_words(sentence) > _WORDS_MAX or cue.question:
         return
     quote = prose.beginning(sentence, limits.ITEM_CHARS_MAX).strip()
-    told = False
+    found = False
     if by_user and cue.preference:
         for name, value in preferences(sentence):
-            told = True
+            found = True
             yield _raw("user_preferences", name, value, seq, quote)
     sections = _sections(sentence)
     if sections:
-        told = True
+        found = True
         yield _raw("document_structure", "sections", list(sections), seq, quote)
     if cue.decision:
         yield _raw("key_decisions", "", quote, seq, quote)
-    elif not told and _is_fact(sentence, by_user=by_user):
+    elif not found and _is_fact(sentence, by_user=by_user):
         yield _raw("important_facts", "", quote, seq, quote)
 
 
@@ -207,7 +206,7 @@ def _field(claim: TextClaim) -> str:
 
 
 def _is_fact(sentence: str, *, by_user: bool) -> bool:
-    """Marked as important; or a user's statement that has a name, a number or a date in it."""
+    """Whether it is marked as important, or a user's statement with a name, number or date."""
     if prose.count_words(sentence) < _FACT_WORDS_MIN or prose.is_code(sentence):
         return False
     if speaker.is_imagined(sentence):
@@ -225,7 +224,7 @@ def _is_fact(sentence: str, *, by_user: bool) -> bool:
 
 
 def _sections(sentence: str) -> tuple[str, ...]:
-    """The sections that the sentence lists, at least two; else none."""
+    """The sections that the sentence lists; none if fewer than two."""
     listed = group_text(_STRUCTURE.search(sentence), "list")
     parts = [part.strip(" .:\"'“”*`") for part in LIST_SPLIT.split(listed.rstrip(".!"))]
     named = [part for part in parts if part and prose.count_words(part) <= _SECTION_WORDS_MAX]

@@ -1,4 +1,4 @@
-"""Whose words a sentence has, and what its speaker is called.
+"""Whether a sentence is its speaker's own statement, and the speaker's name.
 
 A statement is the speaker's own unless something before it supposes, denies, reports or quotes it;
 in doubt it is not.
@@ -15,7 +15,7 @@ from firnline.language.lexicon import BEFORE_REQUESTS, MONTHS, NOT_A_NAME, WEEKD
 from firnline.language.prose import CJK
 from firnline.log.regex import regex
 
-# -- whose words ------------------------------------------------------------------------------
+# -- own statements ---------------------------------------------------------------------------
 
 _SAYS: Final = (
     r"say|says|said|saying|tell|tells|told|telling|ask|asks|asked|claim|claims|claimed|think|thinks"
@@ -78,22 +78,22 @@ _OFFERS: Final = frozenset({"should", "must", "can", "could", "may", "to"})
 
 
 def is_foreign(sentence: str) -> bool:
-    """Whether nothing in the sentence is told by its speaker: it asks, or quotes."""
+    """Whether the sentence states nothing itself: it asks, or quotes."""
     return sentence.startswith(">") or bool(_ASKS.match(sentence) or _SAID_BY.search(sentence))
 
 
 def is_imagined(sentence: str) -> bool:
-    """Whether the sentence says from its start that it is not so."""
+    """Whether the sentence starts as a supposition."""
     return bool(_IMAGINED.match(sentence))
 
 
 def is_request(sentence: str) -> bool:
-    """Whether the sentence asks, with or without a mark at its end, or repeats another's line."""
+    """Whether the sentence asks, with or without a question mark, or quotes a line."""
     return sentence.startswith(">") or bool(_REQUEST.match(sentence))
 
 
 def is_own_statement(sentence: str, start: int) -> bool:
-    """Whether what starts there is stated, and by the speaker."""
+    """Whether the words from `start` are a statement of the speaker."""
     before = sentence[:start]
     if _SUPPOSED.search(before) or _REPORTED.search(before):
         return False
@@ -103,12 +103,12 @@ def is_own_statement(sentence: str, start: int) -> bool:
 
 
 def is_denied(words: str) -> bool:
-    """Whether the words say that something is not so."""
+    """Whether the words deny something."""
     return bool(_DENIED.search(words))
 
 
 def is_request_to_reader(sentence: str, start: int) -> bool:
-    """Whether what starts there is asked of the reader: "answer in French", not "they answer …"."""
+    """Whether the words from `start` are a request: "answer in French", not "they answer …"."""
     if not is_own_statement(sentence, start):
         return False
     clause = _PAUSES.split(sentence[:start])[-1]
@@ -144,11 +144,11 @@ _NO_NAME_BEFORE: Final = regex(
     r"\s+(?:is|was|in (?:the|this|that|my|a)|on)\b|[^.,;!?\n]*\b(?:willkommen|gut|nicht)\b",
     re.IGNORECASE,
 )
-"""What follows a title, a part that is played, or what somebody bids welcome; but not a name."""
+"""What follows a title, a role or a greeting, but not a name."""
 
 
 def stated_name(sentence: str) -> str:
-    """What the speaker says to be called; empty if the sentence does not say it for sure."""
+    """The name that the speaker states; empty if the sentence does not clearly state one."""
     for match in _CALLED.finditer(sentence):
         whose = is_request_to_reader if match["call"] else is_own_statement
         name = next(name for name in match.group("name", "name2", "name3", "name4") if name)
@@ -158,12 +158,12 @@ def stated_name(sentence: str) -> str:
 
 
 def _is_name(name: str, match: re.Match[str]) -> bool:
-    """Whether it is written like a name: an adverb or an adjective might stand there, too."""
+    """Whether it is spelled like a name, and not like an adverb or an adjective."""
     if match["name4"]:
         return not _NO_NAMES_FAR.search(name)
     first = name.split(maxsplit=1)[0].casefold()
     dated = bool(match["call"]) and (first in WEEKDAYS or first in MONTHS)
-    # In capitals throughout, they tell nothing.
+    # In text of capitals only, the spelling shows nothing.
     shouted = match[0].isupper()
     if dated or shouted or not name[0].isupper() or first in NOT_A_NAME:
         return False

@@ -146,7 +146,7 @@ _ENGLISH: Final = {  # English: the same in other languages, phrases between bar
     },
 }
 _WORDS: Final = {
-    fold(word): to_english for to_english, line in _ENGLISH.items() for word in line.split("|")
+    fold(word): english for english, line in _ENGLISH.items() for word in line.split("|")
 }
 _GERMAN: Final = lexicon.GERMAN_MARKERS - {"des"} | {"war", "was", "wie", "wo"}
 """Words that show that "hier" is not the French yesterday; "des" is also French."""
