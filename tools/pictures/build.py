@@ -33,7 +33,7 @@ RULE += "customer's own words. Allergens are answered from the recipe or not at 
 
 @dataclass(frozen=True)
 class Subject:
-    """A strategy, the budget it is shown with, and where it folds by its own account."""
+    """A strategy, the budget it is shown with, and the threshold above which it creates digests."""
 
     strategy: Strategy
     budget: Budget
@@ -91,14 +91,14 @@ SUBJECTS = (
 
 
 class Column(NamedTuple):
-    """One turn: the tokens of each section, of all that was said so far, and how often it folded.
+    """One turn: the tokens of each section, of the full history so far, and new digests.
 
     `sections` has the tokens of system, pinned, important, digests and recent.
     """
 
     sections: tuple[int, ...]
-    said: int
-    folds: int
+    history: int
+    digests: int
 
 
 def conversation(turns: int) -> Iterator[tuple[str, str]]:
@@ -117,11 +117,11 @@ def conversation(turns: int) -> Iterator[tuple[str, str]]:
 
 async def replay(subject: Subject) -> list[Column]:
     """The run: a column for each turn."""
-    folds: list[Event] = []
+    digests: list[Event] = []
 
     def observe(event: Event) -> None:
         if event.name == "fold":
-            folds.append(event)
+            digests.append(event)
 
     columns: list[Column] = []
     async with Memory.open(
@@ -136,8 +136,8 @@ async def replay(subject: Subject) -> list[Column]:
         for question, answer in conversation(subject.turns):
             asked = await memory.append("c", Message.user(question))
             context = await memory.context("c", subject.budget, system=SYSTEM)
-            columns.append(Column(_sizes(context), asked[-1].total, len(folds)))
-            folds.clear()
+            columns.append(Column(_sizes(context), asked[-1].total, len(digests)))
+            digests.clear()
             await memory.append("c", Message.assistant(answer))
             if subject.strategy.background:
                 await memory.digest("c")  # what a worker does in the background
@@ -145,8 +145,9 @@ async def replay(subject: Subject) -> list[Column]:
 
 
 def _sizes(context: Context) -> tuple[int, ...]:
-    said = context.accounting
-    return said.system + said.framing, said.pinned, said.important, said.digests, said.history
+    sizes = context.accounting
+    system = sizes.system + sizes.framing
+    return system, sizes.pinned, sizes.important, sizes.digests, sizes.history
 
 
 # -- how it is drawn --------------------------------------------------------------------------
@@ -164,18 +165,18 @@ STYLE = """
   .axis { stroke: #59636e; stroke-width: 1; }
   .limit { stroke: #c62828; stroke-width: 1.5; stroke-dasharray: 6 4; fill: none; }
   .line { stroke: #8250df; stroke-width: 1.5; stroke-dasharray: 2 3; fill: none; }
-  .said { stroke: #59636e; stroke-width: 1.5; fill: none; }
-  .fold { fill: #1f2328; }
+  .history { stroke: #59636e; stroke-width: 1.5; fill: none; }
+  .digest { fill: #1f2328; }
   .s0 { fill: #767f8a; } .s1 { fill: #e69f00; } .s2 { fill: #cc5f9e; }
   .s3 { fill: #0072b2; } .s4 { fill: #9ed2f2; }
   @media (prefers-color-scheme: dark) {
     text { fill: #e6edf3; }
     .paper { fill: #0d1117; }
     .grid { stroke: #30363d; }
-    .axis, .said { stroke: #9198a1; }
+    .axis, .history { stroke: #9198a1; }
     .limit { stroke: #ff7b72; }
     .line { stroke: #c297ff; }
-    .fold { fill: #e6edf3; }
+    .digest { fill: #e6edf3; }
     .s0 { fill: #9198a1; } .s2 { fill: #e07bb5; } .s3 { fill: #2f8fd0; } .s4 { fill: #24506e; }
   }
 """
@@ -185,12 +186,12 @@ def draw(subject: Subject, columns: Sequence[Column]) -> str:
     """The picture as SVG."""
     limit = subject.budget.limit
     top = limit + limit // 4
-    made = sum(column.folds for column in columns)
+    made = sum(column.digests for column in columns)
     most = max(sum(column.sections) for column in columns)
     about = (
         f"Stacked tokens of each context over {len(columns)} turns. The largest context has "
-        f"{most:,} of {limit:,} tokens; {columns[-1].said:,} tokens were said in all; "
-        f"{made} folds."
+        f"{most:,} of {limit:,} tokens; {columns[-1].history:,} tokens in the full history; "
+        f"{made} digests."
     )
     size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
     says = 'role="img" aria-labelledby="title about"'
@@ -204,9 +205,9 @@ def draw(subject: Subject, columns: Sequence[Column]) -> str:
         *_legend(subject, made),
         *_grid(top, len(columns)),
         *_areas(columns, top),
-        _said(columns, top),
+        _history_line(columns, top),
         *_limits(subject, top),
-        *_folds(columns),
+        *_digest_marks(columns),
         "</svg>",
     ]
     return "\n".join(parts) + "\n"
@@ -222,15 +223,15 @@ def _legend(subject: Subject, made: int) -> Iterator[str]:
         yield f'<rect class="s{number}" x="{x}" y="34" width="11" height="11"/>'
         yield f'<text x="{x + 16}" y="44">{name}</text>'
         x += 42 + 7 * len(name)
-    lines = [("limit", "budget"), ("line", subject.threshold_name), ("said", "all that was said")]
+    lines = [("limit", "budget"), ("line", subject.threshold_name), ("history", "the full history")]
     x = LEFT
     for style, name in lines:
         if name:
             yield f'<path class="{style}" d="M{x} 60h22"/>'
             yield f'<text x="{x + 28}" y="64">{name}</text>'
             x += 48 + len(name) * 13 // 2
-    yield f'<path class="fold" d="M{x} 65l4 -8l4 8z"/>'
-    yield f'<text x="{x + 14}" y="64">a turn with a fold ({made} folds in all)</text>'
+    yield f'<path class="digest" d="M{x} 65l4 -8l4 8z"/>'
+    yield f'<text x="{x + 14}" y="64">a turn with a new digest ({made} in total)</text>'
 
 
 def _grid(top: int, turns: int) -> Iterator[str]:
@@ -260,12 +261,12 @@ def _areas(columns: Sequence[Column], top: int) -> Iterator[str]:
         below = above
 
 
-def _said(columns: Sequence[Column], top: int) -> str:
+def _history_line(columns: Sequence[Column], top: int) -> str:
     """What a context without a memory would hold; it soon leaves the picture."""
-    inside = [column.said for column in columns if column.said <= top]
+    inside = [column.history for column in columns if column.history <= top]
     bar = WIDE // len(columns)
     points = " ".join(f"L{LEFT + at * bar + bar} {_y(n, top)}" for at, n in enumerate(inside))
-    return f'<path class="said" d="M{LEFT} {_y(0, top)} {points}"/>'
+    return f'<path class="history" d="M{LEFT} {_y(0, top)} {points}"/>'
 
 
 def _limits(subject: Subject, top: int) -> Iterator[str]:
@@ -275,12 +276,12 @@ def _limits(subject: Subject, top: int) -> Iterator[str]:
             yield f'<path class="{style}" d="M{LEFT} {_y(tokens, top)}h{WIDE}"/>'
 
 
-def _folds(columns: Sequence[Column]) -> Iterator[str]:
+def _digest_marks(columns: Sequence[Column]) -> Iterator[str]:
     bar, y = WIDE // len(columns), TOP + HIGH + 14
     for at, column in enumerate(columns):
-        if column.folds:
+        if column.digests:
             x = LEFT + at * bar + bar // 2
-            yield f'<path class="fold" d="M{x - 4} {y}l4 -9l4 9z"/>'
+            yield f'<path class="digest" d="M{x - 4} {y}l4 -9l4 9z"/>'
 
 
 # -- all of them ------------------------------------------------------------------------------
