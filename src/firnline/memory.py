@@ -10,7 +10,6 @@ verify   Store.records → proof.Audit
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from datetime import datetime
@@ -33,9 +32,9 @@ from firnline.digest import (
     offline_extractor,
     offline_summarizer,
 )
+from firnline.embedding.words import WordEmbedder
 from firnline.engine import stats
-from firnline.engine import verify as verifying
-from firnline.engine.context_builder import Builder, Request
+from firnline.engine.context_builder import ContextBuilder, ContextRequest
 from firnline.engine.digest_history import (
     STUCK_AFTER,
     Difference,
@@ -45,11 +44,22 @@ from firnline.engine.digest_history import (
     lineage_of,
     state_of,
 )
-from firnline.engine.digester import Engine
+from firnline.engine.digester import Digester
 from firnline.engine.events import Events, of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
-from firnline.engine.recall import AUTO, Filters, Recaller, check_time
+from firnline.engine.pending import PendingDigests, StrategyRegistry
+from firnline.engine.question import QuestionRewriter
+from firnline.engine.recall import (
+    AUTO,
+    Filters,
+    Recaller,
+    as_embedder,
+    check_filters,
+    check_time,
+    scope_of,
+)
 from firnline.engine.stats import Stats
+from firnline.engine.topic_assigner import TopicAssigner
 from firnline.engine.turn import (
     Dialogue,
     Turn,
@@ -61,6 +71,7 @@ from firnline.engine.turn import (
 )
 from firnline.engine.turn import run as run_turn
 from firnline.engine.turn import stream as stream_turn
+from firnline.engine.verify import verify_conversation
 from firnline.engine.worker import Worker
 from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log import limits
@@ -95,8 +106,8 @@ from firnline.strategies import as_strategy, layered
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
 from firnline.topics import TopicMatch, TopicStats, apply_feedback, change_tags
-from firnline.transfer import branch as branching
 from firnline.transfer import exporter, importer, jsonl
+from firnline.transfer.branch import branch_conversation
 from firnline.transfer.exporter import ExportFormat
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
@@ -125,7 +136,7 @@ class Memory:
         named = options.get("tokens_of") or (model.name if model else DEFAULT_MODEL)
         self._count = count = counter(named)
         self._events = Events(self._tenant, options.get("observer"))
-        self._engine = Engine(
+        self._digester = Digester(
             store,
             summarizer=options.get("summarizer")
             or (model_summarizer(model, count.text) if model else offline_summarizer(count.text)),
@@ -138,31 +149,36 @@ class Memory:
         )
         self._background = options.get("background", False)
         self._works = self._may_work = options.get("worker", True)
-        self._recaller = Recaller(
-            store,
-            tenant=self._tenant,
-            clock=clock,
-            count=count,
-            embedder=options.get("embedder", AUTO),
-            rules=options.get("topic_rules"),
+        embedder = as_embedder(options.get("embedder", AUTO))
+        self._topics = TopicAssigner(
+            store, embedder or WordEmbedder(), clock=clock, rules=options.get("topic_rules")
         )
-        self._builder = Builder(
+        self._rewriter = QuestionRewriter(store, self._topics)
+        self._recaller = Recaller(
+            store, tenant=self._tenant, clock=clock, count=count, embedder=embedder
+        )
+        default = as_strategy(options.get("strategy") or layered())
+        strategies = StrategyRegistry(default, options.get("strategies", ()))
+        self._pending = PendingDigests(
             store,
-            self._engine,
-            count=count,
+            strategies,
             budget=Budget.of(named),
-            strategy=as_strategy(options.get("strategy") or layered()),
-            strategies=options.get("strategies", ()),
             background=self._background,
             clock=clock,
-            observer=self._events,
-            poke=self._poke,
-            recall=self._recaller.for_context,
-            topics=self._recaller.topics,
         )
-        # Its own tenant's debts only: nobody's messages may reach another tenant's model.
-        self._worker = Worker(store, self._builder.pay, clock=clock, tenant=self._tenant)
-        self._by_rounds: OrderedDict[Key, bool] = OrderedDict()
+        self._builder = ContextBuilder(
+            store,
+            self._digester,
+            pending=self._pending,
+            topics=self._topics,
+            recaller=self._recaller,
+            rewriter=self._rewriter,
+            events=self._events,
+            count=count,
+        )
+        # Only this tenant's digests: its messages must not reach another tenant's model.
+        self._worker = Worker(store, self._builder.digest_pending, clock=clock, tenant=self._tenant)
+        self._pending.listeners.append(self._wake_worker)
         self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @classmethod
@@ -271,7 +287,7 @@ class Memory:
         if idempotency_key is not None:
             name = clean_name(idempotency_key, "idempotency_key")
             idempotency = Idempotency(name, fingerprint([encode(message) for message in given]))
-        with self._events.timed("append", conversation) as told:
+        with self._events.timed("append", conversation) as timer:
             timed, bodies, size = encode_messages(given, self._clock())
             if size > limits.COUNT_INLINE_CHARS:
                 # The encoder works outside Python's lock, so the event loop goes on meanwhile.
@@ -281,35 +297,17 @@ class Memory:
             appended = await self._store.append(
                 key, drafts, expected_seq=expected_seq, idempotency=idempotency
             )
-            told.done(of_append, appended)
-        if self._works:
-            self._recaller.poke(key)
-        if ends_round(given[-1]):
-            await self._after_round(key)
+            timer.done(of_append, appended)
+        await self._on_append(key, given)
         return appended
 
-    async def _after_round(self, key: Key) -> None:
-        """If the conversation is digested in the background, note that there is something to do."""
-        known, planned = self._by_rounds.get(key), None
-        if known is None:
-            head = await self._store.head(key)
-            planned = head, self._builder.strategy_of(head)
-            known = self._by_rounds.get(key)  # one that was chosen meanwhile is newer
-            known = self._remember_strategy(key, planned[1]) if known is None else known
-        if known:
-            notes = [self._builder.note(key, *planned)] if planned else []
-            # Together, so that they share a commit.
-            await asyncio.gather(*notes, self._store.owe(key, self._clock()))
-            self._poke()
+    async def _on_append(self, key: Key, messages: Sequence[Message]) -> None:
+        """What follows an append: vectors and digests, in the background."""
+        if self._works:
+            self._recaller.poke(key)
+        await self._pending.on_append(key, messages)
 
-    def _remember_strategy(self, key: Key, strategy: Strategy) -> bool:
-        """Whether rounds of the conversation are digested in the background."""
-        known = self._by_rounds[key] = strategy.background or self._background
-        if len(self._by_rounds) > limits.STRATEGIES_REMEMBERED:
-            self._by_rounds.popitem(last=False)
-        return known
-
-    def _poke(self) -> None:
+    def _wake_worker(self) -> None:
         if self._works:
             self._worker.start()
             self._worker.wake()
@@ -343,9 +341,9 @@ class Memory:
         `ConflictError` if `name` is another conversation.
         """
         key = self._key(name)
-        head = await branching.branch(self._store, self._key(conversation), seq, key)
-        self._by_rounds.pop(key, None)
-        await self._after_round(key)
+        head = await branch_conversation(self._store, self._key(conversation), seq, key)
+        self._pending.forget(key)
+        await self._pending.on_round(key)
         if self._works:
             self._recaller.poke(key)
         return await self._store.head(key) or head
@@ -406,7 +404,7 @@ class Memory:
         """
         if not isinstance(question, str | None):
             raise InputError(f"question: expected a text, got {type(question).__name__}")
-        request = Request(
+        request = ContextRequest(
             budget=as_budget(budget),
             question=question,
             system=as_system(system),
@@ -416,17 +414,12 @@ class Memory:
             fold=fold,
             past=past,
         )
-        if not fold:
-            return await self._builder.build(self._key(conversation), request)
-        return await self._built(conversation, request)
-
-    async def _built(
-        self, conversation: str, request: Request, strategy: Strategy | None = None
-    ) -> Context:
         key = self._key(conversation)
-        with self._events.timed("context", conversation) as told:
-            context = await self._builder.build(key, request, strategy)
-            told.done(of_context, context)
+        if not fold:
+            return await self._builder.build(key, request)
+        with self._events.timed("context", conversation) as timer:
+            context = await self._builder.build(key, request)
+            timer.done(of_context, context)
         return context
 
     async def set_strategy(
@@ -435,14 +428,15 @@ class Memory:
         """Plan this conversation's contexts so from now on; `known` is as in `describe`."""
         key = self._key(conversation)
         chosen = as_strategy(strategy)
-        self._builder.check_known(chosen)
+        self._pending.strategies.check(chosen)
         head = await self._store.describe(key, strategy=chosen.to_json(), known=known)
-        self._remember_strategy(key, chosen)
+        self._pending.set_strategy(key, chosen)
         return head
 
     async def strategy(self, conversation: str) -> Strategy:
         """How this conversation's contexts are planned."""
-        return self._builder.strategy_of(await self._store.head(self._key(conversation)))
+        head = await self._store.head(self._key(conversation))
+        return self._pending.strategies.strategy_of(head)
 
     async def turn(
         self,
@@ -462,14 +456,14 @@ class Memory:
         """
         dialogue = self._dialogue(conversation, model, message, options)
         async with self._turn_of(conversation, idempotency_key):
-            with self._events.timed("turn", conversation) as told:
+            with self._events.timed("turn", conversation) as timer:
                 question = await self._asked(conversation, message, idempotency_key)
                 if idempotency_key and (answer := await self._answer_to(conversation, question)):
                     done = await answered(dialogue, question, answer)
                 else:
                     done = await run_turn(dialogue, question)
-                    await self._recaller.credit(self._key(conversation), done)
-                told.done(of_turn, done)
+                    await self._topics.credit(self._key(conversation), done)
+                timer.done(of_turn, done)
         return done
 
     async def stream(
@@ -484,18 +478,18 @@ class Memory:
         """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`."""
         dialogue = self._dialogue(conversation, model, message, options)
         async with self._turn_of(conversation, idempotency_key):
-            with self._events.timed("turn", conversation) as told:
+            with self._events.timed("turn", conversation) as timer:
                 question = await self._asked(conversation, message, idempotency_key)
                 if idempotency_key and (answer := await self._answer_to(conversation, question)):
                     yield answer.message.text
                     done = await answered(dialogue, question, answer)
-                    told.done(of_turn, done)
+                    timer.done(of_turn, done)
                     yield done
                     return
                 async for item in stream_turn(dialogue, question):
                     if isinstance(item, Turn):
-                        await self._recaller.credit(self._key(conversation), item)
-                        told.done(of_turn, item)
+                        await self._topics.credit(self._key(conversation), item)
+                        timer.done(of_turn, item)
                     yield item
 
     def _turn_of(self, conversation: str, idempotency_key: str | None) -> asyncio.Lock:
@@ -573,10 +567,10 @@ class Memory:
         key = self._key(conversation)
         for _ in range(_DIGEST_TRIES):
             try:
-                return await self._builder.pay(key)
+                return await self._builder.digest_pending(key)
             except ConflictError:
                 await asyncio.sleep(_DIGEST_PAUSE)
-        return await self._builder.pay(key)
+        return await self._builder.digest_pending(key)
 
     async def digests(
         self, conversation: str, *, versions: Sequence[int] | None = None
@@ -591,7 +585,7 @@ class Memory:
         """
         key = self._key(conversation)
         by_topic = (await self.strategy(conversation)).by_topic
-        active = await self._recaller.topics.active(key) if by_topic else None
+        active = await self._topics.active(key) if by_topic else None
         found = await in_force(self._store, key, active.id if active else None)
         return tuple(d for d in found if active is None or d.version > active.outdated)
 
@@ -611,7 +605,7 @@ class Memory:
         With `summary` the newest summary is replaced by it.
         """
         stated = items.items_from_data(important_data)
-        return await self._engine.amend(
+        return await self._digester.amend(
             self._key(conversation), lambda known: items.merge(known, stated), summary
         )
 
@@ -621,7 +615,7 @@ class Memory:
         Both stay in it; a new version, so this can be undone, too. -1 stands for what `remember`
         replaced.
         """
-        return await self._engine.amend(
+        return await self._digester.amend(
             self._key(conversation), lambda known: items.restore(known, seq)
         )
 
@@ -631,8 +625,8 @@ class Memory:
         With `topic`, the newest one of that topic.
         """
         key = self._key(conversation)
-        undone = await self._engine.undo(key, topic)
-        await self._recaller.topics.undone(key, undone)
+        undone = await self._digester.undo(key, topic)
+        await self._topics.undone(key, undone)
         return undone
 
     async def clear(self, conversation: str) -> int:
@@ -661,10 +655,10 @@ class Memory:
         `only_offline`: just those that no model had a hand in.
         """
         key = self._key(conversation)
-        made = await self._engine.rebuild(key, only_offline=only_offline)
+        made = await self._digester.rebuild(key, only_offline=only_offline)
         for topic in (await self._store.topics(key)).topics.values():
             if topic.merged_into is None:
-                made += await self._engine.rebuild(key, only_offline=only_offline, topic=topic)
+                made += await self._digester.rebuild(key, only_offline=only_offline, topic=topic)
         for version in made:
             self._events.timed("fold", conversation).done(of_fold, version)
         return made
@@ -789,11 +783,15 @@ class Memory:
             limits.check_number("tokens", tokens)
         if conversation is not None:
             clean_name(conversation, "conversation")
-        with self._events.timed("recall", conversation) as told:
-            hits = await self._recaller.recall(
-                conversation, query, limit=limit, tokens=tokens, **filters
-            )
-            told.done(of_recall, hits)
+        with self._events.timed("recall", conversation) as timer:
+            if not isinstance(query, str):
+                raise InputError(f"query: expected a string, got {type(query).__name__}")
+            check_filters(filters)
+            scope = scope_of(conversation, filters)
+            if filters.get("topic") is not None or filters.get("tags"):
+                scope = await self._topics.narrow(self._tenant, scope, filters)
+            hits = await self._recaller.recall(query, scope, limit=limit, tokens=tokens)
+            timer.done(of_recall, hits)
         return hits
 
     async def standalone(self, conversation: str, question: str) -> str:
@@ -801,7 +799,7 @@ class Memory:
 
         By the memory's model if it has one, else by rules; never with words that were not said.
         """
-        return await self._recaller.standalone(self._key(conversation), question, self._model)
+        return await self._rewriter.standalone(self._key(conversation), question, self._model)
 
     async def embed(self, conversation: str, *, progress: Progress | None = None) -> int:
         """Finish now the embedding that goes on in the background; returns how many entries."""
@@ -811,11 +809,11 @@ class Memory:
 
     async def topics(self, conversation: str) -> list[TopicStats]:
         """The conversation's topics in numbers, the active one first, archived ones too."""
-        return await self._recaller.topics.stats(self._key(conversation))
+        return await self._topics.stats(self._key(conversation))
 
     async def topic_stats(self, conversation: str, topic: int | None = None) -> TopicStats:
         """One topic in numbers: the active one unless given."""
-        found = await self._recaller.topics.stats(self._key(conversation), topic)
+        found = await self._topics.stats(self._key(conversation), topic)
         if not found:
             raise InputError(f"{conversation} has no topics yet")
         return found[0]
@@ -827,14 +825,17 @@ class Memory:
 
         Without `fold` it is only looked at, as in `context`.
         """
-        own, rules = await self.strategy(conversation), self._recaller.topics.rules
+        own, rules = await self.strategy(conversation), self._topics.rules
         most, keep = rules.max_messages_per_topic, rules.recent_message_keep
         strategy = own if own.by_topic else by_topics(max_messages=most, keep=keep)
-        request = Request(budget=as_budget(budget), fold=fold)
-        chosen = summary_as_system(strategy)
+        request = ContextRequest(budget=as_budget(budget), fold=fold)
+        key, chosen = self._key(conversation), summary_as_system(strategy)
         if not fold:
-            return await self._builder.build(self._key(conversation), request, chosen)
-        return await self._built(conversation, request, chosen)
+            return await self._builder.build(key, request, chosen)
+        with self._events.timed("context", conversation) as timer:
+            context = await self._builder.build(key, request, chosen)
+            timer.done(of_context, context)
+        return context
 
     async def topic_history(self, conversation: str, topic: int | None = None) -> list[Entry]:
         """Every message of a topic, the active one unless given, archived or not, in order."""
@@ -851,26 +852,26 @@ class Memory:
 
         None if there is nothing to compare: no topic, or no subject, as in "and then?".
         """
-        return await self._recaller.topics.match(self._key(conversation), text)
+        return await self._topics.match(self._key(conversation), text)
 
     async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
         """Put the messages of `topic` into the topic `into`."""
-        merged = await self._recaller.topics.merge(self._key(conversation), into, topic)
+        merged = await self._topics.merge(self._key(conversation), into, topic)
         return await self.topic_stats(conversation, merged.id)
 
     async def tag_topic(
         self, conversation: str, topic: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> TopicStats:
         """Add tags to a topic, and remove some; search can keep to topics with a tag."""
-        await self._recaller.topics.change(
+        await self._topics.change(
             self._key(conversation), topic, lambda known: change_tags(known, add, remove)
         )
         return await self.topic_stats(conversation, topic)
 
     async def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
         """Say that an entry was of use (1) or not (-1); its topic gains or loses importance."""
-        topic = await self._recaller.topics.of(self._key(conversation), seq)
-        await self._recaller.topics.change(
+        topic = await self._topics.of(self._key(conversation), seq)
+        await self._topics.change(
             self._key(conversation), topic, lambda known: apply_feedback(known, vote)
         )
         return await self.topic_stats(conversation, topic)
@@ -905,7 +906,7 @@ class Memory:
         `anchor` is a hash of an entry that was noted elsewhere; if it is not in the chain, the log
         is not the one it was taken from, however consistent it is in itself.
         """
-        return await verifying.verify(self._store, self._key(conversation), anchor, progress)
+        return await verify_conversation(self._store, self._key(conversation), anchor, progress)
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """The health of the store itself."""
@@ -933,10 +934,10 @@ class Memory:
     async def erase(self, conversation: str) -> Erased:
         """Destroy a conversation and everything derived from it; no byte is left on disk."""
         key = self._key(conversation)
-        with self._events.timed("erase", conversation) as told:
+        with self._events.timed("erase", conversation) as timer:
             erased = await self._store.erase(key)
-            told.done(of_erase, erased)
-        self._by_rounds.pop(key, None)
+            timer.done(of_erase, erased)
+        self._pending.forget(key)
         self._builder.forget(key)
         self._recaller.forget(key)
         digest.clear_caches()

@@ -357,7 +357,7 @@ async def test_a_strategy_of_ones_own(url):
             await memory.set_strategy("c", "no-such")
         with pytest.raises(InputError, match="none of"):
             await memory.set_strategy("c", Strategy("unknown", newest_only))
-        with pytest.raises(InputError, match="other parameters"):
+        with pytest.raises(InputError, match="different parameters"):
             await memory.set_strategy("c", Strategy("newest-only", newest_only, {"n": 2}))
         assert (await memory.strategy("c")).name == "newest-only", "a refusal changes nothing"
         stranger = Memory(memory.store)

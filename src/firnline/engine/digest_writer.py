@@ -34,7 +34,7 @@ _FAR_TOO_SHORT: Final = 8  # a part of the words asked for; less is no summary
 _TARGET_SHARE: Final = 0.95  # of the words there are: a summary is shorter than what it covers
 
 
-class Scribe:
+class DigestWriter:
     """Turns entries and earlier digests into the text, data and receipt of a new one."""
 
     def __init__(
@@ -54,22 +54,22 @@ class Scribe:
         self._count, self._sizes = count, Sizes(count)
         self._spend, self._breaker = spend, breaker
 
-    async def write(self, key: Key, digest: Digest, work: Work) -> Digest:
+    async def write(self, key: Key, digest: Digest, job: DigestJob) -> Digest:
         """The digest with its text, data and receipt; entries are read a fold at a time.
 
         If the model fails on the way, it covers what is written by then; the rest stays open.
         """
-        state = _State.of(work.takes)
-        start, last = work.fresh_from, digest.last_seq
+        state = _Progress.of(job.takes)
+        start, last = job.fresh_from, digest.last_seq
         while start <= last or not state.written:
             fresh = await self._read(key, start, last, digest.topic)
-            window = await self._window(key, digest, work)
+            window = await self._window(key, digest, job)
             end = fresh[-1].seq if fresh else last
             try:
-                state = await self._step(key, state, fresh, window, work)
+                state = await self._step(key, state, fresh, window, job)
             except ModelError:
                 torn = not fresh or result_ids(fresh[0].message)  # nothing is there once erased
-                if not state.written or work.fold.slides or torn:
+                if not state.written or job.fold.slides or torn:
                     raise
                 digest = replace(digest, last_seq=start - 1)
                 break
@@ -122,54 +122,54 @@ class Scribe:
         message = short.message if short else Message(entry.message.role, WORDLESS.strip())
         return replace(entry, message=message)
 
-    async def _window(self, key: Key, digest: Digest, work: Work) -> tuple[Entry, ...]:
-        if not work.fold.slides:
+    async def _window(self, key: Key, digest: Digest, job: DigestJob) -> tuple[Entry, ...]:
+        if not job.fold.slides:
             return ()
         return _told(await self._read(key, digest.first_seq, digest.last_seq, None))
 
     async def _step(
         self,
         key: Key,
-        state: _State,
+        state: _Progress,
         fresh: Sequence[Entry],
         window: tuple[Entry, ...],
-        work: Work,
-    ) -> _State:
+        job: DigestJob,
+    ) -> _Progress:
         """Summarise and extract some entries on top of what there is."""
         told = _told(fresh)
-        earlier = (state.text,) if state.written else tuple(d.text for d in work.takes)
-        words_min, words_max = _target(work.words, (*told, *window), earlier)
+        earlier = (state.text,) if state.written else tuple(d.text for d in job.takes)
+        words_min, words_max = _target(job.words, (*told, *window), earlier)
         brief = Brief(
             entries=told,
             earlier=earlier,
             window=window,
-            first_seq=work.fold.first_seq,
+            first_seq=job.fold.first_seq,
             words_min=words_min,
             words_max=words_max,
-            tokens_max=work.tokens_max,
-            prompt=work.fold.prompt,
+            tokens_max=job.tokens_max,
+            prompt=job.fold.prompt,
         )
         summary, extracted = await asyncio.gather(
-            self._summary(key, brief), self._extracted(key, brief)
+            self._summarize(key, brief), self._extract(key, brief)
         )
         found, aside = items.check_items(extracted.items, told)
         merged = items.merge(state.items, found)
         paper = await self._receipt(state, brief, summary.text, merged)
-        paper["residue"] = self._bounded_residue(paper["residue"], work.fold.residue_tokens)
-        return _State(
+        paper["residue"] = self._bounded_residue(paper["residue"], job.fold.residue_tokens)
+        return _Progress(
             written=True,
             text=summary.text,
             items=merged,
             set_aside=(*state.set_aside, *aside)[-limits.SET_ASIDE_MAX :],
             receipt=paper,
-            before=() if work.fold.slides else (paper,),
+            before=() if job.fold.slides else (paper,),
             made_by=summary.made_by,
             calls=state.calls + summary.calls + extracted.calls,
             spent_tokens=state.spent_tokens + summary.spent_tokens + extracted.spent_tokens,
         )
 
     async def _receipt(
-        self, state: _State, brief: Brief, text: str, known: Sequence[items.Item]
+        self, state: _Progress, brief: Brief, text: str, known: Sequence[items.Item]
     ) -> dict[str, Any]:
         """What is kept and lost by now; reading it all takes a while, so not on the event loop."""
         entries = brief.window or brief.entries
@@ -189,31 +189,35 @@ class Scribe:
                 tokens_max -= size
         return kept
 
-    async def _extracted(self, key: Key, brief: Brief) -> Written:
-        """New important data; if that fails, the old is kept and the digest made all the same."""
+    async def _extract(self, key: Key, brief: Brief) -> Written:
+        """New important data; if the extractor fails, rules find it."""
         try:
-            self._count_call(key)
-            written = await _wrapped(self._extractor, brief)
+            return await self._ask(key, self._extractor, brief)
         except ModelError as error:
             name = key.conversation
             logger.warning("important data of %s is extracted by rules: %s", name, outline(error))
             return await self._by_rules(brief)
-        self._record(key, written)
-        return written
 
-    async def _summary(self, key: Key, brief: Brief) -> Written:
-        """A summary that passed the checks: asked for twice at most, then made offline."""
-        first = await self._first(key, brief)
-        if first.made_by == OFFLINE:  # the conversation's own words need no proof
+    async def _summarize(self, key: Key, brief: Brief) -> Written:
+        """A summary that passed the checks: at most two requests, then it is written offline."""
+        try:
+            first = await self._ask(key, self._summarizer, brief)
+        except ModelError as error:
+            if not error.retryable or not error.context.get("asked", True):
+                raise
+            logger.info("%s: asked once more after: %s", key.conversation, outline(error))
+            first = await self._ask(key, self._summarizer, brief)
+        self._breaker.succeeded()
+        if first.made_by == OFFLINE:  # it quotes the conversation: nothing to check
             return self._cut(first, brief)
         covered = sum(entry.tokens for entry in brief.window or brief.entries)
         covered += sum(self._count.text(text) for text in brief.earlier)
         problems = check.find_problems(brief, first.text, covered, self._count.text)
         best = first
-        if problems and (second := await self._again(key, brief, problems)):
-            again = check.find_problems(brief, second.text, covered, self._count.text)
-            if _severity(again) <= _severity(problems):
-                best, problems = second, again
+        if problems and (second := await self._correct(key, brief, problems)):
+            remaining = check.find_problems(brief, second.text, covered, self._count.text)
+            if _severity(remaining) <= _severity(problems):
+                best, problems = second, remaining
             best = replace(
                 best,
                 calls=first.calls + second.calls,
@@ -221,7 +225,7 @@ class Scribe:
             )
         if _is_wrong(best.text, brief, problems):
             codes = ", ".join(sorted({problem.code for problem in problems})) or "too short"
-            logger.warning("%s: %s; summarised offline", key.conversation, codes)
+            logger.warning("%s: %s; summarized offline", key.conversation, codes)
             offline = await self._offline(brief)
             best = replace(best, text=offline.text, made_by=offline.made_by)
         return self._cut(best, brief)
@@ -230,49 +234,46 @@ class Scribe:
         text = check.cut_to(written.text, brief.words_max, brief.tokens_max, self._count.text)
         return replace(written, text=text or _placeholder(brief))
 
-    async def _first(self, key: Key, brief: Brief) -> Written:
-        """The first answer; a failure that may pass is tried once more."""
-        try:
-            return await self._asked(key, brief)
-        except ModelError as error:
-            if not error.retryable or not error.context.get("asked", True):
-                raise
-            logger.info("%s: asked once more after: %s", key.conversation, outline(error))
-            return await self._asked(key, brief)
-
-    async def _again(
+    async def _correct(
         self, key: Key, brief: Brief, problems: Sequence[check.SummaryProblem]
     ) -> Written | None:
-        """The summary asked for once more, with the reason; None if that fails."""
-        told = replace(brief, complaint=check.complaint(problems))
+        """Another summary, requested with the reason; None if that fails."""
         try:
-            return await self._asked(key, told)
+            complaint = check.complaint(problems)
+            corrected = await self._ask(key, self._summarizer, replace(brief, complaint=complaint))
         except ModelError as error:
             logger.warning("%s: not asked again: %s", key.conversation, outline(error))
             return None
+        self._breaker.succeeded()
+        return corrected
 
-    def _count_call(self, key: Key) -> None:
-        """Count a call that is about to be made, however it ends; `ModelError` if it may not be."""
+    async def _ask(self, key: Key, writer: Summarizer, brief: Brief) -> Written:
+        """What a summarizer or extractor returns; every failure of it is a `ModelError`.
+
+        The call is counted before it is made, however it ends.
+        """
         refuse(key, self._spend.allow(key, 0) if self._spend else 0.0)
-
-    def _record(self, key: Key, written: Written) -> None:
-        """Count what a call cost besides having been made."""
+        try:
+            returned = await writer(brief)
+        except FirnlineError:
+            raise
+        except Exception as error:
+            raise ModelError(
+                f"the digest writer failed: {type(error).__name__}: {error}"
+            ) from error
+        written = Written(text=returned) if isinstance(returned, str) else returned
+        if not isinstance(written, Written):
+            raise ModelError(f"a digest writer returned {type(written).__name__}, not Written")
         if self._spend is not None:
             self._spend.record(key, written.spent_tokens, max(written.calls - 1, 0))
-
-    async def _asked(self, key: Key, brief: Brief) -> Written:
-        self._count_call(key)
-        written = await _wrapped(self._summarizer, brief)
-        self._breaker.succeeded()
-        self._record(key, written)
         return written
 
 
-# -- the parts of a digest in the making --------------------------------------------------------
+# -- parts of a digest in progress --------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class DigestJob:
     """What is to be written: the fold, the digests it takes in, and how long it may get.
 
     `topic` is whose fold it is, as it was when the fold was planned.
@@ -287,7 +288,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
+class _Progress:
     """What has been written so far."""
 
     written: bool = False
@@ -301,7 +302,7 @@ class _State:
     spent_tokens: int = 0
 
     @classmethod
-    def of(cls, takes: Sequence[Digest]) -> _State:
+    def of(cls, takes: Sequence[Digest]) -> _Progress:
         known: tuple[items.Item, ...] = ()
         aside: tuple[Any, ...] = ()
         residue: list[Any] = []
@@ -317,25 +318,6 @@ class _State:
     @property
     def residue(self) -> Sequence[Any]:
         return tuple(self.receipt.get("residue", ()))
-
-
-async def _wrapped(writer: Summarizer, brief: Brief) -> Written:
-    """What a summariser or extractor writes; whatever it does wrong is a `ModelError`."""
-    try:
-        written = await writer(brief)
-        return Written(text=written) if isinstance(written, str) else _checked(written)
-    except FirnlineError:
-        raise
-    except Exception as error:
-        raise ModelError(
-            f"the writer of digests failed: {type(error).__name__}: {error}"
-        ) from error
-
-
-def _checked(written: object) -> Written:
-    if not isinstance(written, Written):
-        raise ModelError(f"a writer of digests returned {type(written).__name__}, not Written")
-    return written
 
 
 def _told(entries: Sequence[Entry]) -> tuple[Entry, ...]:

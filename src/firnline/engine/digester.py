@@ -12,17 +12,16 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from firnline.context.plan import Fold
 from firnline.context.render import NOTHING_YET, render_digest
 from firnline.context.view import in_force
 from firnline.digest import OFFLINE, items
-from firnline.engine.digest_writer import Scribe, Work, refuse
-from firnline.engine.lease import Held, renewing
+from firnline.engine.digest_writer import DigestJob, DigestWriter, refuse
 from firnline.errors import ConflictError, FirnlineError, InputError, ModelError
 from firnline.language.prose import count_words
 from firnline.log import limits
@@ -37,10 +36,51 @@ Change: TypeAlias = Callable[[tuple[items.Item, ...]], tuple[items.Item, ...]]
 
 logger: Final = logging.getLogger("firnline.digest")
 
+T = TypeVar("T")
+
 _LOOKS: Final = 3
 
 
-class Engine:
+class DigestLease:
+    """``async with`` the exclusive right to digest a conversation."""
+
+    def __init__(self, store: Store, key: Key, owner: str, seconds: float) -> None:
+        self._store, self._key, self._owner, self._seconds = store, key, owner, seconds
+        self._lease: Lease | None = None
+
+    async def __aenter__(self) -> Lease:
+        # Tasks of one process exclude each other, too: each lease has its own name.
+        owner = f"{self._owner}-{secrets.token_hex(4)}"
+        self._lease = await self._store.lease(self._key, owner, self._seconds)
+        if self._lease is None:
+            name = self._key.conversation
+            logger.debug("Summarization already in progress for %s", name)
+            raise ConflictError(f"{name} is being digested by another process")
+        return self._lease
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._lease is not None:
+            with suppress(FirnlineError):  # it expires
+                await asyncio.shield(self._store.release(self._lease))
+
+
+async def _keep_alive(store: Store, lease: Lease, seconds: float, work: Awaitable[T]) -> T:
+    """Do the work and renew the lease meanwhile; the work stops if the lease is lost."""
+    task = asyncio.ensure_future(work)
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=seconds / 3)
+            if not task.done():
+                lease = await store.renew(lease, seconds)
+        return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            with suppress(asyncio.CancelledError, FirnlineError):
+                await task
+
+
+class Digester:
     """Makes digests for any tenant of a store; any number may run at once, in any process."""
 
     def __init__(
@@ -58,7 +98,7 @@ class Engine:
         self._count = count
         self._spend = spend
         self._breaker = breaker or Breaker()
-        self._scribe = Scribe(
+        self._writer = DigestWriter(
             store,
             summarizer=summarizer,
             extractor=extractor,
@@ -83,7 +123,7 @@ class Engine:
         changed by either.
         """
         self._ask_leave(key)
-        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+        async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             force = {d.version: d for d in await in_force(self._store, key, fold.topic)}
             if max(force, default=None) != base or set(fold.takes) - set(force):
                 raise ConflictError(f"{key.conversation}: a newer digest is in force already")
@@ -99,8 +139,8 @@ class Engine:
                 topic=fold.topic,
                 strategy=strategy,
             )
-            work = Work(fold, takes, fold.fresh_from, fold.words, fold.tokens_max, topic)
-            return await self._carry_out(lease, draft, work)
+            job = DigestJob(fold, takes, fold.fresh_from, fold.words, fold.tokens_max, topic)
+            return await self._carry_out(lease, draft, job)
 
     async def rebuild(
         self, key: Key, *, only_offline: bool = False, topic: Topic | None = None
@@ -114,7 +154,7 @@ class Engine:
         for old in await in_force(self._store, key, of):
             if old.version <= outdated or (only_offline and old.made_by != OFFLINE):
                 continue
-            async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+            async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
                 force = {d.version: d for d in await in_force(self._store, key, of)}
                 if old.version not in force:
                     raise ConflictError(f"{key.conversation}: digest {old.version} is gone")
@@ -133,13 +173,15 @@ class Engine:
                 fold = Fold(
                     first_seq=old.first_seq, last_seq=old.last_seq, fresh_from=old.first_seq
                 )
-                work = Work(fold, (), old.first_seq, (words * 3 // 4, words * 5 // 4), None, topic)
-                made.append(await self._carry_out(lease, draft, work))
+                job = DigestJob(
+                    fold, (), old.first_seq, (words * 3 // 4, words * 5 // 4), None, topic
+                )
+                made.append(await self._carry_out(lease, draft, job))
         return made
 
     async def amend(self, key: Key, change: Change, summary: str | None = None) -> Digest:
         """A new version of the newest digest, its important data changed by the application."""
-        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+        async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             force = await in_force(self._store, key)
             last = force[-1] if force else Digest(version=0, first_seq=0, last_seq=-1)
             known = change(items.from_json(last.data))
@@ -164,7 +206,7 @@ class Engine:
 
     async def undo(self, key: Key, topic: int | None = None) -> Digest:
         """Take the newest digest out of force; what was in force before it is so again."""
-        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+        async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             newest = await self._store.newest_digest(key, topic)
             if newest is None:
                 raise InputError(f"{key.conversation} has no digest that could be undone")
@@ -172,7 +214,7 @@ class Engine:
 
     async def set_damaged_aside(self, key: Key) -> int:
         """Mark digests that cannot be read as failed; returns how many there were."""
-        async with Held(self._store, key, self._owner, self._lease_seconds) as lease:
+        async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             damaged = await self._store.fail_damaged(lease)
         if damaged:
             logger.error("%s: %d damaged digests are set aside", key.conversation, damaged)
@@ -183,16 +225,16 @@ class Engine:
         # The breaker comes last: it lets only one through to try, who must not be stopped then.
         refuse(key, (self._spend.wait(key, 0) if self._spend else 0.0) or self._breaker.allow())
 
-    async def _carry_out(self, lease: Lease, draft: Digest, work: Work) -> Digest:
+    async def _carry_out(self, lease: Lease, draft: Digest, job: DigestJob) -> Digest:
         """Begin the digest, make it while the lease is kept alive, and commit it."""
         begun = await self._store.begin_digest(lease, draft)
         _log_status(begun)
         started = time.perf_counter()
         try:
             # Not before: from now on, whoever merges the topic knows of this digest.
-            await self._check_same(lease.key, work.topic)
-            made = await renewing(
-                self._store, lease, self._lease_seconds, self._scribe.write(lease.key, begun, work)
+            await self._check_same(lease.key, job.topic)
+            made = await _keep_alive(
+                self._store, lease, self._lease_seconds, self._writer.write(lease.key, begun, job)
             )
             milliseconds = round((time.perf_counter() - started) * 1e3)
             made = replace(made, status="completed", milliseconds=milliseconds)
@@ -202,7 +244,7 @@ class Engine:
             await self._fail(lease, begun, error)
             raise
         self.made += 1
-        _log_made(lease.key, made, work.fold)
+        _log_made(lease.key, made, job.fold)
         return made
 
     async def _check_same(self, key: Key, topic: Topic | None) -> None:

@@ -26,7 +26,7 @@ from firnline.recall.passages import model_key, passages
 from firnline.recall.tools import is_recalled
 from firnline.recall.vectors import NearestVectors
 
-__all__ = ["Indexer", "NearestVectors"]
+__all__ = ["EmbeddingIndexer", "NearestVectors"]
 
 _FAILURES_MAX: Final = 3  # conversations in a row; then it is not they that are to blame
 _PROBE: Final = "dimension"
@@ -38,7 +38,7 @@ _STOP_SECONDS: Final = 5.0  # for an embedder that does not let itself be cancel
 logger: Final = logging.getLogger("firnline.recall")
 
 
-class Indexer:
+class EmbeddingIndexer:
     """Takes the entries of a tenant's conversations through an embedder."""
 
     def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:

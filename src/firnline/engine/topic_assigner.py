@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -17,12 +17,23 @@ from typing import Final, TypeAlias
 from firnline import topics
 from firnline.context.plan import View
 from firnline.context.view import is_still, look, look_at_topic
-from firnline.errors import ConflictError, InputError, ModelError, ModelTimeout, outline
+from firnline.engine.recall import Filters
+from firnline.engine.turn import Turn
+from firnline.errors import (
+    ConflictError,
+    FirnlineError,
+    InputError,
+    ModelError,
+    ModelTimeout,
+    outline,
+)
 from firnline.log import limits
-from firnline.log.entry import Digest, Entry, Key, Topic, runs
+from firnline.log.entry import Digest, Entry, Key, Scope, Topic, runs
+from firnline.log.text import clean_name
 from firnline.protocols import Assigned, Clock, Embedder, Store
+from firnline.recall.search import scope_conversations
 from firnline.strategies.topics import topics as by_topics
-from firnline.topics import Rules, TopicMatch, TopicState, TopicStats, TopicStep
+from firnline.topics import Rules, TopicMatch, TopicState, TopicStats
 
 logger: Final = logging.getLogger("firnline.topics")
 
@@ -34,8 +45,8 @@ _LEFT_LAST: Final = 3
 Change: TypeAlias = Callable[[Topic], Topic]
 
 
-class Assigner:
-    """Assigns the entries of any conversation to topics, and keeps those."""
+class TopicAssigner:
+    """Assigns the entries of any conversation to topics, and maintains the topics."""
 
     def __init__(
         self, store: Store, embedder: Embedder, *, clock: Clock, rules: Rules | None = None
@@ -345,6 +356,47 @@ class Assigner:
             found.append(topics.topic_stats(one, now, self.rules, has_summary=summed_up))
         return found
 
+    async def narrow(self, tenant: str, scope: Scope, filters: Filters) -> Scope:
+        """The scope restricted to the topics that the filters name.
+
+        Raises `InputError` if there is no topic of this number.
+        """
+        number = filters.get("topic")
+        tags = {clean_name(tag, "tag") for tag in filters.get("tags") or ()}
+        if number is not None and scope.conversation is None:
+            raise InputError("topic: say which conversation it is in")
+        found: list[tuple[str, int]] = []
+        for name in await scope_conversations(self._store, tenant, scope):
+            key = Key(tenant, name)
+            assigned = await self._store.topics(key)
+            # Only existing topics have tags: without a match nothing has to be assigned now.
+            if number is not None or _with_tags(assigned, tags):
+                assigned = await self.at_hand(key)
+            if number is not None and number not in assigned.topics:
+                raise InputError(f"{name} has no topic {number}")
+            current = None if number is None else TopicState(assigned.topics).current(number).id
+            found += [(name, id_) for id_ in _with_tags(assigned, tags) if current in (None, id_)]
+        return replace(scope, topics=tuple(found))
+
+    async def credit(self, key: Key, turn: Turn) -> None:
+        """Add a little importance to existing topics whose recalled entries an answer used.
+
+        A failure is logged and does not affect the turn.
+        """
+        shown = [hit.entry for hit in turn.context.hits]
+        if not shown or turn.degraded:
+            return
+        others = [m.text for s in turn.context.sections if s.name != "recalled" for m in s.messages]
+        used = topics.used_entries(turn.text, shown, [turn.question.message.text, *others])
+        try:
+            found = await self._store.topics_of(key, [entry.seq for entry in used])
+            for topic in sorted(set(found.values())):
+                await self.change(key, topic, topics.apply_use)
+        except FirnlineError as error:
+            logger.warning(
+                "%s: the use of topics is not saved: %s", key.conversation, outline(error)
+            )
+
     async def of(self, key: Key, seq: int) -> int:
         """The topic of an entry."""
         found = await self._store.topics_of(key, [seq])
@@ -374,6 +426,10 @@ class Assigner:
             there = ", ".join(map(str, list(known.topics)[:20])) or "none"
             raise InputError(f"{key.conversation} has no topic {topic}; there are: {there}")
         return TopicState(known.topics).current(topic)
+
+
+def _with_tags(assigned: Assigned, tags: Collection[str]) -> list[int]:
+    return [topic.id for topic in assigned.topics.values() if set(tags) <= set(topic.tags)]
 
 
 def _grown(steps: Sequence[TopicStep]) -> set[int]:

@@ -15,7 +15,7 @@ from firnline.protocols import Progress, Store
 _HASH: Final = regex(r"sha256:[0-9a-f]{64}")
 
 
-async def verify(
+async def verify_conversation(
     store: Store, key: Key, anchor: str | None, progress: Progress | None
 ) -> Verification:
     """Check the conversation as it was when its head was read; see `Memory.verify`."""

@@ -32,7 +32,7 @@ MARK: Final = "branch"
 """The metadata field that names the source of a branch."""
 
 
-async def branch(store: Store, source: Key, seq: int, target: Key) -> Head:
+async def branch_conversation(store: Store, source: Key, seq: int, target: Key) -> Head:
     """Create `target` with the entries 0 to `seq` of `source`; see `Memory.branch`."""
     first_entries = await store.at(source, [0])
     head = await store.head(source)
