@@ -33,7 +33,7 @@ from firnline.log.text import clean_name
 from firnline.protocols import Assigned, Clock, Embedder, Store
 from firnline.recall.search import scope_conversations
 from firnline.strategies.topics import topics as by_topics
-from firnline.topics import Rules, TopicMatch, TopicState, TopicStats
+from firnline.topics import Rules, TopicMatch, TopicState, TopicStats, TopicStep
 
 logger: Final = logging.getLogger("firnline.topics")
 
