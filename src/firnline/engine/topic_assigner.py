@@ -1,7 +1,7 @@
-"""Topics kept up with the log: entries are assigned when somebody asks.
+"""Topics kept up to date with the log: entries are assigned to topics on demand.
 
-In one step by compare-and-set, so that any number of processes may do it. The decisions are pure
-(`topics`); what they need and what they change goes through here.
+Each assignment is one compare-and-set, so several processes may do it. The decisions are pure
+(`topics`); this module reads and writes for them.
 """
 
 from __future__ import annotations
@@ -37,10 +37,8 @@ from firnline.topics import Rules, TopicMatch, TopicState, TopicStats, TopicStep
 
 logger: Final = logging.getLogger("firnline.topics")
 
-_ROUND: Final = 50
-"""Entries after which a round has certainly ended."""
-
-_LEFT_LAST: Final = 3
+_ROUND: Final = 50  # entries after which a round has certainly ended
+_LEFT_LAST: Final = 3  # topics that were left last
 
 Change: TypeAlias = Callable[[Topic], Topic]
 
@@ -357,10 +355,7 @@ class TopicAssigner:
         return found
 
     async def narrow(self, tenant: str, scope: Scope, filters: Filters) -> Scope:
-        """The scope restricted to the topics that the filters name.
-
-        Raises `InputError` if there is no topic of this number.
-        """
+        """The scope restricted to the topics that the filters name; `InputError` if unknown."""
         number = filters.get("topic")
         tags = {clean_name(tag, "tag") for tag in filters.get("tags") or ()}
         if number is not None and scope.conversation is None:
@@ -379,10 +374,7 @@ class TopicAssigner:
         return replace(scope, topics=tuple(found))
 
     async def credit(self, key: Key, turn: Turn) -> None:
-        """Add a little importance to existing topics whose recalled entries an answer used.
-
-        A failure is logged and does not affect the turn.
-        """
+        """Add importance to topics whose recalled entries an answer used; failures are logged."""
         shown = [hit.entry for hit in turn.context.hits]
         if not shown or turn.degraded:
             return
