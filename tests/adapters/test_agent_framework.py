@@ -212,7 +212,7 @@ async def test_what_is_kept_after_each_request_comes_with_the_calls_of_it(memory
 
 
 async def test_it_must_be_known_which_conversation_it_is(memory):
-    with pytest.raises(InputError, match="which conversation"):
+    with pytest.raises(InputError, match="has no id"):
         await FirnlineHistory(memory, Budget(1_000)).get_messages(None)
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from firnline import Memory, Message, Part, ToolCall
 from firnline.adapters import history_sync
-from firnline.adapters.history_sync import Keeper
+from firnline.adapters.history_sync import HistorySync
 from firnline.store import RamStore
 
 WORDS = st.sampled_from(["ok", "ok", "and then?", "no"])
@@ -31,7 +31,7 @@ def test_every_message_is_stored_once_and_in_order(steps):
 
 async def _stored_once(steps):
     async with Memory(RamStore(), embedder=None) as memory:
-        keepers = [Keeper(memory), Keeper(memory)]
+        keepers = [HistorySync(memory), HistorySync(memory)]
         said, ids, others = [], [], 0
         for number, (texts, way, other, beside) in enumerate(steps):
             said += [
@@ -47,7 +47,7 @@ async def _stored_once(steps):
                 "new ids": [f"{number}-{at}" for at in range(len(said))],
                 "no ids": [""] * len(said),
             }[way]
-            places = await keepers[other].keep("c", shown, said.__getitem__)
+            places = await keepers[other].store_new("c", shown, said.__getitem__)
             log = await memory.read("c")
             ours = [e for e in log if not e.message.text.startswith("beside")]
             assert [e.message.text for e in ours] == [message.text for message in said]
@@ -78,7 +78,7 @@ def test_what_is_said_again_is_stored_again_and_a_retry_is_not(whole, ids, turns
 
 async def _said_again(turns, *, whole, ids):
     async with Memory(RamStore(), embedder=None) as memory:
-        keepers = [Keeper(memory), Keeper(memory)]
+        keepers = [HistorySync(memory), HistorySync(memory)]
         said, runs = [Message.system("Be brief.")], 0
         for question, answer, calls, tries, other in turns:
             before = list(said) if whole else said[:1]
@@ -96,7 +96,7 @@ async def _said_again(turns, *, whole, ids):
                     names = [
                         f"{runs}-{at}" if ids == "fresh ids" else "" for at in range(len(given))
                     ]
-                    places = await keepers[other].keep("c", names, given.__getitem__)
+                    places = await keepers[other].store_new("c", names, given.__getitem__)
                     assert sorted(places.values()) == list(range(len(given)))
             said += steps
             log = await memory.read("c")
@@ -110,9 +110,9 @@ def _spoken(message):
 async def test_messages_one_by_one_under_their_own_ids_are_all_stored(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         said = [Message.user("yes"), Message.assistant("Which one?"), Message.user("yes")]
-        for keeper in (Keeper(memory), Keeper(memory, stable=True)):
+        for keeper in (HistorySync(memory), HistorySync(memory, stable=True)):
             for at, message in enumerate(said):
-                await keeper.keep("c", [f"{id(keeper)}-{at}"], lambda _, given=message: given)
+                await keeper.store_new("c", [f"{id(keeper)}-{at}"], lambda _, given=message: given)
         texts = [entry.message.text for entry in await memory.read("c")]
         assert texts == ["yes", "Which one?", "yes", "yes", "Which one?", "yes"]
 
@@ -120,8 +120,8 @@ async def test_messages_one_by_one_under_their_own_ids_are_all_stored(tmp_path):
 async def test_where_ids_are_stable_the_same_words_under_another_id_are_new(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         for name in ("a", "b", "a"):
-            keeper = Keeper(memory, stable=True)
-            await keeper.keep("c", [name], lambda _: Message.user("yes"))
+            keeper = HistorySync(memory, stable=True)
+            await keeper.store_new("c", [name], lambda _: Message.user("yes"))
         assert len(await memory.read("c")) == 2
 
 
@@ -131,7 +131,7 @@ async def test_an_old_history_continues_after_its_start_was_repeated(tmp_path):
         old = [Message.user("hi"), Message.assistant("Hello."), Message.user("What is new?")]
         anew = [Message.user("hi"), Message.assistant("Hello again.")]
         for given in (old[:1], old[:2], anew[:1], anew, old):
-            await Keeper(memory).keep("c", [""] * len(given), given.__getitem__)
+            await HistorySync(memory).store_new("c", [""] * len(given), given.__getitem__)
         log = [entry.message for entry in await memory.read("c")]
         assert [message.text for message in log] == [m.text for m in (*old[:2], *anew, old[2])]
 
@@ -139,9 +139,9 @@ async def test_an_old_history_continues_after_its_start_was_repeated(tmp_path):
 async def test_what_an_agent_takes_out_of_its_state_stays_in_the_log(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         said = [Message.user(f"m{number}") for number in range(6)]
-        await Keeper(memory).keep("c", [f"id-{at}" for at in range(5)], said.__getitem__)
+        await HistorySync(memory).store_new("c", [f"id-{at}" for at in range(5)], said.__getitem__)
         left = [0, 3, 4, 5]
-        places = await Keeper(memory).keep(
+        places = await HistorySync(memory).store_new(
             "c", [f"id-{at}" for at in left], lambda place: said[left[place]]
         )
         assert places == {0: 0, 3: 1, 4: 2, 5: 3}
@@ -152,29 +152,31 @@ async def test_two_that_hand_over_the_same_at_once_store_it_once(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         said = [Message.user(f"m{number}") for number in range(20)]
         ids = [f"id-{at}" for at in range(20)]
-        keepers = [Keeper(memory) for _ in range(4)]
-        await asyncio.gather(*(k.keep("c", ids, said.__getitem__) for k in keepers))
+        keepers = [HistorySync(memory) for _ in range(4)]
+        await asyncio.gather(*(k.store_new("c", ids, said.__getitem__) for k in keepers))
         assert [e.message.text for e in await memory.read("c")] == [m.text for m in said]
 
 
 async def test_after_erasing_a_conversation_starts_over(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         said = [Message.user(f"m{number}") for number in range(3)]
-        keeper = Keeper(memory)
-        await keeper.keep("c", ["a", "b", "c"], said.__getitem__)
+        keeper = HistorySync(memory)
+        await keeper.store_new("c", ["a", "b", "c"], said.__getitem__)
         await memory.erase("c")
-        await keeper.keep("c", ["d"], lambda _: Message.user("new"))
+        await keeper.store_new("c", ["d"], lambda _: Message.user("new"))
         assert [e.message.text for e in await memory.read("c")] == ["new"]
 
 
 async def test_pictures_in_the_same_place_are_distinguished_and_thoughts_may_be_left_out(tmp_path):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         for url in ("a.png", "b.png", "a.png"):
-            await Keeper(memory).keep("c", [""], lambda _, url=url: Message.user([Part.image(url)]))
+            await HistorySync(memory).store_new(
+                "c", [""], lambda _, url=url: Message.user([Part.image(url)])
+            )
         assert len(await memory.read("c")) == 2
         thought = Message.assistant([Part.reasoning("hm"), Part.of_text("so")])
         for answer in (thought, Message.assistant("so")):
-            await Keeper(memory).keep("d", [""], lambda _, answer=answer: answer)
+            await HistorySync(memory).store_new("d", [""], lambda _, answer=answer: answer)
         assert len(await memory.read("d")) == 1
 
 
@@ -182,6 +184,6 @@ async def test_a_long_history_is_stored_in_batches(tmp_path, monkeypatch):
     async with Memory.open(f"sqlite:///{tmp_path}/store.db") as memory:
         monkeypatch.setattr(history_sync, "_BATCH", 7)
         said = [Message.user(f"m{number}") for number in range(30)]
-        places = await Keeper(memory).keep("c", [""] * 30, said.__getitem__)
+        places = await HistorySync(memory).store_new("c", [""] * 30, said.__getitem__)
         assert dict(places) == {at: at for at in range(30)}
         assert [e.message.text for e in await memory.read("c")] == [m.text for m in said]

@@ -296,7 +296,7 @@ def test_many_threads_run_side_by_side_without_mixing(memory):
 
 def test_it_must_be_known_which_conversation_it_is(memory):
     agent = create_agent(FakeModel(), middleware=[FirnlineMiddleware(memory)])
-    with pytest.raises(InputError, match="which conversation"):
+    with pytest.raises(InputError, match="no conversation; set"):
         agent.invoke({"messages": [("user", "hi")]})
     named = create_agent(FakeModel(), middleware=[FirnlineMiddleware(memory, conversation="n")])
     named.invoke({"messages": [("user", "hi")]})

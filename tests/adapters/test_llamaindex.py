@@ -108,7 +108,7 @@ async def test_a_block_that_is_too_long_loses_its_oldest_part(memory):
 
 
 async def test_it_must_be_known_which_conversation_it_is(memory):
-    with pytest.raises(InputError, match="which conversation"):
+    with pytest.raises(InputError, match="no conversation; set"):
         await FirnlineMemoryBlock(memory=memory).aput([ChatMessage(role="user", content="x")])
 
 

@@ -18,7 +18,7 @@ from pydantic_ai.models.function import FunctionModel
 
 from firnline import Budget, Memory
 from firnline.adapters.pydantic_ai import FirnlineCapability
-from firnline.adapters.pydantic_messages import message_of, places_of
+from firnline.adapters.pydantic_messages import items_of, message_of
 from firnline.log.tokens import counter
 
 
@@ -41,7 +41,7 @@ def size(messages, info):
         }
         for tool in (*info.function_tools, *info.output_tools)
     ]
-    said = [message_of(place) for place in places_of(messages)]
+    said = [message_of(place) for place in items_of(messages)]
     system = count.text(info.instructions or "") + 4 if info.instructions else 0
     return count.messages(said) + count.tools(tools) + system
 
@@ -83,7 +83,7 @@ async def test_the_request_fits_and_the_runs_history_stays_whole(memory):
         assert sorted(calls) == sorted(results)
         assert isinstance(messages[-1], ModelRequest)
     log = await memory.read("c")
-    assert len(log) == len(places_of(history))
+    assert len(log) == len(items_of(history))
     asked = [entry.message.text.split()[0] for entry in log if entry.message.role == "user"]
     assert asked == [f"m{n}" for n in range(24)]
     assert await memory.digests("c")
@@ -175,7 +175,7 @@ def test_other_output_of_models_and_tools_is_stored_with_the_text():
         ModelRequest([ToolReturnPart("draw", ["drawn", picture], "c1")]),
         ModelRequest([ToolReturnPart("print", paper, "c2")]),
     ]
-    said, drawn, printed = map(message_of, places_of(history))
+    said, drawn, printed = map(message_of, items_of(history))
     kinds = ["builtin-tool-call", "builtin-tool-return", "image_url", "text"]
     assert [part.type for part in said.content] == kinds
     assert said.content[1].fields["content"] == {"found": "oolong"}

@@ -89,7 +89,6 @@ PROSE = re.compile(rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)"
 DATA = ("language/lexicon.py", "digest/prompts.py")
 """Lists of words that people use, and prompts."""
 UNCLEAN = [
-    "adapters/",
     "client/",
     "context/",
     "embedding/",

@@ -1,7 +1,7 @@
 """`FirnlineMemoryService`: memory for Google's ADK. Needs ``firnline[adk]``.
 
-Sessions go to the log, each event once however often its session is handed over; a search is recall
-over all sessions of the app's user.
+Sessions are stored in the log, each event once, however often its session is added. A search is
+recall over all sessions of the user.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import quote
 
-from firnline.adapters.extras import needs
-from firnline.adapters.history_sync import Keeper
+from firnline.adapters import missing_extra
+from firnline.adapters.history_sync import HistorySync
 from firnline.log.entry import Hit
 from firnline.memory import Memory
 
@@ -24,25 +24,25 @@ try:
 
     from firnline.adapters.adk_messages import from_content
 except ModuleNotFoundError as error:
-    raise needs("adk", error) from error
+    raise missing_extra("adk", error) from error
 
 _STATED: Final = "memories"
-"""The conversation of what the application itself adds for a user, and of events of no session."""
+"""The conversation for memories that the application adds, and for events without a session."""
 
 
 class FirnlineMemoryService(BaseMemoryService):
-    """Keeps sessions in `memory`; a search returns what fits into `tokens`, best first.
+    """Stores sessions in `memory`; a search returns what fits into `tokens`, best first.
 
     A user of an app is a project, a session a conversation: ``app/user/session``.
     """
 
     def __init__(self, memory: Memory, *, tokens: int = 2_000) -> None:
         self._memory, self._tokens = memory, tokens
-        self._keeper = Keeper(memory, stable=True)
+        self._history = HistorySync(memory, stable=True)
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Keep what is new in the session; durable when this returns."""
-        await self._keep(session.app_name, session.user_id, session.id, session.events)
+        """Store what is new in the session; durable when this returns."""
+        await self._store_events(session.app_name, session.user_id, session.id, session.events)
 
     async def add_events_to_memory(
         self,
@@ -53,9 +53,9 @@ class FirnlineMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep those of the events that are new."""
+        """Store those of the events that are new."""
         del custom_metadata
-        await self._keep(app_name, user_id, session_id or _STATED, events)
+        await self._store_events(app_name, user_id, session_id or _STATED, events)
 
     async def add_memory(
         self,
@@ -65,7 +65,7 @@ class FirnlineMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep what the application knows of the user, word for word."""
+        """Store memories of the application about the user, unchanged."""
         del custom_metadata
         conversation = await self._conversation(app_name, user_id, _STATED)
         pairs = [(entry.content, entry.author or "user") for entry in memories]
@@ -76,13 +76,15 @@ class FirnlineMemoryService(BaseMemoryService):
     async def search_memory(
         self, *, app_name: str, user_id: str, query: str
     ) -> SearchMemoryResponse:
-        """What was said in any session of this user and fits the query, best first."""
+        """Messages of any session of this user that match the query, best first."""
         project = _project(app_name, user_id)
         hits = await self._memory.recall(None, query, tokens=self._tokens, project=project)
         said = [hit for hit in hits if hit.entry.message.text]
         return SearchMemoryResponse(memories=[_entry(hit) for hit in said])
 
-    async def _keep(self, app: str, user: str, session: str, events: Sequence[Event]) -> None:
+    async def _store_events(
+        self, app: str, user: str, session: str, events: Sequence[Event]
+    ) -> None:
         said = [
             (f"{event.id}-{at}", message)
             for event in events
@@ -92,10 +94,10 @@ class FirnlineMemoryService(BaseMemoryService):
         if said:
             conversation = await self._conversation(app, user, session)
             names = [name for name, _ in said]
-            await self._keeper.keep(conversation, names, lambda at: said[at][1])
+            await self._history.store_new(conversation, names, lambda at: said[at][1])
 
     async def _conversation(self, app: str, user: str, session: str) -> str:
-        """The name of the session's conversation, which belongs to its user."""
+        """The session's conversation, in the project of its user."""
         project = _project(app, user)
         name = f"{project}/{session}"
         head = await self._memory.head(name)
@@ -105,7 +107,7 @@ class FirnlineMemoryService(BaseMemoryService):
 
 
 def _project(app: str, user: str) -> str:
-    """One name for both, and another one for any other two."""
+    """One name for both; different for any other pair."""
     return "/".join(quote(part, safe="@:+ ") for part in (app, user))
 
 

@@ -1,4 +1,4 @@
-"""Contents of Google's ADK in our shape."""
+"""Converts contents of Google's ADK to messages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from firnline.log.message import Message, Part, ToolCall, encode_json
 def from_content(
     content: types.Content, author: str, timestamp: float | None = None
 ) -> list[Message]:
-    """ADK's content as messages: what is said and called is one, each tool's result another."""
+    """ADK's content as messages: one for text and calls, one for each tool result."""
     parts = content.parts or []
     called = [part.function_call for part in parts if part.function_call]
     returned = [part.function_response for part in parts if part.function_response]
-    said = [part for part in parts if _is_said(part)]
+    said = [part for part in parts if _is_content(part)]
     time = datetime.fromtimestamp(timestamp, UTC) if timestamp else None
     about: dict[str, Any] = {"name": author, "created_at": time}
     found: list[Message] = []
@@ -31,15 +31,15 @@ def from_content(
     return found + [Message.tool(_result(r), tool_call_id=r.id or "", **about) for r in returned]
 
 
-def _is_said(part: types.Part) -> bool:
-    """Whether this is neither of a tool nor empty."""
+def _is_content(part: types.Part) -> bool:
+    """Whether the part is neither a tool's nor empty."""
     is_tool = part.function_call or part.function_response
-    beside = part.model_dump(exclude_none=True, exclude={"text", "thought"})
-    return not is_tool and bool(part.text or beside)
+    others = part.model_dump(exclude_none=True, exclude={"text", "thought"})
+    return not is_tool and bool(part.text or others)
 
 
 def _result(returned: types.FunctionResponse) -> str | list[Part]:
-    """What a tool returned, with the pictures and files that came with it."""
+    """A tool's result, with its pictures and files."""
     text, files = encode_json(returned.response or {}), returned.parts or []
     dumped = [file.model_dump(mode="json", exclude_none=True) for file in files]
     return [Part.of_text(text), *(Part({"type": "file", **d}) for d in dumped)] if files else text

@@ -1,7 +1,7 @@
 """`FirnlineHistory`: history for Microsoft's Agent Framework. Needs ``firnline[agent-framework]``.
 
-Everything is kept in the log, the input before the agent runs; what the agent is shown of the past
-is a context within a budget.
+Every message is stored in the log, the input before the agent runs. The agent gets a context of the
+past within a budget.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from contextvars import ContextVar
 from typing import Any
 
-from firnline.adapters.extras import needs
+from firnline.adapters import missing_extra
 from firnline.context.budget import BudgetLike, as_budget, less
 from firnline.context.plan import UNANSWERED, units
 from firnline.errors import InputError
@@ -21,7 +21,7 @@ from firnline.memory import Memory
 
 try:
     from agent_framework import AgentSession, HistoryProvider, SessionContext, SupportsAgentRun
-    from agent_framework import Message as Turned
+    from agent_framework import Message as FrameworkMessage
 
     from firnline.adapters.agent_framework_messages import (
         answered_ids,
@@ -29,17 +29,17 @@ try:
         to_framework,
     )
 except ModuleNotFoundError as error:
-    raise needs("agent-framework", error) from error
+    raise missing_extra("agent-framework", error) from error
 
-_INPUT: ContextVar[tuple[Turned, ...]] = ContextVar("firnline_input", default=())
-"""What the run that is about to begin was given: it counts, and says what to recall."""
+_INPUT: ContextVar[tuple[FrameworkMessage, ...]] = ContextVar("firnline_input", default=())
+"""The input of the current run: it counts toward the budget and is the recall query."""
 
 
 class FirnlineHistory(HistoryProvider):
-    """History from and for `memory`; the session's id is the conversation's name.
+    """History in `memory`; the session's id is the conversation's name.
 
-    `budget` bounds what the agent is shown, its input included; the reserve has to leave room for
-    the agent's instructions, its tools and the answer, which a provider is not told of.
+    `budget` limits the context including the input. Its reserve must leave room for the agent's
+    instructions, its tools, and the answer, which a provider does not know.
     """
 
     def __init__(
@@ -50,25 +50,25 @@ class FirnlineHistory(HistoryProvider):
 
     async def get_messages(
         self, session_id: str | None, *, state: dict[str, Any] | None = None, **kwargs: Any
-    ) -> list[Turned]:
-        """A context of the conversation so far, beside the input of the run that asks for it."""
+    ) -> list[FrameworkMessage]:
+        """A context of the conversation, with room for the input of the current run."""
         del state, kwargs
-        name, given = _named(session_id), _INPUT.get()
+        name, given = _require_session(session_id), _INPUT.get()
         head = await self._memory.head(name)
         if head is None or not head.entries:
             return []
         said = [ours for message in given for ours in from_framework(message)]
-        waiting = await self._waiting(name, head.entries, answered_ids(given))
+        waiting = await self._open_calls(name, head.entries, answered_ids(given))
         count = counter(self._budget.model) if self._budget.model else counter()
         budget = less(self._budget, sum(map(count.message, (*said, *waiting))))
         asked = next((message.text for message in reversed(said) if message.role == "user"), None)
         context = await self._memory.context(name, budget, asked, past=True)
         return [to_framework(message) for message in (*context.messages, *waiting)]
 
-    async def _waiting(self, name: str, end: int, answered: Collection[str]) -> list[Message]:
-        """The calls that the input is the answer to, with the results that they have already.
+    async def _open_calls(self, name: str, end: int, answered: Collection[str]) -> list[Message]:
+        """The tool calls that the input answers, with the results they have already.
 
-        No context shows them, as they are half done; but without them the answer is to nothing.
+        A context does not include incomplete calls, but the answer needs them.
         """
         if not answered:
             return []
@@ -84,16 +84,16 @@ class FirnlineHistory(HistoryProvider):
     async def save_messages(
         self,
         session_id: str | None,
-        messages: Sequence[Turned],
+        messages: Sequence[FrameworkMessage],
         *,
         state: dict[str, Any] | None = None,
         **kwargs: Any,
     ) -> None:
-        """Keep messages; durable when this returns."""
+        """Store messages; durable when this returns."""
         del state, kwargs
         said = [ours for message in messages for ours in from_framework(message)]
         if said:
-            await self._memory.append(_named(session_id), said)
+            await self._memory.append(_require_session(session_id), said)
 
     async def before_run(
         self,
@@ -103,7 +103,7 @@ class FirnlineHistory(HistoryProvider):
         context: SessionContext,
         state: dict[str, Any],
     ) -> None:
-        """Show the past, and keep the input before the agent runs."""
+        """Add the context, and store the input before the agent runs."""
         token = _INPUT.set(tuple(context.input_messages))
         try:
             await super().before_run(agent=agent, session=session, context=context, state=state)
@@ -121,13 +121,13 @@ class FirnlineHistory(HistoryProvider):
         context: SessionContext,
         state: dict[str, Any],
     ) -> None:
-        """Keep the answer."""
+        """Store the answer."""
         del agent, session
         if self.store_outputs and context.response:
             await self.save_messages(context.session_id, context.response.messages, state=state)
 
 
-def _named(session_id: str | None) -> str:
+def _require_session(session_id: str | None) -> str:
     if not session_id:
-        raise InputError("which conversation? run the agent with session=AgentSession(...)")
+        raise InputError("the session has no id; run the agent with session=AgentSession(...)")
     return session_id

@@ -1,4 +1,4 @@
-"""Messages of Microsoft's Agent Framework in our shape, and back."""
+"""Converts messages of Microsoft's Agent Framework from and to ours."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from agent_framework import Content
-from agent_framework import Message as Turned
+from agent_framework import Message as FrameworkMessage
 
 from firnline.log.message import ROLES, Message, Part, ToolCall, encode_json
 
 NOTE: Final = "agent_framework"
-"""In a message's metadata: what the framework's message had that ours has no place for."""
+"""The metadata field for fields of the framework's message that ours does not have."""
 
 
-def from_framework(message: Turned) -> list[Message]:
-    """The framework's message as ours; each result of a tool becomes one of its own."""
-    whole = message.to_dict()
-    pairs = list(zip(message.contents, whole["contents"], strict=True))
+def from_framework(message: FrameworkMessage) -> list[Message]:
+    """The framework's message as ours; each tool result becomes a message."""
+    dumped = message.to_dict()
+    pairs = list(zip(message.contents, dumped["contents"], strict=True))
     if message.role == "tool":
         return [_result(content, fields) for content, fields in pairs if content.call_id]
     calls = tuple(
@@ -29,7 +29,7 @@ def from_framework(message: Turned) -> list[Message]:
     if not said and not calls:
         return []
     plain = len(said) == 1 and said[0]["type"] == "text"
-    about = {"id": message.message_id, "more": whole.get("additional_properties")}
+    about = {"id": message.message_id, "more": dumped.get("additional_properties")}
     role: Any = message.role if message.role in ROLES else "user"
     return [
         Message(
@@ -42,8 +42,8 @@ def from_framework(message: Turned) -> list[Message]:
     ]
 
 
-def answered_ids(messages: Iterable[Turned]) -> set[str]:
-    """The calls that these messages answer: with a result, or by saying whether they may be."""
+def answered_ids(messages: Iterable[FrameworkMessage]) -> set[str]:
+    """The calls that these messages answer, with a result or an approval."""
     contents = [content for message in messages for content in message.contents]
     asked = [content.function_call for content in contents if content.function_call]
     results = [content for content in contents if content.type == "function_result"]
@@ -51,7 +51,7 @@ def answered_ids(messages: Iterable[Turned]) -> set[str]:
 
 
 def _result(content: Content, fields: Mapping[str, Any]) -> Message:
-    """What a tool returned: text, or the framework's own items if there is more to it."""
+    """A tool's result: text, or the framework's items if they are not only text."""
     items = fields.get("items") or []
     text = content.exception or content.result
     plain = all(item["type"] == "text" for item in items)
@@ -59,14 +59,14 @@ def _result(content: Content, fields: Mapping[str, Any]) -> Message:
     return Message.tool(parts, tool_call_id=content.call_id or "")
 
 
-def to_framework(message: Message) -> Turned:
+def to_framework(message: Message) -> FrameworkMessage:
     """Our message as the framework's."""
     note: Any = message.metadata.get(NOTE) or {}
     parts = [part.fields for part in message.content or () if isinstance(part, Part)]
     if message.role == "tool":
         items = [Content.from_dict(fields) for fields in parts] or message.text
         result = Content.from_function_result(message.tool_call_id or "", result=items)
-        return Turned("tool", [result])
+        return FrameworkMessage("tool", [result])
     said: list[Any] = [Content.from_dict(fields) for fields in parts]
     if isinstance(message.content, str) and message.content:
         said = [message.content]
@@ -74,10 +74,10 @@ def to_framework(message: Message) -> Turned:
         Content.from_function_call(call.id, call.name, arguments=call.arguments)
         for call in message.tool_calls
     ]
-    # A request to approve a call is known by the call before it; else it is taken for another.
+    # An approval request must come after its call, or it counts as another call.
     asked = [c for c in said if isinstance(c, Content) and c.type == "function_approval_request"]
     said = [content for content in said if content not in asked]
-    return Turned(
+    return FrameworkMessage(
         message.role,
         [*said, *calls, *asked],
         author_name=message.name,

@@ -1,14 +1,14 @@
 """`FirnlineMemoryBlock`: long-term memory for LlamaIndex. Needs ``firnline[llamaindex]``.
 
-LlamaIndex hands over what leaves its short-term memory; that goes to the log, and what is given
-back is a context of it, as text, with what fits the newest message.
+LlamaIndex passes the messages that leave its short-term memory. They are stored in the log, and a
+context of it is returned as text, with old messages that match the newest one.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from firnline.adapters.extras import needs
+from firnline.adapters import missing_extra
 from firnline.context.budget import Budget
 from firnline.errors import InputError
 from firnline.log.message import Message, Part, ToolCall
@@ -20,20 +20,20 @@ try:
     from llama_index.core.memory import BaseMemoryBlock
     from pydantic import Field
 except ModuleNotFoundError as error:
-    raise needs("llamaindex", error) from error
+    raise missing_extra("llamaindex", error) from error
 
 _ROLES: Final = {"model": "assistant", "chatbot": "assistant", "function": "tool"}
 _KEPT: Final = ("session_id", "tool_call_id", "name")
 
 
 class FirnlineMemoryBlock(BaseMemoryBlock[str]):
-    """A block that forgets nothing and shows at most `tokens` of it."""
+    """A memory block that keeps everything and returns at most `tokens`."""
 
     name: str = "firnline"
     memory: Memory = Field(exclude=True)
     tokens: int = 2_000
     conversation: str | None = None
-    """LlamaIndex's session id unless given."""
+    """The conversation; default: LlamaIndex's session id."""
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         if messages:
@@ -45,13 +45,13 @@ class FirnlineMemoryBlock(BaseMemoryBlock[str]):
         head = await self.memory.head(name)
         if head is None or not head.entries:
             return ""
-        asked = (m.content for m in reversed(messages or ()) if m.role == "user" and m.content)
+        questions = (m.content for m in reversed(messages or ()) if m.role == "user" and m.content)
         budget = Budget(self.tokens)
-        context = await self.memory.context(name, budget, next(asked, None), past=True)
+        context = await self.memory.context(name, budget, next(questions, None), past=True)
         return "\n\n".join(f"{m.role}: {m.text}" for m in context.messages if m.text)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The end of it, by as many tokens shorter; what comes first is oldest."""
+        """Remove at least so many tokens from the start, which is the oldest."""
         count = counter().text
         most, parts = count(content) - tokens_to_truncate, content.split("\n\n")
         while parts and count("\n\n".join(parts)) > most:
@@ -60,12 +60,12 @@ class FirnlineMemoryBlock(BaseMemoryBlock[str]):
 
     def _name(self, session_id: object) -> str:
         if not (name := self.conversation or session_id):
-            raise InputError("which conversation? FirnlineMemoryBlock(conversation=...)")
+            raise InputError("no conversation; set FirnlineMemoryBlock(conversation=...)")
         return str(name)
 
 
 def from_llamaindex(message: ChatMessage) -> Message:
-    """LlamaIndex's message as ours; blocks that are not text are kept as it writes them."""
+    """LlamaIndex's message as ours; other blocks than text are kept unchanged."""
     role: Any = _ROLES.get(message.role.value, message.role.value)
     more = message.additional_kwargs
     calls = [
@@ -82,7 +82,7 @@ def from_llamaindex(message: ChatMessage) -> Message:
         for block in said
     )
     dumped = message.model_dump(mode="json")["additional_kwargs"]
-    if not calls and (calls := _written(dumped.get("tool_calls"))):
+    if not calls and (calls := _extra_calls(dumped.get("tool_calls"))):
         del dumped["tool_calls"]
     rest = {name: value for name, value in dumped.items() if name not in _KEPT}
     return Message(
@@ -95,7 +95,7 @@ def from_llamaindex(message: ChatMessage) -> Message:
     )
 
 
-def _written(calls: object) -> list[ToolCall]:
-    """Calls that a model left beside its message, in OpenAI's shape."""
+def _extra_calls(calls: object) -> list[ToolCall]:
+    """Tool calls in OpenAI's format from the additional fields of a message."""
     given = calls if isinstance(calls, list) else []
     return [ToolCall(call) for call in given if isinstance(call, dict) and call.get("id")]

@@ -1,7 +1,7 @@
 """`FirnlineSession`: a session for the OpenAI Agents SDK. Needs ``firnline[openai-agents]``.
 
-Every item is kept in the log; what the runner reads back is a context within a budget. A log has no
-"take back": an item that is popped, or a session that is cleared, goes on as a branch without it.
+Every item is stored in the log; the runner reads a context within a budget. The log keeps
+everything: after an item is popped or the session is cleared, it continues as a branch without it.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from typing import Any, Final, cast
 
-from firnline.adapters.extras import needs
+from firnline.adapters import missing_extra
 from firnline.adapters.openai_items import items_of, messages_of, plain_calls
 from firnline.context.budget import BudgetLike
 from firnline.memory import Memory
@@ -18,16 +18,16 @@ try:
     from agents import TResponseInputItem
     from agents.memory import SessionSettings
 except ModuleNotFoundError as error:
-    raise needs("openai-agents", error) from error
+    raise missing_extra("openai-agents", error) from error
 
-_GOES_ON: Final = "goes_on_as"
+_CONTINUES_AS: Final = "goes_on_as"
 
 
 class FirnlineSession:
-    """The session called `session_id`, which is a conversation of `memory`.
+    """The session `session_id`, which is a conversation of `memory`.
 
-    `budget` bounds what is read back; its reserve has to leave room for instructions, tools, the
-    new input and the answer, which a session is not told of.
+    `budget` limits what is read. Its reserve must leave room for instructions, tools, the new
+    input, and the answer, which a session does not know.
     """
 
     session_settings: SessionSettings | None = None
@@ -36,8 +36,8 @@ class FirnlineSession:
         self.session_id, self._memory, self._budget = session_id, memory, budget
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """A context of the conversation; with `limit`, its newest items word for word."""
-        name, end = await self._place()
+        """A context of the conversation; with `limit`, its newest items, unchanged."""
+        name, end = await self._current()
         if not end or limit == 0:
             return []
         if limit is not None:
@@ -52,14 +52,14 @@ class FirnlineSession:
         return _typed(found)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Keep items; durable when this returns."""
+        """Store items; durable when this returns."""
         if items:
-            name, _ = await self._place()
+            name, _ = await self._current()
             await self._memory.append(name, messages_of(cast("list[dict[str, Any]]", items)))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Go on without the newest item, and return it."""
-        name, end = await self._place()
+        """Remove the newest item from the session, and return it."""
+        name, end = await self._current()
         if not end:
             return None
         (newest,) = await self._memory.read(name, first_seq=end - 1)
@@ -69,27 +69,27 @@ class FirnlineSession:
             await self._memory.branch(name, end - 2, branch)
         if rest:
             await self._memory.append(branch, messages_of(rest))
-        await self._go_on(branch)
+        await self._continue_as(branch)
         return _typed([popped])[0]
 
     async def clear_session(self) -> None:
-        """Go on with nothing; what was said stays in the log until it is erased."""
-        _, end = await self._place()
+        """Start with an empty session; old messages stay in the log until erased."""
+        _, end = await self._current()
         if end:
-            await self._go_on(f"{self.session_id}--{secrets.token_hex(4)}")
+            await self._continue_as(f"{self.session_id}--{secrets.token_hex(4)}")
 
-    async def _place(self) -> tuple[str, int]:
-        """The conversation that this session is now, and how many entries it has."""
+    async def _current(self) -> tuple[str, int]:
+        """The session's current conversation, and its number of entries."""
         head = await self._memory.head(self.session_id)
-        name = str(head.metadata.get(_GOES_ON) or self.session_id) if head else self.session_id
+        name = str(head.metadata.get(_CONTINUES_AS) or self.session_id) if head else self.session_id
         if name != self.session_id:
             head = await self._memory.head(name)
         return name, head.entries if head else 0
 
-    async def _go_on(self, branch: str) -> None:
+    async def _continue_as(self, branch: str) -> None:
         head = await self._memory.head(self.session_id)
         known = head.metadata if head else {}
-        await self._memory.describe(self.session_id, metadata={**known, _GOES_ON: branch})
+        await self._memory.describe(self.session_id, metadata={**known, _CONTINUES_AS: branch})
 
 
 def _typed(items: list[dict[str, Any]]) -> list[TResponseInputItem]:

@@ -1,4 +1,4 @@
-"""Items of OpenAI's Responses API as messages, and back without loss. Pure."""
+"""Converts items of OpenAI's Responses API to messages and back without loss. Pure."""
 
 from __future__ import annotations
 
@@ -8,22 +8,26 @@ from typing import Any, Final
 from firnline.log.message import Message, Part, ToolCall, encode_json
 
 ITEMS: Final = "items"
-"""In a message's metadata: how its items were made, beside what the message itself holds."""
+"""The metadata field for fields of the items that the message does not have."""
 _PLAIN: Final = ("role", "content")
 _CALL: Final = ("call_id", "name", "arguments")
 _ABOUT: Final = ("type", "id", "call_id", "status", "name")
 _MADE: Final = "made"
-"""In the note of an item that our shape has no place for: the item as it was."""
+"""The note of an item that has no form as a message: the original item."""
 _SHOT: Final = "shot"
-"""In the note of a result that is a picture: what the picture's type was."""
+"""The note of a result that is a picture: the picture's type."""
 
 
 def messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Items as messages: what a model puts out in one go, calls and reasoning too, is one."""
+    """Items as messages; one output of a model, with calls and reasoning, is one message."""
     found: list[Message] = []
     said: list[Mapping[str, Any]] = []
     for item in [*items, None]:
-        if item is not None and item.get("role", "assistant") == "assistant" and not _result(item):
+        if (
+            item is not None
+            and item.get("role", "assistant") == "assistant"
+            and not _is_result(item)
+        ):
             said.append(item)
             continue
         found += [_output(said)] if said else []
@@ -33,14 +37,14 @@ def messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
     return found
 
 
-def _result(item: Mapping[str, Any]) -> bool:
+def _is_result(item: Mapping[str, Any]) -> bool:
     return isinstance(item.get("call_id"), str) and str(item.get("type")).endswith("_output")
 
 
-def _call(item: Mapping[str, Any]) -> bool:
-    """Whether a tool of ours is called, whatever it is: a function, a shell, a computer.
+def _is_call(item: Mapping[str, Any]) -> bool:
+    """Whether the item calls a tool of the application: a function, a shell, a computer.
 
-    The local shell is not: its result does not say `call_id`, so both are kept as parts.
+    The local shell does not count: its result has no `call_id`, so both are kept as parts.
     """
     kind = str(item.get("type"))
     is_named = isinstance(item.get("call_id"), str)
@@ -48,20 +52,20 @@ def _call(item: Mapping[str, Any]) -> bool:
 
 
 def _input(item: Mapping[str, Any]) -> Message:
-    """What the user or the application says, or what a tool returns."""
-    content, rest = item.get("output") if _result(item) else item.get("content"), _rest(item)
-    if isinstance(content, Mapping) and "image_url" in content:  # it counts as a picture does
+    """An input of the user or the application, or the result of a tool."""
+    content, rest = item.get("output") if _is_result(item) else item.get("content"), _rest(item)
+    if isinstance(content, Mapping) and "image_url" in content:  # counted as a picture
         rest |= {_SHOT: content.get("type")}
         content = [{**content, "type": "input_image"}]
     elif not isinstance(content, str | list) or not all(map(_typed, content)):
         content, rest = encode_json(_rest(item, _ABOUT)), {_MADE: dict(item)}
-    plain = {"role": "tool" if _result(item) else item["role"], "content": content}
-    named = {"tool_call_id": item["call_id"]} if _result(item) else {}
+    plain = {"role": "tool" if _is_result(item) else item["role"], "content": content}
+    named = {"tool_call_id": item["call_id"]} if _is_result(item) else {}
     return Message.from_openai({**plain, **named}, metadata={ITEMS: [rest]})
 
 
 def _output(items: Sequence[Mapping[str, Any]]) -> Message:
-    """What a model puts out: texts as parts, calls as calls, all else as parts of its own kind."""
+    """An output of a model: texts as parts, calls as calls, anything else as its own part."""
     parts: list[Part] = []
     calls: list[ToolCall] = []
     notes: list[Any] = []
@@ -69,7 +73,7 @@ def _output(items: Sequence[Mapping[str, Any]]) -> Message:
         if item.get("type") == "function_call":
             calls.append(ToolCall.of(*(item[name] for name in _CALL)))
             notes.append({"call": _rest(item, _CALL)})
-        elif _call(item):
+        elif _is_call(item):
             calls.append(_named(item))
             notes.append({_MADE: dict(item)})
         elif item.get("role") == "assistant":
@@ -86,12 +90,12 @@ def _output(items: Sequence[Mapping[str, Any]]) -> Message:
 
 
 def _typed(part: object) -> bool:
-    """Whether this is a character, or a part of a message."""
+    """Whether this is a character or a part of a message."""
     return isinstance(part, str) or (isinstance(part, Mapping) and "type" in part)
 
 
 def _named(item: Mapping[str, Any]) -> ToolCall:
-    """The call of a tool that is no function, so that its result belongs to it."""
+    """A call of a tool that is not a function, so that its result has a call."""
     given = item.get("input")
     arguments = given if isinstance(given, str) else encode_json(_rest(item, _ABOUT))
     return ToolCall.of(item["call_id"], item.get("name") or item["type"], arguments)
@@ -102,12 +106,12 @@ def _rest(item: Mapping[str, Any], known: Sequence[str] = ("content", "output"))
 
 
 def items_of(message: Message, *, whole: bool = True) -> list[dict[str, Any]]:
-    """The items that a message was made of; plain ones if it came otherwise or is not `whole`."""
+    """The original items of a message; plain ones if it has none or is not `whole`."""
     notes: Any = message.metadata.get(ITEMS) if whole else None
     if not isinstance(notes, list):
         return _plain(message)
     if message.role != "assistant":
-        return [_given(message, notes[0])]
+        return [_input_item(message, notes[0])]
     parts, calls = list(message.to_openai().get("content") or ()), list(message.tool_calls)
     found: list[dict[str, Any]] = []
     for note in notes:
@@ -120,7 +124,7 @@ def items_of(message: Message, *, whole: bool = True) -> list[dict[str, Any]]:
                 {**note["call"], "call_id": call.id, "name": call.name, "arguments": call.arguments}
             )
         elif "said" in note:
-            one = note["parts"] is None  # it was text, which is short for one part
+            one = note["parts"] is None  # a string is short for one part
             texts, parts = _split(parts, 1 if one else note["parts"])
             content = texts[0]["text"] if one else texts
             found.append({**note["said"], "role": "assistant", "content": content})
@@ -129,8 +133,8 @@ def items_of(message: Message, *, whole: bool = True) -> list[dict[str, Any]]:
     return found
 
 
-def _given(message: Message, note: Mapping[str, Any]) -> dict[str, Any]:
-    """What the user or the application said, or a tool returned, as it was."""
+def _input_item(message: Message, note: Mapping[str, Any]) -> dict[str, Any]:
+    """The original item of an input or a tool result."""
     if _MADE in note:
         return dict(note[_MADE])
     content = message.to_openai()["content"]
@@ -140,10 +144,10 @@ def _given(message: Message, note: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def plain_calls(shown: Iterable[tuple[Message, bool]]) -> set[str]:
-    """The calls that have to be plain, of messages and whether they are shown whole.
+    """The calls that must be plain, given messages and whether they are complete.
 
-    A result that is shortened is that of a function: so the call has to be one, and, as they come
-    in one message, all that were made with it.
+    A shortened result is that of a function, so its call must be one too, and all calls of the same
+    message.
     """
     said = list(shown)
     short = {message.tool_call_id for message, whole in said if not whole}

@@ -1,4 +1,4 @@
-"""pydantic-ai's messages in our shape, and back."""
+"""Converts pydantic-ai's messages from and to ours."""
 
 from __future__ import annotations
 
@@ -27,56 +27,56 @@ from pydantic_ai.messages import (
 from firnline.context.context import Context, Piece
 from firnline.log.message import Message, Part, ToolCall
 
-Said: TypeAlias = SystemPromptPart | UserPromptPart | ToolReturnPart | RetryFeedbackPart
+RequestPart: TypeAlias = SystemPromptPart | UserPromptPart | ToolReturnPart | RetryFeedbackPart
 
 
-class Place(NamedTuple):
-    """A message of the run's history, and which part of it; a response is taken as a whole."""
+class HistoryItem(NamedTuple):
+    """A message of the run's history, and a part of it; a response has no part."""
 
     message: ModelMessage
-    part: Said | None = None
+    part: RequestPart | None = None
 
 
-def places_of(history: Sequence[ModelMessage]) -> list[Place]:
-    """Everything that is said in a history; parts that steer the framework are not."""
-    found: list[Place] = []
+def items_of(history: Sequence[ModelMessage]) -> list[HistoryItem]:
+    """The items of a history that are messages; parts that control the framework are not."""
+    found: list[HistoryItem] = []
     for message in history:
         if isinstance(message, ModelResponse):
-            found.append(Place(message))
+            found.append(HistoryItem(message))
         else:
-            found += [Place(message, p) for p in message.parts if isinstance(p, Said)]
+            found += [HistoryItem(message, p) for p in message.parts if isinstance(p, RequestPart)]
     return found
 
 
-def message_of(place: Place) -> Message:
-    """What is said there, in our shape."""
-    match place:
-        case Place(ModelResponse() as response):
+def message_of(item: HistoryItem) -> Message:
+    """The item as a message."""
+    match item:
+        case HistoryItem(ModelResponse() as response):
             calls = [p for p in response.parts if isinstance(p, ToolCallPart)]
-            parts, text = _beside(response), response.text or None
+            parts, text = _other_parts(response), response.text or None
             return Message.assistant(
                 [*parts, Part.of_text(text or "")] if parts else text,
                 tool_calls=[
                     ToolCall.of(p.tool_call_id, p.tool_name, p.args_as_json_str()) for p in calls
                 ],
             )
-        case Place(part=SystemPromptPart(content=text)):
+        case HistoryItem(part=SystemPromptPart(content=text)):
             return Message.system(text)
-        case Place(part=ToolReturnPart() as part):
+        case HistoryItem(part=ToolReturnPart() as part):
             text, files = part.model_response_str(), _files(part.files)
             content = [*([Part.of_text(text)] if text else []), *files] if files else text
             return Message.tool(content, tool_call_id=part.tool_call_id, name=part.tool_name)
-        case Place(part=RetryFeedbackPart() as part):
+        case HistoryItem(part=RetryFeedbackPart() as part):
             return Message.user(part.model_response())
-        case Place(part=UserPromptPart(content=content)) if isinstance(content, str):
+        case HistoryItem(part=UserPromptPart(content=content)) if isinstance(content, str):
             return Message.user(content)
-        case Place(part=UserPromptPart() as part):
+        case HistoryItem(part=UserPromptPart() as part):
             return Message.user(_parts(part))
-    raise TypeError(f"not said by anybody: {place}")
+    raise TypeError(f"not a message: {item}")
 
 
-def _beside(response: ModelResponse) -> list[Part]:
-    """What a response holds beside text and calls: thoughts, files, and tools of the provider's."""
+def _other_parts(response: ModelResponse) -> list[Part]:
+    """The parts of a response other than text and calls: thoughts, files, provider tools."""
     (dumped,) = ModelMessagesTypeAdapter.dump_python([response], mode="json")
     found: list[Part] = []
     for part, fields in zip(response.parts, dumped["parts"], strict=True):
@@ -94,7 +94,7 @@ def _files(files: Sequence[Any]) -> list[Part]:
 
 
 def _parts(part: UserPromptPart) -> list[Part]:
-    """What a prompt is made of: texts, pictures, and other files as pydantic-ai writes them."""
+    """The parts of a prompt: texts, pictures, and other files as pydantic-ai writes them."""
     (dumped,) = ModelMessagesTypeAdapter.dump_python([ModelRequest([part])], mode="json")
     found: list[Part] = []
     for item, fields in zip(part.content, dumped["parts"][0]["content"], strict=True):
@@ -109,14 +109,14 @@ def _parts(part: UserPromptPart) -> list[Part]:
     return found
 
 
-def shown(context: Context, held: Mapping[int, Place]) -> list[ModelMessage]:
-    """The context as pydantic-ai's messages: the run's own objects wherever they are shown whole.
+def to_history(context: Context, stored: Mapping[int, HistoryItem]) -> list[ModelMessage]:
+    """The context as pydantic-ai's messages: the run's own objects where they are complete.
 
-    Instructions are not among them; the request has them already.
+    Without instructions: the request has them already.
     """
     given = {id(piece.message) for piece in context["system"].pieces if piece.entry is None}
     pieces = [
-        (held.get(piece.entry.seq) if piece.entry else None, piece)
+        (stored.get(piece.entry.seq) if piece.entry else None, piece)
         for piece in context.pieces
         if id(piece.message) not in given
     ]
@@ -126,27 +126,29 @@ def shown(context: Context, held: Mapping[int, Place]) -> list[ModelMessage]:
         place, piece = pairs[0]
         if place is None or isinstance(place.message, ModelResponse):
             own = place.message if place and piece.whole else None
-            found.append(own or _made(piece.message))
+            found.append(own or _new_message(piece.message))
         else:
             found.append(_request(place.message, pairs))
     return found
 
 
-def _request(original: ModelRequest, pairs: Sequence[tuple[Place | None, Piece]]) -> ModelRequest:
-    """A request with those of its parts that are shown, and with all that nobody said."""
-    shown = {id(place.part): piece for place, piece in pairs if place}
+def _request(
+    original: ModelRequest, pairs: Sequence[tuple[HistoryItem | None, Piece]]
+) -> ModelRequest:
+    """A request with its parts that are in the context, and those that are not messages."""
+    included = {id(place.part): piece for place, piece in pairs if place}
     parts: list[Any] = []
     for part in original.parts:
-        piece = shown.get(id(part))
-        if piece and not piece.whole:  # shortened, which only what is long can be
+        piece = included.get(id(part))
+        if piece and not piece.whole:  # shortened
             parts.append(replace(cast("Any", part), content=piece.message.text))
-        elif piece or not isinstance(part, Said):
+        elif piece or not isinstance(part, RequestPart):
             parts.append(part)
     return replace(original, parts=parts)
 
 
-def _made(message: Message) -> ModelMessage:
-    """A message that the run's history does not hold."""
+def _new_message(message: Message) -> ModelMessage:
+    """A message that is not in the run's history."""
     match message.role:
         case "assistant":
             texts = [TextPart(message.text)] if message.text else []

@@ -1,9 +1,9 @@
-"""LangChain 1.x and LangGraph: middleware, retrieval, a store, a summariser.
+"""LangChain 1.x and LangGraph: middleware, retrieval, a store, a summarizer.
 
 Needs ``firnline[langchain]``.
 """
 
-from firnline.adapters.extras import needs
+from firnline.adapters import missing_extra
 
 try:
     from firnline.adapters.langchain.middleware import FirnlineMiddleware
@@ -11,6 +11,6 @@ try:
     from firnline.adapters.langchain.store import FirnlineStore
     from firnline.adapters.langchain.summarizer import summarizer
 except ModuleNotFoundError as error:
-    raise needs("langchain", error) from error
+    raise missing_extra("langchain", error) from error
 
 __all__ = ["BudgetedRetriever", "FirnlineMiddleware", "FirnlineStore", "summarizer"]

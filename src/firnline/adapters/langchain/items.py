@@ -1,4 +1,4 @@
-"""Names and values of a LangGraph store's items, as cards hold them."""
+"""Items of a LangGraph store as cards: names and values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firnline.log.message import parse_time
 
 
 def folder_of(namespace: tuple[str, ...]) -> str:
-    """A namespace as the beginning of its items' names."""
+    """A namespace as the prefix of its items' names."""
     return "".join(f"{quote(part, safe='')}/" for part in namespace)
 
 
@@ -25,7 +25,7 @@ def name_of(namespace: tuple[str, ...], key: str) -> str:
 
 
 def item_of(card: Card) -> Item:
-    """The item that a card holds."""
+    """The item of a card."""
     folder, _, key = card.name.rpartition("=")
     body = json.loads(card.body)
     return Item(
@@ -38,12 +38,12 @@ def item_of(card: Card) -> Item:
 
 
 def fields_of(item: Item) -> dict[str, Any]:
-    """What an item is made of."""
+    """The fields of an item."""
     return {name: getattr(item, name) for name in Item.__slots__}
 
 
 def texts_of(value: Any, index: Sequence[str] | Literal[False] | None) -> list[str]:
-    """What can be searched of a value: the texts at these paths, or all texts in it."""
+    """The searchable texts of a value: those at these paths, or all."""
     if index is not None:
         return [text for path in index or () for text in get_text_at_path(value, path)]
     if isinstance(value, str):
@@ -63,7 +63,7 @@ _HOLD: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
 
 
 def holds(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether a value has these fields, or fields in these relations."""
+    """Whether a value has these fields, or fields that compare so."""
     for name, want in wanted.items():
         compared = want if isinstance(want, dict) and want.keys() <= _HOLD.keys() else {"$eq": want}
         if not all(
@@ -76,7 +76,7 @@ def holds(value: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
 
 
 def matches(namespace: tuple[str, ...], condition: MatchCondition) -> bool:
-    """Whether a namespace begins or ends as the condition says."""
+    """Whether a namespace has the prefix or suffix of the condition."""
     path = condition.path
     if len(path) > len(namespace):
         return False

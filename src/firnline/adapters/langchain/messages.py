@@ -1,4 +1,4 @@
-"""LangChain's messages, models and tools in our words, and back."""
+"""Converts LangChain's messages, models, and tools from and to ours."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _SAID: Final = ("role", "content", "name", "tool_calls", "tool_call_id")
 
 
 def from_langchain(message: BaseMessage) -> Message:
-    """The message in the OpenAI shape, which is ours; blocks without a place in it stay as is."""
-    fields = (None if _shares(message) else _converted(message)) or _by_block(message)
+    """LangChain's message as ours; blocks that OpenAI's format does not have stay unchanged."""
+    fields = (None if _has_tool_result(message) else _convert(message)) or _convert_blocks(message)
     fields["content"] = _without_calls(fields)
-    thought = message.additional_kwargs.get("reasoning_content")  # where many models leave it
+    thought = message.additional_kwargs.get("reasoning_content")  # many models put it there
     if isinstance(thought, str) and thought:
         said = fields.get("content") or []
         parts = [Part.of_text(said).fields] if isinstance(said, str) else said
@@ -43,7 +43,7 @@ def from_langchain(message: BaseMessage) -> Message:
 
 
 def _without_calls(fields: Mapping[str, Any]) -> Any:
-    """The content but for blocks that repeat the calls, as those of the Responses API do."""
+    """The content without blocks that repeat the calls, as in the Responses API."""
     content, ids = fields.get("content"), {call["id"] for call in fields.get("tool_calls") or ()}
     if not isinstance(content, list) or not ids:
         return content
@@ -54,26 +54,26 @@ def _without_calls(fields: Mapping[str, Any]) -> Any:
     ]
 
 
-def _converted(message: BaseMessage) -> dict[str, Any] | None:
-    """The message by LangChain's own conversion; None if that does not know a block's form."""
+def _convert(message: BaseMessage) -> dict[str, Any] | None:
+    """Convert with LangChain's function; None if it does not support a block."""
     try:
         return convert_to_openai_messages(message)
     except (ValueError, TypeError, KeyError):
         return None
 
 
-def _shares(message: BaseMessage) -> bool:
-    """Whether a tool's result shares the message; of such a one LangChain converts nothing else."""
+def _has_tool_result(message: BaseMessage) -> bool:
+    """Whether the message has a tool result among others, which LangChain would drop."""
     blocks = [block for block in message.content if isinstance(block, dict)]
     return len(message.content) > 1 and any(block.get("type") == "tool_result" for block in blocks)
 
 
-def _by_block(message: BaseMessage) -> dict[str, Any]:
-    """The message, converted block by block."""
-    fields = _converted(message.model_copy(update={"content": ""})) or {}
+def _convert_blocks(message: BaseMessage) -> dict[str, Any]:
+    """Convert block by block."""
+    fields = _convert(message.model_copy(update={"content": ""})) or {}
     parts: list[Any] = []
     for block in message.content:
-        one = _converted(HumanMessage([block])) if _is_plain(block) else None
+        one = _convert(HumanMessage([block])) if _is_plain(block) else None
         said = (one or {}).get("content")
         parts += (
             said if isinstance(said, list) else [Part.of_text(said).fields] if said else [block]
@@ -82,35 +82,34 @@ def _by_block(message: BaseMessage) -> dict[str, Any]:
 
 
 def _is_plain(block: str | dict[Any, Any]) -> bool:
-    """Whether a block is no call and no result, which are messages of their own in our shape."""
+    """Whether a block is neither a call nor a result, which are separate messages here."""
     kind = block.get("type") if isinstance(block, dict) else "text"
     return kind not in ("tool_use", "tool_call", "function_call", "tool_result")
 
 
 def to_langchain(message: Message) -> AnyMessage:
-    """The message as LangChain's, by LangChain's own conversion."""
+    """Our message as LangChain's."""
     fields = message.to_openai()
     (converted,) = convert_to_messages([{**fields, "content": fields.get("content") or ""}])
-    return converted  # type: ignore[return-value] # it promises its base class only
+    return converted  # type: ignore[return-value] # typed as its base class
 
 
-def shown(context: Context, held: Mapping[int, AnyMessage]) -> list[AnyMessage]:
-    """The context's messages but for the system prompt, which the request has already.
+def to_history(context: Context, stored: Mapping[int, AnyMessage]) -> list[AnyMessage]:
+    """The context's messages without the system prompt, which the request has already.
 
-    What the agent holds and the context shows word for word is the agent's own object, with all
-    that our shape has no place for.
+    Messages that the context includes unchanged are the agent's own objects, with all their fields.
     """
     system = {id(piece.message) for piece in context["system"].pieces if piece.entry is None}
     pieces = [piece for piece in context.pieces if id(piece.message) not in system]
-    return [_own(piece, held) or to_langchain(piece.message) for piece in pieces]
+    return [_original(piece, stored) or to_langchain(piece.message) for piece in pieces]
 
 
-def _own(piece: Piece, held: Mapping[int, AnyMessage]) -> AnyMessage | None:
-    own = held.get(piece.entry.seq) if piece.entry and piece.whole else None
+def _original(piece: Piece, stored: Mapping[int, AnyMessage]) -> AnyMessage | None:
+    own = stored.get(piece.entry.seq) if piece.entry and piece.whole else None
     if own is None:
         return None
     calls = own.tool_calls if isinstance(own, AIMessage) else ()
-    # An agent may alter what it holds; then what was said, and counted, is shown.
+    # If the agent changed its message, the stored one is used, which was counted.
     same = from_langchain(own) if calls else None
     if same is not None and same.to_openai() != piece.message.to_openai():
         return None
@@ -118,17 +117,17 @@ def _own(piece: Piece, held: Mapping[int, AnyMessage]) -> AnyMessage | None:
 
 
 def schemas(tools: Iterable[BaseTool | dict[str, Any]], answer: object) -> list[dict[str, Any]]:
-    """What is sent along with the messages: tools, and the form that the answer is to have."""
+    """The schemas sent with the messages: tools, and the format of the answer."""
     strategy = ToolStrategy(answer.schema) if isinstance(answer, AutoStrategy) else answer
-    forms: list[Any] = getattr(strategy, "schema_specs", [])  # LangChain sends them as tools, or
-    if isinstance(strategy, ProviderStrategy):  # leaves them to the provider
+    forms: list[Any] = getattr(strategy, "schema_specs", [])  # sent as tools, or
+    if isinstance(strategy, ProviderStrategy):  # handled by the provider
         forms = [strategy.schema_spec]
     bound = [OutputToolBinding.from_schema_spec(form).tool for form in forms]
     return [convert_to_openai_tool(tool) for tool in (*tools, *bound)]
 
 
 def budget_of(model: BaseChatModel) -> Budget:
-    """The model's window: as LangChain knows it, else as Firnline knows its name."""
+    """The model's window: from LangChain's profile, or from its name."""
     name = str(getattr(model, "model_name", None) or getattr(model, "model", None) or "")
     window = (model.profile or {}).get("max_input_tokens")
     if not window:
@@ -137,10 +136,10 @@ def budget_of(model: BaseChatModel) -> Budget:
 
 
 def name_of(model: BaseChatModel) -> str:
-    """What a model is called."""
+    """The name of a model."""
     return budget_of(model).model or type(model).__name__
 
 
 def question_of(messages: Sequence[AnyMessage]) -> str | None:
-    """What the user said last."""
+    """The user's newest message."""
     return next((str(m.text) for m in reversed(messages) if isinstance(m, HumanMessage)), None)

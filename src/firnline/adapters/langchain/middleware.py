@@ -1,7 +1,7 @@
-"""`FirnlineMiddleware`: the agent's state stays whole, and each request fits the window.
+"""`FirnlineMiddleware`: the agent's state stays complete, and each request fits the window.
 
-What is said goes to the log: the user's message before the agent runs, calls before their tools
-run, answers when they are there. Each request to the model is a context of that log.
+Messages are stored in the log: the user's before the agent runs, calls before their tools run, and
+answers when they arrive. Each request to the model is a context of that log.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from langchain_core.messages import AnyMessage
 from langgraph.config import get_config
 from langgraph.types import TracePolicy, omit_payload
 
-from firnline.adapters.bridge import MemoryLike, Reach
-from firnline.adapters.history_sync import Keeper
+from firnline.adapters.bridge import MemoryBridge, MemoryLike
+from firnline.adapters.history_sync import HistorySync
 from firnline.adapters.langchain.messages import (
     budget_of,
     from_langchain,
     name_of,
     question_of,
     schemas,
-    shown,
+    to_history,
 )
-from firnline.adapters.langchain.retrieval import Asked, retrieval_tool
+from firnline.adapters.langchain.retrieval import LastRequest, retrieval_tool
 from firnline.context.budget import Budget, BudgetLike, as_budget, less
 from firnline.context.context import Context
 from firnline.context.plan import Strategy
@@ -37,27 +37,27 @@ from firnline.strategies import window
 
 T = TypeVar("T")
 DEFAULT: Final = window()
-_KNOWN: Final = 4_096  # conversations of which it is remembered what their requests are made of
-_TOOLS: Final = "tools:"  # what `create_agent` calls the node that runs tools
-State: TypeAlias = AgentState[Any]
-Request: TypeAlias = ModelRequest[Any]
+_KNOWN: Final = 4_096  # conversations whose last request is remembered
+_TOOLS: Final = "tools:"  # the node of `create_agent` that runs tools
+MiddlewareState: TypeAlias = AgentState[Any]
+MiddlewareRequest: TypeAlias = ModelRequest[Any]
 
 
 class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gives an agent a memory. With ``agent.invoke`` it needs a `firnline.sync.Memory`.
 
-    `conversation` is LangGraph's ``thread_id`` unless given (an agent that runs inside of a tool
-    has one of its own); `budget` the model's own window (its
-    LangChain profile, or its name). `strategy` plans contexts: by default at 85% of the window all
-    but the last 4 messages are summarised; None leaves each conversation its own. With `recall`,
-    old entries that fit the question are shown again. A `retriever` gives the agent a tool,
-    ``retrieve_context``. `larger` is a model with a larger window (`larger_budget`, if LangChain
-    does not know it) for when even a compacted context does not fit.
+    `conversation` defaults to LangGraph's ``thread_id`` (an agent that runs inside a tool gets its
+    own), `budget` to the model's window, from its LangChain profile or its name. `strategy` plans
+    contexts: by default, at 85% of the window all but the last 4 messages are summarized; None
+    leaves each conversation its own. With `recall`, old entries that match the question are added.
+    A `retriever` gives the agent a tool, ``retrieve_context``. `larger` is a model with a larger
+    window (`larger_budget`, if LangChain does not know it) for when even a digested context does
+    not fit.
     """
 
-    trace_policy = TracePolicy(process_inputs=omit_payload)  # our spans repeat no conversation
+    trace_policy = TracePolicy(process_inputs=omit_payload)  # no conversation in our spans
 
-    def __init__(  # noqa: PLR0913 - each is asked for by name
+    def __init__(  # noqa: PLR0913 - keyword-only options
         self,
         memory: MemoryLike,
         *,
@@ -70,68 +70,76 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         larger_budget: BudgetLike | None = None,
     ) -> None:
         super().__init__()
-        self._reach = Reach(memory)
-        self._memory = self._reach.memory
-        self._keeper = Keeper(self._memory)
+        self._bridge = MemoryBridge(memory)
+        self._memory = self._bridge.memory
+        self._history = HistorySync(self._memory)
         self._named, self._strategy, self._recall = conversation, strategy, recall
         self._budget = as_budget(budget) if budget is not None else None
         self._larger = larger
         far = as_budget(larger_budget) if larger_budget is not None else None
         self._far = far or (budget_of(larger) if larger else None)
         self._planned: dict[str, None] = {}
-        self._asked: dict[str, Asked] = {}
-        self.tools = [retrieval_tool(self._reach, retriever, self._last)] if retriever else []
+        self._last_requests: dict[str, LastRequest] = {}
+        self.tools = (
+            [retrieval_tool(self._bridge, retriever, self._last_request)] if retriever else []
+        )
 
-    # -- storing ------------------------------------------------------------------------------
+    # -- store --------------------------------------------------------------------------------
 
-    def before_agent(self, state: State, runtime: Any) -> None:  # noqa: ARG002 - LangChain's
-        """What the user says is durable before the agent runs."""
-        self._reach.now(self._held(self._conversation(), state["messages"]))
+    def before_agent(self, state: MiddlewareState, runtime: Any) -> None:  # noqa: ARG002 - LangChain's
+        """Store the user's message before the agent runs."""
+        self._bridge.run(self._store_history(self._conversation(), state["messages"]))
 
-    async def abefore_agent(self, state: State, runtime: Any) -> None:  # noqa: ARG002 - as above
-        """What the user says is durable before the agent runs."""
-        await self._reach.soon(self._held(self._conversation(), state["messages"]))
+    async def abefore_agent(self, state: MiddlewareState, runtime: Any) -> None:  # noqa: ARG002 - as above
+        """Store the user's message before the agent runs."""
+        await self._bridge.run_async(self._store_history(self._conversation(), state["messages"]))
 
-    # Calls are durable before their tools run, and answers before the caller has them.
+    # Calls are stored before their tools run, and answers before the caller gets them.
     after_model = after_agent = before_agent
     aafter_model = aafter_agent = abefore_agent
 
-    async def _held(
+    async def _store_history(
         self, conversation: str, messages: Sequence[AnyMessage]
     ) -> dict[int, AnyMessage]:
-        """Store what is new in the agent's state; its messages by their entries."""
+        """Store what is new in the agent's state; returns its messages by entry."""
         if self._strategy and conversation not in self._planned:
             if (await self._memory.strategy(conversation)).to_json() != self._strategy.to_json():
                 await self._memory.set_strategy(conversation, self._strategy)
-            _limited(self._planned)[conversation] = None
+            _make_room(self._planned)[conversation] = None
         ids = [message.id or "" for message in messages]
-        places = await self._keeper.keep(
+        places = await self._history.store_new(
             conversation, ids, lambda place: from_langchain(messages[place])
         )
         return {seq: messages[place] for seq, place in places.items()}
 
-    # -- shaping ------------------------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------
 
     def wrap_model_call(
-        self, request: Request, handler: Callable[[Request], ModelResponse[Any]]
+        self, request: MiddlewareRequest, handler: Callable[[MiddlewareRequest], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """The model sees a context of the conversation in place of all of it."""
-        return handler(self._reach.now(self._shaped(self._conversation(), request)))
+        """Replace the history by a context of the conversation."""
+        return handler(self._bridge.run(self._with_context(self._conversation(), request)))
 
     async def awrap_model_call(
-        self, request: Request, handler: Callable[[Request], Awaitable[ModelResponse[Any]]]
+        self,
+        request: MiddlewareRequest,
+        handler: Callable[[MiddlewareRequest], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """The model sees a context of the conversation in place of all of it."""
-        return await handler(await self._reach.soon(self._shaped(self._conversation(), request)))
+        """Replace the history by a context of the conversation."""
+        return await handler(
+            await self._bridge.run_async(self._with_context(self._conversation(), request))
+        )
 
-    async def _shaped(self, conversation: str, request: Request) -> Request:
+    async def _with_context(
+        self, conversation: str, request: MiddlewareRequest
+    ) -> MiddlewareRequest:
         said = request.state["messages"]
-        held = await self._held(conversation, said)
+        stored = await self._store_history(conversation, said)
         near, far = self._budget or budget_of(request.model), self._far
         ours = {message.id for message in said}
-        # What another middleware put into this one request is no part of the conversation.
+        # Messages that another middleware added to this request are not stored.
         passing = [message for message in request.messages if message.id not in ours]
-        asked = Asked(
+        last = LastRequest(
             conversation,
             near,
             from_langchain(request.system_message) if request.system_message else None,
@@ -139,21 +147,21 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         )
 
         async def build(budget: BudgetLike) -> Context:
-            whole = as_budget(budget)
-            count = counter(whole.model) if whole.model else counter()
-            taken = sum(count.message(from_langchain(message)) for message in passing)
-            rest = less(whole, taken)
-            _limited(self._asked)[conversation] = asked._replace(budget=rest)
+            full = as_budget(budget)
+            count = counter(full.model) if full.model else counter()
+            used = sum(count.message(from_langchain(message)) for message in passing)
+            rest = less(full, used)
+            _make_room(self._last_requests)[conversation] = last._replace(budget=rest)
             return await self._memory.context(
                 conversation,
                 rest,
                 question_of(said) if self._recall else None,
-                system=asked.system,
-                tools=asked.tools,
+                system=last.system,
+                tools=last.tools,
             )
 
         fell_back, context = await within(build, near, far)
-        messages = [*shown(context, held), *passing]
+        messages = [*to_history(context, stored), *passing]
         if self._larger is None or not fell_back:
             return request.override(messages=messages)
         self._memory.tell("fallback", conversation, {"model": name_of(self._larger)})
@@ -166,31 +174,33 @@ class FirnlineMiddleware(AgentMiddleware[Any, Any, Any]):
         )
         if not found:
             raise InputError(
-                "which conversation? FirnlineMiddleware(conversation=...), or a config: "
+                "no conversation; set FirnlineMiddleware(conversation=...), or a config: "
                 '{"configurable": {"thread_id": ...}}'
             )
         return str(found)
 
-    def _last(self) -> Asked:
-        """What the last request of the running conversation was made of."""
+    def _last_request(self) -> LastRequest:
+        """The last request of the current conversation."""
         name = self._conversation()
-        # A run that was resumed elsewhere has asked for nothing here yet.
-        return self._asked.get(name) or Asked(name, self._budget or Budget.of("unknown"))
+        # A run that is resumed in another process has no request here yet.
+        return self._last_requests.get(name) or LastRequest(
+            name, self._budget or Budget.of("unknown")
+        )
 
 
 def _thread(thread: object, namespace: str) -> str:
-    """The conversation of a thread; an agent that a tool of another one runs has its own.
+    """The conversation of a thread; an agent that another agent's tool runs has its own.
 
-    LangGraph hands the thread on to it. `namespace` is the way to the node that runs now; that of
-    the tool is new for each call, and the same if the call is resumed.
+    LangGraph passes the thread on to it. `namespace` is the path to the current node; that of a
+    tool is new for each call, and the same if the call is resumed.
     """
     around = namespace.split("|")[:-1]
     tool = next((step for step in reversed(around) if step.startswith(_TOOLS)), None)
     return f"{thread}/{tool}" if thread and tool else str(thread or "")
 
 
-def _limited(known: dict[str, T]) -> dict[str, T]:
-    """The same with room for one more; the oldest give way."""
+def _make_room(known: dict[str, T]) -> dict[str, T]:
+    """The same dict with room for one more; the oldest are removed."""
     while len(known) >= _KNOWN:
         known.pop(next(iter(known)))
     return known

@@ -1,4 +1,4 @@
-"""Documents for an agent, as many as the window has room for beside the conversation."""
+"""Documents for an agent, as many as fit into the window with the conversation."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.prebuilt import ToolRuntime
 
-from firnline.adapters.bridge import Reach
+from firnline.adapters.bridge import MemoryBridge
 from firnline.context.budget import Budget
 from firnline.log.message import Message
 from firnline.log.tokens import DEFAULT_MODEL, counter
 from firnline.protocols import Retriever
 
-NOTHING: Final = "Nothing was found that fits."
+NOTHING: Final = "No documents found."
 _ABOUT: Final = "Find documents that help to answer. `query` says what to look for."
 
 
-class Asked(NamedTuple):
-    """What the last request to the model was made for and of, beside the conversation."""
+class LastRequest(NamedTuple):
+    """The last request to the model, without the messages."""
 
     conversation: str
     budget: Budget
@@ -35,35 +35,37 @@ class Asked(NamedTuple):
     tools: Sequence[dict[str, Any]] = ()
 
 
-def retrieval_tool(reach: Reach, retriever: Retriever, last: Callable[[], Asked]) -> BaseTool:
+def retrieval_tool(
+    bridge: MemoryBridge, retriever: Retriever, last: Callable[[], LastRequest]
+) -> BaseTool:
     """The tool ``retrieve_context``: what the retriever finds and the window has room for.
 
-    The room is what system prompt, tools, conversation and the answer's reserve leave; calls that
-    are made at once share it. `last` says for which request.
+    The room is what system prompt, tools, conversation, and the reserve for the answer leave;
+    parallel calls share it. `last` returns the request.
     """
 
-    async def found(query: str, asked: Asked, calls: int) -> str:
-        given: dict[str, Any] = {"system": asked.system, "tools": asked.tools, "fold": False}
-        budget = asked.budget
+    async def find(query: str, request: LastRequest, calls: int) -> str:
+        options: dict[str, Any] = {"system": request.system, "tools": request.tools, "fold": False}
+        budget = request.budget
         if calls > 1:
-            context = await reach.memory.context(asked.conversation, budget, **given)
+            context = await bridge.memory.context(request.conversation, budget, **options)
             room = context.room_for_retrieval()
             budget = replace(budget, reserve_tokens=budget.reserve_tokens + room - room // calls)
 
         async def documents(question: str, *, reserved_tokens: int) -> Sequence[str]:
-            del question  # the model asks in its own words
+            del question  # the model's query is used instead
             return await retriever(query, reserved_tokens=reserved_tokens)
 
-        context = await reach.memory.context(
-            asked.conversation, budget, retriever=documents, **given
+        context = await bridge.memory.context(
+            request.conversation, budget, retriever=documents, **options
         )
         return "\n\n".join(message.text for message in context["retrieved"].messages) or NOTHING
 
     def retrieve_context(query: str, runtime: ToolRuntime) -> str:
-        return reach.now(found(query, last(), _calls(runtime)))
+        return bridge.run(find(query, last(), _calls(runtime)))
 
     async def aretrieve_context(query: str, runtime: ToolRuntime) -> str:
-        return await reach.soon(found(query, last(), _calls(runtime)))
+        return await bridge.run_async(find(query, last(), _calls(runtime)))
 
     return StructuredTool.from_function(
         retrieve_context, aretrieve_context, name="retrieve_context", description=_ABOUT
@@ -71,29 +73,29 @@ def retrieval_tool(reach: Reach, retriever: Retriever, last: Callable[[], Asked]
 
 
 def _calls(runtime: ToolRuntime) -> int:
-    """How many tools run now; whatever they return has to share the room."""
+    """The number of tools that run now and share the room."""
     said = runtime.state["messages"] if isinstance(runtime.state, dict) else []
     newest = next((m for m in reversed(said) if isinstance(m, AIMessage)), None)
     return max(len(newest.tool_calls), 1) if newest else 1
 
 
 class BudgetedRetriever(BaseRetriever):
-    """A retriever of LangChain's that returns what fits beside `reserved_tokens`.
+    """A LangChain retriever that returns what fits into the window.
 
-    ``invoke(query, reserved_tokens=40_000)`` gives documents, best first, that fit into the rest of
-    the window. It can also be given to `Memory.context` or to `FirnlineMiddleware` as `retriever`.
+    ``invoke(query, reserved_tokens=40_000)`` returns documents, best first, that fit into the rest
+    of the window. Use it also as `retriever` of `Memory.context` or `FirnlineMiddleware`.
     """
 
     retriever: BaseRetriever
     window_tokens: int
     model: str = DEFAULT_MODEL
-    """Whose tokenizer counts."""
+    """The model to count tokens for."""
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, reserved_tokens: int = 0
     ) -> list[Document]:
         found = self.retriever.invoke(query, {"callbacks": run_manager.get_child()})
-        return self._fitting(found, reserved_tokens)
+        return self._fit(found, reserved_tokens)
 
     async def _aget_relevant_documents(
         self,
@@ -103,9 +105,9 @@ class BudgetedRetriever(BaseRetriever):
         reserved_tokens: int = 0,
     ) -> list[Document]:
         found = await self.retriever.ainvoke(query, {"callbacks": run_manager.get_child()})
-        return self._fitting(found, reserved_tokens)
+        return self._fit(found, reserved_tokens)
 
-    def _fitting(self, found: Sequence[Document], reserved_tokens: int) -> list[Document]:
+    def _fit(self, found: Sequence[Document], reserved_tokens: int) -> list[Document]:
         room, kept = self.window_tokens - reserved_tokens, []
         count = counter(self.model)
         for document in found:
@@ -116,6 +118,6 @@ class BudgetedRetriever(BaseRetriever):
         return kept
 
     async def __call__(self, question: str, *, reserved_tokens: int) -> Sequence[str]:
-        """The documents' texts, as `firnline.protocols.Retriever` wants them."""
+        """The documents' texts; implements `firnline.protocols.Retriever`."""
         found = await self.ainvoke(question, reserved_tokens=reserved_tokens)
         return [document.page_content for document in found]

@@ -1,8 +1,7 @@
-"""`FirnlineStore`: LangGraph's long-term store, kept in a memory.
+"""`FirnlineStore`: LangGraph's long-term store in a memory.
 
-An item's value is a card beside the log, and what can be searched of it is an entry: a namespace is
-a conversation. So items are found like anything else that was said, and every version of one stays
-in the log.
+An item's value is a card, and its searchable text is an entry: a namespace is a conversation. So
+items are found like any message, and every version of an item stays in the log.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from langgraph.store.base import (
     SearchOp,
 )
 
-from firnline.adapters.bridge import MemoryLike, Reach
+from firnline.adapters.bridge import MemoryBridge, MemoryLike
 from firnline.adapters.langchain.items import (
     fields_of,
     folder_of,
@@ -55,18 +54,18 @@ class FirnlineStore(BaseStore):
     supports_ttl = False
 
     def __init__(self, memory: MemoryLike) -> None:
-        self._reach = Reach(memory)
+        self._bridge = MemoryBridge(memory)
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations in their order."""
-        return self._reach.now(_all(self._reach.memory, list(ops)))
+        """Run operations in order."""
+        return self._bridge.run(_run_all(self._bridge.memory, list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry out operations in their order."""
-        return await self._reach.soon(_all(self._reach.memory, list(ops)))
+        """Run operations in order."""
+        return await self._bridge.run_async(_run_all(self._bridge.memory, list(ops)))
 
 
-async def _all(memory: Memory, ops: list[Op]) -> list[Result]:
+async def _run_all(memory: Memory, ops: list[Op]) -> list[Result]:
     results: list[Result] = []
     for op in ops:
         match op:
@@ -98,8 +97,8 @@ async def _put(memory: Memory, op: PutOp) -> None:
     texts = texts_of(value, op.index)
     seq = -1
     if texts:
-        said = Message.user("\n".join(texts), metadata={"key": op.key})
-        seq = (await memory.append(conversation, said)).seq
+        entry = Message.user("\n".join(texts), metadata={"key": op.key})
+        seq = (await memory.append(conversation, entry)).seq
     head = await memory.head(conversation)
     if head is None or head.project != PROJECT:
         await memory.describe(conversation, project=PROJECT)
@@ -119,7 +118,7 @@ async def _put(memory: Memory, op: PutOp) -> None:
 async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
     wanted = op.offset + op.limit
     found: list[SearchItem] = []
-    cards = _asked(memory, op) if op.query else _below(memory, op.namespace_prefix)
+    cards = _matching_cards(memory, op) if op.query else _all_cards(memory, op.namespace_prefix)
     async for card, score in cards:
         item = item_of(card)
         if holds(item.value, op.filter or {}):
@@ -129,8 +128,8 @@ async def _search(memory: Memory, op: SearchOp) -> list[SearchItem]:
     return found[op.offset : wanted]
 
 
-async def _asked(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[Card, float | None]]:
-    """The cards of items whose newest version fits the query, best first."""
+async def _matching_cards(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[Card, float | None]]:
+    """The cards of items whose newest version matches the query, best first."""
     for hit in await _hits(memory, op.query or "", folder_of(op.namespace_prefix)):
         name = f"{hit.conversation}={quote(str(hit.entry.message.metadata.get('key')), safe='')}"
         card = await memory.cards.get(_KIND, name)
@@ -139,9 +138,9 @@ async def _asked(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[Card, floa
 
 
 async def _hits(memory: Memory, query: str, folder: str) -> list[Hit]:
-    """What fits the query below a namespace, best first.
+    """Entries below a namespace that match the query, best first.
 
-    A few namespaces are searched one by one, so that others' items cannot crowd theirs out.
+    A few namespaces are searched one by one, so that items of others cannot displace theirs.
     """
     behind = await memory.conversations(after=folder, limit=_NAMESPACES_MAX)
     names = [head.conversation for head in behind if head.conversation.startswith(folder)]
@@ -154,7 +153,7 @@ async def _hits(memory: Memory, query: str, folder: str) -> list[Hit]:
     return sorted(chain(*each), key=lambda hit: -hit.score)
 
 
-async def _below(
+async def _all_cards(
     memory: Memory, prefix: tuple[str, ...]
 ) -> AsyncIterator[tuple[Card, float | None]]:
     """The cards of all items below a namespace, by name."""
@@ -173,7 +172,7 @@ async def _below(
 
 
 async def _namespaces(memory: Memory, op: ListNamespacesOp) -> list[tuple[str, ...]]:
-    found = {item_of(card).namespace async for card, _ in _below(memory, ())}
+    found = {item_of(card).namespace async for card, _ in _all_cards(memory, ())}
     conditions = op.match_conditions or ()
     fitting = {space for space in found if all(matches(space, c) for c in conditions)}
     shortened = sorted({space[: op.max_depth] for space in fitting})

@@ -1,4 +1,4 @@
-"""Our offline summariser for LangChain's own `SummarizationMiddleware`, which takes a function."""
+"""The offline summarizer for LangChain's `SummarizationMiddleware`, which takes a function."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from firnline.protocols import Brief
 def summarizer(
     *, tokens_max: int = 1_000, model: str = DEFAULT_MODEL
 ) -> Callable[[Sequence[AnyMessage]], str]:
-    """A function that sums messages up in their own sentences, in at most `tokens_max` tokens.
+    """A function that summarizes messages by their sentences, in at most `tokens_max` tokens.
 
-    It needs no model and cannot fail for want of one. LangChain's middleware still replaces what it
-    sums up; `FirnlineMiddleware` does not. `model` is whose tokenizer counts.
+    It needs no model. LangChain's middleware still replaces the messages that it summarizes;
+    `FirnlineMiddleware` does not. Tokens are counted for `model`.
     """
     count = counter(model)
 
