@@ -20,7 +20,7 @@ from firnline.engine import recall
 from support import mongo_server, postgres_server, selection
 from support.selection import BACKENDS, backend
 
-# How long an example takes is the machine's affair: speed is measured in benchmarks.
+# No deadline: speed is measured in benchmarks.
 EXAMPLES = 400 if "FIRNLINE_TORTURE" in os.environ else 40
 SLOW = [hypothesis.HealthCheck.too_slow]
 hypothesis.settings.register_profile(
@@ -28,22 +28,22 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("firnline")
 
-# Shells start what goes on in the background with SIGINT ignored, and programs inherit that: those
-# that tests start would not hear Ctrl-C.
+# Shells start background jobs with SIGINT ignored, and programs inherit that: those
+# that tests start would not get Ctrl-C.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Reading the system's certificates takes longer than most tests, and each HTTP client does it.
 ssl.create_default_context = cache(ssl.create_default_context)
 
-# What tests write lies in memory where there is room: thousands of new stores wait for no disk.
-# Those that are about durability choose one.
+# Tests write to memory if there is room: thousands of new stores wait for no disk.
+# Tests of durability choose a disk.
 MEMORY = Path("/dev/shm")
 ROOM = 4 * 1024**3
 
 
 def _has_room(place: Path) -> bool:
-    """Whether it takes all that a run writes, and runs what some tests put there."""
+    """Whether there is room for the files of a run, and programs can be run there."""
     runs = not os.statvfs(place).f_flag & os.ST_NOEXEC
     return runs and shutil.disk_usage(place).free > ROOM
 
@@ -55,9 +55,9 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and _has_room(MEMOR
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """What is imported and collected stays until the end: no garbage is looked for in it.
+    """Imported and collected objects stay until the end: the garbage collector skips them.
 
-    And seldom in what comes later: that took a twentieth of the time.
+    It runs rarely for later ones: it took a twentieth of the time.
     """
     gc.disable()
     try:
@@ -70,7 +70,7 @@ def pytest_collection():
 
 @pytest.fixture(autouse=True)
 def _no_embedder(monkeypatch, request):
-    """Tests name their embedder: the one that is installed would load a model for each of them."""
+    """Tests choose their embedder: the installed one would load a model for each of them."""
     if "default_embedder" not in request.keywords:
         monkeypatch.setattr(recall, "default_embedder", lambda: None)
 
@@ -96,7 +96,7 @@ _SERVERS = {}
 
 
 def _server(name, kit, available) -> str:
-    """The URL of a server that is there, or is started now until the end."""
+    """The URL of an existing server, or of one that is started now and stopped at the end."""
     if kit.EXISTING or not available:
         return kit.EXISTING
     if name not in _SERVERS:
@@ -118,7 +118,7 @@ def _mongo_server() -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node):
-    """All processes of a run share the servers of the one that starts them, and what it takes."""
+    """All processes of a run share the servers and the selection of the main process."""
     node.workerinput["postgres"] = _postgres_server()
     node.workerinput["mongo"] = _mongo_server()
     node.workerinput["whole"] = _is_whole(node.config)
@@ -131,7 +131,7 @@ def pytest_unconfigure():
 
 @pytest.fixture(scope="session")
 def postgres_databases(request):
-    """Databases of a real server, empty again for each test that takes one."""
+    """Databases of a real server, emptied for each test."""
     of_worker = getattr(request.config, "workerinput", {})
     server = of_worker["postgres"] if of_worker else _postgres_server()
     if not server:
@@ -143,14 +143,14 @@ def postgres_databases(request):
 
 @pytest.fixture
 def postgres(postgres_databases):
-    """An empty database, for a role that policies bind."""
+    """An empty database, for a role that is subject to policies."""
     with postgres_databases.one() as database:
         yield database
 
 
 @pytest.fixture(scope="session")
 def mongo_databases(request):
-    """Databases of a real server, empty again for each test that takes one."""
+    """Databases of a real server, emptied for each test."""
     of_worker = getattr(request.config, "workerinput", {})
     server = of_worker["mongo"] if of_worker else _mongo_server()
     if not server:
@@ -169,7 +169,7 @@ def mongo(mongo_databases):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers():
-    """One more than there are cores: tests of pages, servers and crashes wait now and then."""
+    """One more than the number of cores: tests of pages, servers and crashes wait at times."""
     return min((os.cpu_count() or 1) + 1, 8)
 
 
@@ -197,14 +197,14 @@ def _is_whole(config) -> bool:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item, call):
     report = yield
-    # On the report, because that is all that comes back from the process that ran the test.
+    # On the report: nothing else comes back from the process that ran the test.
     for mark in item.iter_markers("requirement"):
         report.user_properties.append(("requirement", (mark.args[0], backend(item))))
     return report
 
 
 def _requirements(stats):
-    """Of each requirement: where its tests ran, and whether they passed."""
+    """For each requirement: on which backends its tests ran, and whether they passed."""
     results = defaultdict(set)
     for report in chain.from_iterable(stats.values()):
         if not isinstance(report, pytest.TestReport) or report.skipped:

@@ -1,4 +1,4 @@
-"""What the acceptance tests share: a model behind real HTTP, and a chat that was digested."""
+"""Fixtures of the acceptance tests: a model over real HTTP, and a digested chat."""
 
 import pytest
 
@@ -25,7 +25,7 @@ async def model(server):
 
 @pytest.fixture(scope="session")
 def digested_file(tmp_path_factory):
-    """An export of "c", 180 entries with many digests in layers: making those takes a while."""
+    """An export of "c", 180 entries with many digests in layers, created once: it is slow."""
     path = tmp_path_factory.mktemp("digested") / "c.jsonl"
     with sync.Memory.open("memory:", strategy=IN_LAYERS) as memory:
         for start in range(0, 90, 3):

@@ -16,7 +16,7 @@ from firnline.cli.terminal import plain, progress_bar, table
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder of its own; returns exit code, output and complaints."""
+    """Run a command in a separate folder; returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FIRNLINE_STORE", raising=False)
 

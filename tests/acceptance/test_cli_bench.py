@@ -30,7 +30,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.fixture
 def bench(folder, capsys):
-    """Run the command in a folder of its own; its temporary files have one, too."""
+    """Run the command in a separate folder; its temporary files have one, too."""
 
     def bench(*arguments):
         try:

@@ -17,7 +17,7 @@ PROGRAM = [sys.executable, "-m", "firnline"]
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder of its own; returns exit code, output and complaints."""
+    """Run a command in a separate folder; returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FIRNLINE_STORE", raising=False)
 

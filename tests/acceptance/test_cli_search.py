@@ -23,7 +23,7 @@ TRIP = [
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
-    """Run a command in a folder of its own; returns exit code, output and complaints."""
+    """Run a command in a separate folder; returns exit code, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("FIRNLINE_STORE", raising=False)
     monkeypatch.setattr(commands, "utc_now", lambda: NOW)

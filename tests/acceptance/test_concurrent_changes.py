@@ -208,7 +208,7 @@ async def test_what_was_made_of_erased_words_is_not_kept_under_their_name(url):
 
 
 class Interrupted(WordEmbedder):
-    """An embedder while whose work something happens, once."""
+    """An embedder during whose work a callback runs once."""
 
     happens = None
 

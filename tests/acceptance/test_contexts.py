@@ -438,7 +438,7 @@ async def test_a_later_model_improves_what_was_made_offline(url):
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
 async def test_what_is_said_while_a_context_is_built_pushes_nothing_out(url, strategy):
-    """Between its reads of the store, others go on: what they say takes no place away."""
+    """Others append between its reads of the store: their messages take no room away."""
     async with Memory.open(url, strategy=strategy, worker=False) as memory:
         await memory.append("c", [Message.user(f"question {n}") for n in range(40)])
         store = memory._store

@@ -322,7 +322,7 @@ async def test_while_the_embedder_fails_words_are_enough_and_the_log_says_so(url
         await until(told)
         assert await memory.store.embedded(CHAT, "senses-1/5") == 0
         assert await rows(memory) == []
-        embedder.wrong = None  # repaired: it goes on by itself
+        embedder.wrong = None  # repaired: it continues by itself
         await embedded(memory, entries=4)
         assert await seqs(memory, "shower") == [2]
         await check_vectors(memory, embedder)
@@ -358,7 +358,7 @@ async def test_closing_closes_the_embedder_whatever_happened_before(url):
     assert embedder.closed
 
 
-# -- others go on with it ---------------------------------------------------------------------
+# -- other processes continue it --------------------------------------------------------------
 
 
 async def test_what_was_not_embedded_is_embedded_by_the_next_opener(tmp_path):
@@ -398,7 +398,7 @@ async def test_what_others_append_or_import_is_embedded_by_those_who_search(tmp_
 
 
 async def test_appends_do_not_walk_through_all_conversations_each_time(url, monkeypatch):
-    """Where that takes its time, what was appended here is embedded without it."""
+    """While that is slow, entries appended here are embedded without it."""
     monkeypatch.setattr("firnline.engine.embedding_indexer._REST", 100)
     async with opened(url, Senses()) as memory:
         look, looks = memory.store.unembedded, []
@@ -542,7 +542,7 @@ asyncio.run(main())
 
 
 def process(url, seconds, pages=1_000):
-    """One that embeds so many pages, and then goes on no more."""
+    """An embedder that embeds so many pages, and then stops."""
     folder = str(Path(__file__).parents[1])
     code = PROCESS.format(folder=folder, url=url, seconds=seconds, pages=pages)
     started = subprocess.Popen(

@@ -67,7 +67,7 @@ class CutError(Exception):
 
 
 def cut(monkeypatch, where, name):
-    """Let the next call of a function be the last thing that happens."""
+    """Let the process die at the next call of a function."""
 
     async def end(*_, **__):
         monkeypatch.undo()
@@ -126,7 +126,7 @@ async def test_a_server_alone_is_asked_for_its_journal(store):
 
 @pytest.mark.promise("dense")
 async def test_a_batch_is_there_by_one_write(store, mongo, monkeypatch):
-    """Whatever is cut short behind it: what the write carried is all there, for everybody."""
+    """Whatever is interrupted after it: the complete write is visible to every process."""
     name = Idempotency("k", "f")
     cut(monkeypatch, flush, "put_new")
     appended = await store.append(KEY, drafts(["a"] * (writer.TAIL_ENTRIES + 3)), idempotency=name)
@@ -729,6 +729,6 @@ async def test_what_tenants_say_is_not_readable_in_the_index(store, mongo):
 
 @clock_skew.WRONG
 async def test_pending_work_uses_the_shared_clock(store, mongo, wrong):
-    """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
+    """A machine whose clock is wrong, or jumps, neither delays nor skips work."""
     async with opened(mongo.url) as other:
         await clock_skew.check_owed(store, other, wrong)

@@ -114,7 +114,7 @@ async def test_all_migrations_together_are_the_schema(postgres):
 
 
 def test_migrations_only_add():
-    """A process of the version before goes on working: nothing it uses is gone or renamed."""
+    """A process of the previous version keeps working: nothing it uses is gone or renamed."""
     for number, sql in migrate.shipped().items():
         plain = re.sub(r"--.*", "", sql)
         assert number == 1 or not re.search(
@@ -338,7 +338,7 @@ _COPIES = 400
 
 
 def _much(postgres):
-    """What lies there many times more, far behind it in the same conversation."""
+    """The same text many more times, much later in the same conversation."""
     moved = f"generate_series(100, {_COPIES} * 100, 100) AS by"
     entry = "tenant, conversation, seq + by, tokens, total, tokenizer, hash, body"
     segment = (
@@ -418,7 +418,7 @@ def _indexed(postgres):
 
 @pytest.mark.promise("tenants-apart")
 async def test_the_word_index_holds_no_words_and_is_used(postgres, store):
-    """It is read without a policy, so there is nothing to read in it; and it is quick."""
+    """It is read without a policy, so it must contain no text; and it is fast."""
     for key in (KEY, FOREIGN):
         await store.append(key, drafts([f"canary number {i}" for i in range(3_000)]))
     everything = str(postgres.run("SELECT * FROM firnline.search"))
@@ -1140,7 +1140,7 @@ async def test_what_is_made_or_erased_while_it_is_described_is_described(
 
 
 async def test_a_write_during_an_erasure_leaves_nothing(postgres, store):
-    """Vectors, cards, pins, topics: they come before it or find nothing any more."""
+    """Vectors, cards, pins, topics: written before it, or rejected after it."""
     for round_ in range(5):
         key = Key("acme", f"c{round_}")
         await store.append(key, drafts("abcd"))
@@ -1193,7 +1193,7 @@ async def test_a_copy_is_read_by_psql_and_holds_everything(postgres, postgres_da
 
 
 async def test_of_a_newer_schema_no_copy_is_made_that_could_not_be_read(postgres, store, tmp_path):
-    """An older process goes on while a newer one migrates; its tables are not those any more."""
+    """An older process continues while a newer one migrates; its tables have changed."""
     postgres.meddle()
     await store.append(KEY, drafts("a"))
     newer = [*migrate.shipped().values(), "ALTER TABLE conversation ADD COLUMN later text"]
@@ -1268,6 +1268,6 @@ async def test_a_lease_goes_by_the_databases_clock(postgres):
 
 @clock_skew.WRONG
 async def test_pending_work_uses_the_shared_clock(store, postgres, wrong):
-    """A machine whose clock is wrong, or jumps, neither puts work off nor passes it over."""
+    """A machine whose clock is wrong, or jumps, neither delays nor skips work."""
     async with opened(postgres.url) as other:
         await clock_skew.check_owed(store, other, wrong)

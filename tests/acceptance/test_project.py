@@ -1,4 +1,4 @@
-"""Seed B at the library: project recall, the whole history or a lean tail, the task at hand."""
+"""Seed B in the library: project recall, the full history or a lean tail, the current task."""
 
 import pytest
 

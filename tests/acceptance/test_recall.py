@@ -36,7 +36,7 @@ def texts(hits):
 
 
 async def _home(memory, name="home"):
-    """A month in a house: a stretch of talk about something else every day, four entries long."""
+    """A month in a house: four entries every day, each day about another subject."""
     subjects = ["heating", "garden", "roof", "kitchen", "cellar", "attic", "fence", "garage"]
     for number in range(32):
         subject = subjects[number % len(subjects)]

@@ -564,6 +564,6 @@ async def test_no_tool_call_raises_or_shows_data_of_others(memory, url):
 
 def test_the_tools_need_no_more_than_a_reader(url):
     class Nothing:
-        """No memory at all; the conversation is checked before anything is read."""
+        """No memory is opened; the conversation is checked before any read."""
 
     assert len(recall_tools(Nothing(), "c")) == len(SIGNATURES)

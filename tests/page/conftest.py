@@ -1,10 +1,10 @@
-"""The page in a real Chromium, on a real server with a conversation to look at.
+"""The page in a real Chromium, on a real server with a sample conversation.
 
 A test takes `site` and `page`, opens something with ``site.open(page, "#/...")``, and keeps
-pictures of it with ``shot(page, "name")``. Whatever the page complains about fails the test.
+pictures of it with ``shot(page, "name")``. Any error on the page fails the test.
 
-The site is new for each test, at the same address as the one before it; the page is one that knows
-nothing of earlier tests but the files that it was told to keep. A test that changes its page for
+The site is new for each test, at the same address as the one before it; the page has no data
+of earlier tests except cached files. A test that changes its page for
 good, such as by its clock or by scripts that come before all others, is marked `own_page`.
 
 Loading the page takes ten times as long as going from one place in it to another, so tests marked
@@ -37,13 +37,13 @@ FLAGS = [
     "--headless",
     "--no-sandbox",
     "--disable-gpu",
-    "--in-process-gpu",  # nothing is drawn by one: a process less
+    "--in-process-gpu",  # no GPU drawing: one process less
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--no-first-run",
 ]
-# Everything else that axe-core looks at is the same in both colour schemes.
+# Everything else that axe-core checks is the same in both color schemes.
 ABOUT_COLOURS = {"runOnly": ["color-contrast", "link-in-text-block"]}
 SERIOUS = """async ([within, options]) => {
   const { violations } = await axe.run(within, { resultTypes: ['violations'], ...options });
@@ -55,7 +55,7 @@ SERIOUS = """async ([within, options]) => {
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Chromium, for these tests alone: its event loop must be gone before others have theirs."""
+    """Chromium, for these tests only: its event loop must end before other tests start theirs."""
     path = chromium.find()
     assert path is not None, chromium.HELP
     expect.set_options(timeout=20_000)  # many tests share the machine
@@ -95,20 +95,20 @@ def _served(sample: Path, folder: Path, port: int) -> Iterator[Site]:
 
 @pytest.fixture(scope="package")
 def ports() -> tuple[int, int]:
-    """For a test's own site and for those who share one: what is kept is kept for an address."""
+    """For a test's own site and for shared ones: files are cached by address."""
     return free_port(), free_port()
 
 
 @pytest.fixture(scope="module")
 def shared_site(tmp_path_factory, sample, ports) -> Iterator[Site]:
-    """The site of those tests of a module that only look."""
+    """The shared site of those tests of a module that only read."""
     with _served(sample, tmp_path_factory.mktemp("shared"), ports[1]) as site:
         yield site
 
 
 @pytest.fixture
 def site(request, tmp_path, sample, ports) -> Iterator[Site]:
-    """A server with the sample conversation, whose digests were made without a model."""
+    """A server with the sample conversation, digested without a model."""
     if "looks" in request.keywords:
         yield request.getfixturevalue("shared_site")
         return
@@ -121,7 +121,7 @@ def site(request, tmp_path, sample, ports) -> Iterator[Site]:
 
 @pytest.fixture
 def complaints() -> Complaints:
-    """What the page complains about; ``complaints.expected`` are patterns of what is meant."""
+    """Errors of the page; ``complaints.expected`` are patterns of the expected ones."""
     return Complaints()
 
 
@@ -137,7 +137,7 @@ def _context(browser: Browser) -> Iterator[BrowserContext]:
 
 
 class Pages:
-    """One page for many tests: what it has kept is not loaded, nor even read, again."""
+    """One page for many tests: cached files are not loaded or parsed again."""
 
     def __init__(self, context: BrowserContext) -> None:
         self._context = context
@@ -148,7 +148,7 @@ class Pages:
         """As good as new."""
         page = self._page or self._context.new_page()
         if self._page is None:
-            _emptied(page, site)  # one that could not be left may have kept something
+            _emptied(page, site)  # a page that could not be closed may have kept data
         self._page = None
         yield page
         for other in self._context.pages:
@@ -163,7 +163,7 @@ class Pages:
 
 
 def _emptied(page: Page, site: Site) -> None:
-    """Nothing that was loaded goes on, and nothing is kept but files."""
+    """No loaded script continues, and only files are kept."""
     page.goto(f"{site.url}/favicon.svg")
     page.evaluate("localStorage.clear(); sessionStorage.clear()")
 
@@ -195,14 +195,14 @@ def looking(browser) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="module")
 def shared_page(looking, shared_site) -> Iterator[Page]:
-    """The page of those tests of a module that only look."""
+    """The shared page of those tests of a module that only read."""
     page = looking.new_page()
     yield page
     page.close()
 
 
 def _left(page: Page) -> None:
-    """As a new page: no test sees what another one looked at."""
+    """As a new page: no test sees the state of another one."""
     _reset(page)
     page.evaluate("localStorage.clear(); sessionStorage.clear(); location.hash = '#/search'")
     settle(page)
@@ -248,7 +248,7 @@ def page(request, browser, pages, site, complaints) -> Iterator[Page]:
 
 @pytest.fixture
 def shot() -> Callable[..., None]:
-    """Pictures of a page, light and dark, wide and narrow; nothing may stick out at the side.
+    """Pictures of a page, light and dark, wide and narrow; nothing may overflow sideways.
 
     ``before(page, width)`` is called when the page has its new size.
     """
@@ -274,9 +274,9 @@ def shot() -> Callable[..., None]:
 
 @pytest.fixture
 def accessible() -> Callable[..., None]:
-    """Fail if axe-core has something serious to say about the page, light or dark.
+    """Fail if axe-core finds a serious problem on the page, light or dark.
 
-    ``within`` is what to look at, where others look at the rest.
+    ``within`` limits the check to a part of the page.
     """
 
     def check(page: Page, within: str = "html") -> None:

@@ -39,7 +39,7 @@ def slowly(site):
     site.model.fail("trickle")
 
 
-# -- saying something -------------------------------------------------------------------------
+# -- sending a message ------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("X1")

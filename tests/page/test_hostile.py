@@ -40,14 +40,14 @@ pytestmark = pytest.mark.own_page
 
 @pytest.fixture
 def page(page):
-    """A page on which everything that runs is noticed."""
+    """A page that records every script that runs."""
     page.add_init_script(GUARD)
     page.on("dialog", lambda dialog: dialog.dismiss())
     return page
 
 
 def is_harmless(page):
-    """Nothing runs, nothing strange is there, and nothing covers the page or takes its frame."""
+    """No script runs, no foreign element is there, and none covers the page or its frame."""
     assert page.evaluate(HARMLESS) == []
 
 
@@ -206,7 +206,7 @@ def derived(site):
     }
     summary = "\n".join(PAYLOADS)
     site.api.post(f"{site.about}/important", {"important_data": facts, "summary": summary})
-    for word in ("Zeppelins", "Violins", "Umbrellas", "Waterfalls"):  # a topic takes 50 tags
+    for word in ("Zeppelins", "Violins", "Umbrellas", "Waterfalls"):  # a topic has at most 50 tags
         site.api.say(name, f"{word} {word.lower()}?", "Noted.")
     topics = [one["topic_id"] for one in site.api.get(f"{site.about}/topics")["data"]]
     some = [names()[first : first + 50] for first in range(0, len(names()), 50)]

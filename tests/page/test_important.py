@@ -1,4 +1,4 @@
-"""Important data on the page: evidence, what was replaced, and changes that can be taken back."""
+"""Important data on the page: evidence, replaced values, and changes that can be undone."""
 
 import json
 

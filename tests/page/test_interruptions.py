@@ -32,7 +32,7 @@ def asked(page):
 
 
 class Mortal:
-    """A server of its own, on one port, which dies and comes back."""
+    """A separate server on one port, which dies and restarts."""
 
     def __init__(self, store, model):
         self._start = lambda: Forked(store, port, "--model", "gpt-4o-mini", **settings)

@@ -21,7 +21,7 @@ TOP = "document.querySelector('.scroller').scrollTop"
 
 
 def text(seq):
-    """Of many lengths, so that nothing can rely on the height of a message."""
+    """Of many lengths, so that no code can rely on the height of a message."""
     return f"message {seq}. " + "Snow falls, settles and is pressed to firn. " * (seq * 7919 % 9)
 
 
@@ -84,7 +84,7 @@ def shown(page):
 
 
 def settled(page):
-    """Nothing is waited for, and the window is filled from top to bottom."""
+    """No request is pending, and the window is filled from top to bottom."""
     page.wait_for_function(
         """() => {
           const box = document.querySelector('.scroller').getBoundingClientRect();

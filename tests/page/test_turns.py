@@ -15,7 +15,7 @@ QUESTIONS = ["Which order never arrived?", "When should it reach Ana?", "Who liv
 
 
 def ask(site):
-    """Three turns; the prompts are too large for the window, so that something gives way."""
+    """Three turns; the prompts are too large for the window, so that something is left out."""
     for question in QUESTIONS:
         site.model.say(f"About “{question}”: order 1138 left Innsbruck.")
         body = {"message": question, "system": "Be brief.", "budget": 1_000}

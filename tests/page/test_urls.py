@@ -151,7 +151,7 @@ def test_an_entry_of_a_conversation_that_others_just_began_is_shown(site, page):
 
 
 def test_a_missing_entry_is_reported(site, page, complaints):
-    complaints.expected.append("404")  # who is asked whether there is such a conversation says so
+    complaints.expected.append("404")  # the request for that conversation fails
     site.api.say("short", "One.", "Two.")
     for asked in ("2", "99999", "-1", "abc"):
         site.open(page, "#/")

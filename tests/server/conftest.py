@@ -8,13 +8,13 @@ from support.rest_client import Api
 
 @pytest.fixture
 def server(url):
-    """A server in a thread, whose digests are made when they are asked for."""
+    """A server in a thread, whose digests are created on request."""
     with running(store=url, background=False) as server:
         yield server
 
 
 @pytest.fixture
 def api(server):
-    """Its API, on this machine, where no key is needed."""
+    """Its API, on the local machine, where no key is needed."""
     with Api(server.url) as api:
         yield api

@@ -55,7 +55,7 @@ def logged():
 
 
 class Tenant:
-    """One tenant, doing one thing after the other, right and wrong."""
+    """One tenant that makes valid and invalid requests."""
 
     def __init__(self, number, http, key, names):
         self.canary = f"canary{secrets.token_hex(8)}"

@@ -211,7 +211,7 @@ async def test_secrets_are_compared_in_constant_time_known_or_not(keys, monkeypa
 
 @pytest.fixture
 def command(tmp_path, monkeypatch, capsys):
-    """Runs `firnline keys` in a folder of its own; returns its code and what it printed."""
+    """Run `firnline keys` in a separate folder; returns its exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments):

@@ -959,7 +959,7 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path):
 
 
 def test_half_a_character_is_answered_and_stored_as_what_is_missing(tmp_path):
-    """JavaScript cuts emoji in halves and writes them as escapes that no strict parser takes."""
+    """JavaScript cuts emoji in halves and writes them as escapes that strict parsers reject."""
     with subprocess.Popen(
         [*PROGRAM, "--store", f"sqlite:///{tmp_path}/store.db"],
         stdin=subprocess.PIPE,

@@ -140,7 +140,7 @@ def rpc(method, params=None, number=1):
 
 @pytest.fixture(autouse=True)
 def _http(monkeypatch):
-    """One client for a test: making one takes longer than what it asks."""
+    """One client for a test: creating one takes longer than its requests."""
     with httpx2.Client(timeout=60) as http:
         monkeypatch.setattr(httpx2, "request", http.request)
         yield

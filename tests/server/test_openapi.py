@@ -105,7 +105,7 @@ def unbounded(name, schema):
 
 
 def test_every_number_and_text_of_a_request_is_bounded():
-    """What has no bound of its own is bounded by the body's size."""
+    """A field without a limit is limited by the size of the body."""
     asked = [
         (field, about)
         for name, schema in document()["components"]["schemas"].items()

@@ -100,7 +100,7 @@ def test_points_take_in_every_turn_once(turns, count):
 
 
 def test_a_prompt_recorded_before_is_no_saving(api, house):
-    """Without the size of the history, nothing is made up."""
+    """Without the size of the history, no figure is invented."""
     api.post(f"{PATH}/turns", {"message": "Hello"})
     (kept,) = house.run(prompts.list_records(house.memory(), "c"))
     del kept["whole_tokens"]

@@ -54,7 +54,7 @@ def test_a_digest_expands_to_what_it_covers(digested):
 
 
 def test_a_topics_digest_expands_to_the_topics_entries(url):
-    """Two subjects by turns: what lies between a topic's entries is another's."""
+    """Two subjects in turn: the entries between those of a topic belong to the other."""
     with running(store=url, background=False, embedder="words") as server, Api(server.url) as api:
         for pair in zip(LISBON, SOURDOUGH, strict=True):
             for line in pair:

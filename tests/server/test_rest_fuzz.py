@@ -72,7 +72,7 @@ TRIED = [
     pytest.param(method, path, mode, id=f"{operation['operationId']}-{mode.value}")
     for method, path, operation in operations()
     for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
-    # Where nothing is taken, nothing can be wrong.
+    # Without input there is no invalid input.
     if mode is GenerationMode.POSITIVE or {"parameters", "requestBody"} & set(operation)
 ]
 
@@ -81,7 +81,7 @@ TRIED = [
 @pytest.mark.filterwarnings("ignore::hypothesis.errors.HypothesisDeprecationWarning")
 @pytest.mark.parametrize(("method", "path", "mode"), TRIED)
 def test_schemathesis_finds_nothing(server, key, api, method, path, mode):
-    """No 500, nothing undocumented, no answer of another shape, nothing wrong that is accepted."""
+    """No 500, no undocumented answer, no other schema, no invalid input that is accepted."""
     tested = SCHEMA[path][method.upper()]
     headers = {"authorization": f"Bearer {key}"}
     count = 0
@@ -353,6 +353,6 @@ def test_every_word_of_the_dictionary_in_headers(server, key, api, name):
 
 
 def test_everything_is_as_it_was(api):
-    """After all of that, the log is whole."""
+    """After all of that, the log is complete."""
     for head in api.all("/conversations"):
         assert api.post(head["url"].removeprefix("/api/v1") + "/verify")["ok"]

@@ -118,7 +118,7 @@ def test_invalid_input_is_rejected_with_its_place(api, body):
     assert api.get("/conversations")["data"] == []
 
 
-# -- the whole history ------------------------------------------------------------------------
+# -- the full history -------------------------------------------------------------------------
 
 
 @pytest.mark.requirement("X1")

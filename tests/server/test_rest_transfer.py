@@ -52,7 +52,7 @@ def imported(api, data):
 
 
 def copy_of(api):
-    """What can be seen of everything."""
+    """Everything that is visible over the API."""
     found = []
     for head in api.all("/conversations"):
         path = head["url"].removeprefix("/api/v1")

@@ -98,7 +98,7 @@ async def texts(house, conversation=CHAT):
     return [entry.message.text for entry in await entries(house, conversation)]
 
 
-# -- the whole way ----------------------------------------------------------------------------
+# -- end to end -------------------------------------------------------------------------------
 
 
 @on_both
@@ -991,7 +991,7 @@ def config(tmp_path, telegram, server, monkeypatch):
 
 
 async def command(*arguments):
-    """A command runs a loop of its own, so it gets a thread of its own."""
+    """A command runs its own event loop, so it gets a separate thread."""
     return await asyncio.to_thread(main, ["telegram", *arguments])
 
 

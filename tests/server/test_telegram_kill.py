@@ -34,7 +34,7 @@ def parent():
 
 
 class Process:
-    """The server in a process of its own, on the same port again and again."""
+    """The server in a separate process, always on the same port."""
 
     def __init__(self, parent, folder, telegram, model):
         port = free_port()
@@ -160,7 +160,7 @@ async def test_killed_again_and_again_while_people_talk(tmp_path, parent, double
 
 
 async def talk(telegram, process, chat, count):
-    """Say something, again and again until it is taken, and then something else."""
+    """Send a message until it is accepted, and then another one."""
     for number in range(count):
         update = telegram.said(f"{chat}-{number}", chat_id=chat)
         await asyncio.to_thread(telegram.push, update, process.url, SECRET)

@@ -1,1 +1,1 @@
-"""What tests share: servers to run them on, clients, samples and strategies for random values."""
+"""Shared by tests: database servers, clients, samples and strategies for random values."""

@@ -1,6 +1,6 @@
-"""Chats and honest summaries of them, written by hand; what the claims are tried on.
+"""Chats and honest summaries of them, written by hand, to test the check of claims.
 
-Turns and summaries have a line each, parted by ``--``; an indented line goes on with the one above.
+Turns and summaries have a line each, separated by ``--``; an indented line continues the one above.
 """
 
 
@@ -125,7 +125,7 @@ Procurement finished. Cheaper was not better: service in {c1} tipped the scales 
   Headcount stands at {d1}. Signature follows in {m1}. Lawyers are not involved.
 """)
 
-# Retold freely, in the terse style that models like, and in other languages.
+# Paraphrased, in the terse style of models, and in other languages.
 FREE = _chats("""
 hey can you help me fix my bike? the chain keeps falling off since I replaced the cassette with a
   Shimano 11-speed

@@ -1,6 +1,6 @@
-"""A Chromium for the tests of the page: the one that is there, or one that is installed.
+"""A Chromium for the tests of the page: an existing one, or one that is installed.
 
-As a program it sees to it that there is one: ``python tests/support/chromium.py``.
+To install one: ``python tests/support/chromium.py``.
 """
 
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 VARIABLE = "FIRNLINE_TEST_CHROMIUM"
-# The shell is the same engine without the windows and menus around it, and takes half the time.
+# The headless shell is the same engine without windows and menus, and takes half the time.
 NAMES = (
     "chromium-headless-shell",
     "chrome-headless-shell",
@@ -35,7 +35,7 @@ def find() -> str | None:
 
 
 def _starts(path: str) -> bool:
-    """Some systems have a script of that name which only says how to get one."""
+    """Some systems have a script of that name that only says how to install it."""
     try:
         told = subprocess.run([path, "--version"], capture_output=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired):
@@ -44,7 +44,7 @@ def _starts(path: str) -> bool:
 
 
 def _install() -> None:
-    """With apt-get, which Debian and Ubuntu have, if this is allowed here."""
+    """With apt-get on Debian and Ubuntu, if it is allowed."""
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         return
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}

@@ -1,4 +1,4 @@
-"""Entries for tests of what is derived from the log."""
+"""Entries for tests of data derived from the log."""
 
 from hypothesis import strategies as st
 
@@ -11,12 +11,12 @@ reference_encoder()  # loaded here, or the first example of a property would see
 
 
 def entry(seq: int, message: Message, tokens: int = 20) -> Entry:
-    """A message at a place in the log; its hash is not looked at."""
+    """A message at a position in the log; its hash is not checked."""
     return Entry(seq, message, tokens, tokens * (seq + 1), "", "o200k_base")
 
 
 def chat(*texts: str) -> tuple[Entry, ...]:
-    """What a user and an assistant say in turn, the user first."""
+    """Messages of a user and an assistant in turn, the user first."""
     said = (Message.user, Message.assistant)
     return tuple(entry(i, said[i % 2](text)) for i, text in enumerate(texts))
 
@@ -68,4 +68,4 @@ chats = st.lists(
     ),
     max_size=12,
 ).map(lambda said: tuple(entry(i, message) for i, message in enumerate(said)))
-"""Conversations of anything at all."""
+"""Random conversations."""

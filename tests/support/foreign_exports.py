@@ -1,4 +1,4 @@
-"""Files as other programs write them, with invented words: samples, and exports of any size."""
+"""Files as other programs write them, with invented text: samples, and exports of any size."""
 
 import json
 import random
@@ -87,7 +87,7 @@ def chatgpt(nodes, current, key="conv-1", title="Tea"):
 
 
 def branched(key="conv-1"):
-    """One whose second answer was asked for again, and whose first question was edited."""
+    """A conversation with a regenerated answer and an edited question."""
     return chatgpt(
         [
             {"id": "root", "parent": None, "children": [], "message": None},

@@ -1,7 +1,7 @@
-"""Commands and programs as processes of their own, forked from one that has all they import.
+"""Commands and programs as separate processes, forked from one that has imported everything.
 
-A new process reckons for two seconds before it serves; a fork begins where those have passed. It
-is killed like any other. ``python fork_server.py`` does what each line of JSON tells it to.
+A new process needs two seconds before it serves; a fork starts after those. It
+is killed like any other. ``python fork_server.py`` runs one command for each line of JSON.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from functools import cache
 
 
 class ForkServer:
-    """Starts commands, and hears of their end; for one thread at a time."""
+    """Starts commands and waits for their end; for one thread at a time."""
 
     def __init__(self) -> None:
         pipe = subprocess.PIPE
@@ -30,17 +30,17 @@ class ForkServer:
         atexit.register(self._close)
 
     def start(self, arguments: list[str], environment: dict[str, str], said: str) -> Forked:
-        """A process of ``firnline``, whose complaints go to the file `said`."""
+        """A process of ``firnline``, whose standard error goes to the file `said`."""
         return Forked(self, self.ask(arguments=arguments, environment=environment, said=said))
 
     def run(self, code: str, folder: str, said: str) -> Forked:
-        """A process that does in `folder` what ``python -W error -c code`` would do."""
+        """A process that does in `folder` what ``python -W error -c code`` does."""
         environment = dict(os.environ)
         told = self.ask(code=code, folder=folder, environment=environment, said=said)
         return Forked(self, told)
 
     def ask(self, **told: object) -> int | None:
-        """What the process answers; see `_listen`."""
+        """The answer of the process; see `_listen`."""
         self._running.stdin.write(json.dumps(told) + "\n")
         self._running.stdin.flush()
         return json.loads(self._running.stdout.readline())
@@ -51,7 +51,7 @@ class ForkServer:
 
 
 class Forked:
-    """A process, with the names that `subprocess.Popen` has for it."""
+    """A process, with the interface of `subprocess.Popen`."""
 
     def __init__(self, server: ForkServer, pid: int) -> None:
         self._server, self.pid, self.returncode = server, pid, None
@@ -76,7 +76,7 @@ class Forked:
 
 @cache
 def fork_server() -> ForkServer:
-    """The one of this process, from the first time that it is needed until the end."""
+    """The fork server of this process, from its first use until the end."""
     return ForkServer()
 
 
@@ -84,7 +84,7 @@ def fork_server() -> ForkServer:
 
 
 def _grown() -> Callable[[list[str]], int]:
-    """The command, once all that it imports and reads is there.
+    """The command, after everything it imports and reads is loaded.
 
     It does not change, so the garbage collector skips it: at the end of each fork that alone took
     half a second, and the pages that it touched were copied.
@@ -105,7 +105,7 @@ def _ended(number: int) -> int | None:
 
 
 def _become(environment: dict[str, str], said: str) -> None:
-    """Have what a new process would be given."""
+    """Set what a new process would inherit."""
     os.environ.clear()
     os.environ.update(environment)
     nothing = os.open(os.devnull, os.O_RDWR)

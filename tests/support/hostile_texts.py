@@ -1,4 +1,4 @@
-"""Three hundred texts that want to run, to leave, or to turn the page around."""
+"""Three hundred texts that try to run code, to navigate away, or to reverse the page."""
 
 import json
 from pathlib import Path

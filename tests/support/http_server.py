@@ -1,4 +1,4 @@
-"""An ASGI application behind real sockets, and logging that is put back afterwards."""
+"""An ASGI application on real sockets, and logging that is restored afterwards."""
 
 import asyncio
 import io
@@ -25,7 +25,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """They are pytest's."""
+        """Signals belong to pytest."""
         yield
 
     async def main_loop(self) -> None:
@@ -33,11 +33,11 @@ class Server(uvicorn.Server):
         await self.told.wait()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn does it, but for the tenths of a second in which it only sleeps.
+        """As uvicorn does it, without the tenths of a second in which it only sleeps.
 
-        Browsers connect in advance: who was accepted in this very moment is let in first. Asyncio
+        Browsers connect in advance: a connection that was just accepted is served first. Asyncio
         makes a connection in three steps of its loop. If the server is closed between them, the
-        socket belongs to nobody, and some later test is told that it is unclosed.
+        socket has no owner, and a later test fails because it is unclosed.
         """
         for listener in [one for server in self.servers for one in server.sockets]:
             asyncio.get_running_loop().remove_reader(listener)
@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
 
 
 def tcp(port: int = 0) -> socket.socket:
-    """A socket here; its protocol is named, or else small answers would wait for each other."""
+    """A local socket; its protocol is named, or small answers would wait for each other."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
@@ -64,7 +64,7 @@ def tcp(port: int = 0) -> socket.socket:
 
 @asynccontextmanager
 async def served(app, **options):
-    """A client of the application, which is served by uvicorn on a port of its own."""
+    """A client of the application, which uvicorn serves on a free port."""
     chosen = {"port": 0, "lifespan": "off", "ws": "none", "log_config": None, **options}
     server = Server(uvicorn.Config(app, **chosen))
     serving = asyncio.create_task(server.serve())

@@ -1,4 +1,4 @@
-"""What others do to a store, at the worst moment."""
+"""Changes by others to a store, at the worst moment."""
 
 from contextlib import contextmanager
 
@@ -7,7 +7,7 @@ import pytest
 
 @contextmanager
 def meanwhile(store, name, happens, *, call=1):
-    """Let something happen just before a method of the store is called for the n-th time."""
+    """Run `happens` just before a method of the store is called for the n-th time."""
     real, calls = getattr(store, name), 0
 
     async def interrupted(*args, **options):

@@ -1,4 +1,4 @@
-"""A chat model for LangChain agents in the tests: a function answers, every request is kept."""
+"""A chat model for LangChain agents in the tests: a function answers, requests are recorded."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from firnline.log.tokens import counter
 
 
 class FakeModel(BaseChatModel):
-    """LangChain's own fake models take no tools; this one does, as the research into it showed."""
+    """LangChain's own fake models accept no tools; this one does."""
 
     answer: Callable[[list[BaseMessage]], str | AIMessage] = lambda messages: "ok"
     seen: list[list[BaseMessage]] = []  # noqa: RUF012 - a field of pydantic's, copied by it

@@ -41,7 +41,7 @@ class Running:
         return self.app.state.parts
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What `work` returns, run where the server runs."""
+        """The result of `work`, run in the server's event loop."""
         return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     def memory(self, tenant: str = "default") -> Memory:
@@ -83,8 +83,7 @@ def running(**settings: Any):
 def free_port() -> int:
     """A port that the system gives to no other process while this one lives.
 
-    On Linux, what is bound without listening keeps others away, but not who asks for this very
-    port.
+    On Linux, a bound socket that does not listen blocks others, unless they ask for this port.
     """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -136,7 +135,7 @@ class Process:
 
 
 class Forked(Process):
-    """The same, from a process that has imported all of it: for tests that need many."""
+    """The same, forked from a process that has imported everything: for tests that need many."""
 
     def _start(self, arguments: list[str], environment: dict[str, str]) -> Any:
         return fork_server().start(arguments, environment, self._said.name)

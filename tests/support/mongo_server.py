@@ -1,6 +1,6 @@
-"""A real MongoDB for the tests: a server that is there, or one that a script starts.
+"""A real MongoDB for the tests: an existing server, or one that a script starts.
 
-`FIRNLINE_TEST_MONGO` names an existing one by its URL; else the script beside the checkout is run,
+`FIRNLINE_TEST_MONGO` is the URL of an existing one; else the script next to the checkout is run,
 once for all processes of a run. Its engine has no sessions and no transactions.
 """
 
@@ -21,24 +21,24 @@ NOT_AVAILABLE = "server not available"
 _SCRIPT = Path(__file__).parents[3] / "shared" / "tools" / "mongo" / "mongo-server"
 _ROOM = 4 * 1024**3
 _TRIES = 10
-_BROKEN_PIPE = 141  # now and then the script ends so: a part of it does not read all of another
+_BROKEN_PIPE = 141  # the script fails like this at times: a broken pipe between its parts
 _KEPT = ("schema", "chat_sessions")
 
 
 def script():
-    """What starts a server, or None if it is not there."""
+    """The script that starts a server, or None if there is none."""
     return _SCRIPT if _SCRIPT.is_file() and shutil.which("node") and shutil.which("npm") else None
 
 
 class DidNotStartError(Exception):
-    """There is a script, but no server came of it."""
+    """The script did not start a server."""
 
 
 class Server:
-    """A server of our own, that can be killed and started again at the same URL."""
+    """A server that can be killed and started again at the same URL."""
 
     def __init__(self, *, durable=False):
-        # Every write waits for the journal, so the journal is in memory unless that is the point.
+        # Every write waits for the journal, so it is in memory unless the test is about durability.
         wanted = "/var/tmp" if durable else "/dev/shm"
         usable = os.access(wanted, os.W_OK) and shutil.disk_usage(wanted).free > _ROOM
         place = wanted if usable else None
@@ -64,7 +64,7 @@ class Server:
         if not uri:
             log = (self.folder / "log").read_text(errors="replace")
             raise DidNotStartError(f"the server did not start: {log}")
-        # It listens elsewhere each time; the name that we know it by stays.
+        # Its socket is a new one each time; the link to it stays.
         self._place = Path(unquote(urlsplit(uri).netloc))
         self._socket.unlink(missing_ok=True)
         self._socket.symlink_to(self._place)
@@ -78,7 +78,7 @@ class Server:
                 stderr=log,
                 start_new_session=True,
             )
-        # Should this process die, the pipe to the guard is closed, and it ends the server.
+        # If this process dies, the pipe to the guard is closed, and the guard ends the server.
         guard = ["sh", "-c", f"read _; kill -TERM {self._process.pid} 2>/dev/null"]
         self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
         uri = self._process.stdout.readline().decode().strip()
@@ -87,7 +87,7 @@ class Server:
         return uri
 
     def kill(self):
-        """With -9: the script has become the server, so this is its own process."""
+        """With -9: the script has become the server, so this is the server's process."""
         self._process.kill()
         self._ended()
 
@@ -115,7 +115,7 @@ class Server:
 
 
 class Databases:
-    """Databases on a server, each used again when it is empty."""
+    """Databases on a server, each reused when it is empty."""
 
     def __init__(self, url, prefix):
         self._url, self._prefix = url, prefix
@@ -146,7 +146,7 @@ class Databases:
 
 
 class Database:
-    """One of them, and a look into it."""
+    """One database, with direct access to its contents."""
 
     def __init__(self, client, server, name):
         self.name = name
@@ -157,7 +157,7 @@ class Database:
         self._dropped = False
 
     def reconnect(self):
-        """The driver does it by itself, also after the server was killed."""
+        """The driver reconnects by itself, also after the server was killed."""
 
     def clean(self):
         """As new, but with collections and indexes, unless a test has changed those."""
@@ -176,5 +176,5 @@ class Database:
             self._client.bulk_write(every, ordered=False)
 
     def meddle(self):
-        """The schema is not to be used by others any more."""
+        """The schema must not be reused by other tests."""
         self._dropped = True

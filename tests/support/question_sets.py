@@ -1,4 +1,4 @@
-"""Small question sets in the formats of the public ones; every word of them is made up here."""
+"""Small question sets in the formats of the public ones, with invented text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def locomo() -> list[dict[str, Any]]:
-    """One talk of two sessions; five questions, of which three can be counted."""
+    """One conversation of two sessions; five questions, of which three count."""
     return [
         {
             "sample_id": "talk-1",
@@ -50,7 +50,7 @@ def locomo() -> list[dict[str, Any]]:
 
 
 def realtalk() -> dict[str, Any]:
-    """One chat; the times are the turns' own."""
+    """One chat; each turn has its own time."""
     return {
         "name": {"speaker_1": "Cleo", "speaker_2": "Dov"},
         "session_1": [

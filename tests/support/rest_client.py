@@ -1,4 +1,4 @@
-"""A client of the REST API that holds every answer against the OpenAPI document."""
+"""A client of the REST API that checks every answer against the OpenAPI document."""
 
 import copy
 import json
@@ -13,7 +13,7 @@ import pytest
 from firnline.server.app import create_app
 from firnline.server.settings import load
 
-# For requests that are refused before a store is asked: one of them is as good as all four.
+# For requests that are rejected before the store is used: one backend is enough.
 on_any_store = pytest.mark.parametrize("url", ["memory"], indirect=True)
 
 PREFIX = "/api/v1"
@@ -22,13 +22,13 @@ METHODS = ("get", "put", "post", "patch", "delete")
 
 @cache
 def document() -> dict[str, Any]:
-    """The server's own description of itself."""
+    """The server's OpenAPI document."""
     return create_app(load(store="memory:", embedder="none")).openapi()
 
 
 @cache
 def _closed() -> dict[str, Any]:
-    """The schemas, with nothing in an answer that they do not name."""
+    """The schemas, strict: unknown fields in an answer fail."""
     schemas = copy.deepcopy(document()["components"]["schemas"])
     for schema in schemas.values():
         if "properties" in schema:
@@ -63,12 +63,12 @@ def _validator(schema: str) -> jsonschema_rs.Validator:
 
 
 def template(path: str) -> str:
-    """The documented path that a path is one of."""
+    """The documented path template of a path."""
     return next(known for pattern, known in _patterns() if pattern.fullmatch(path))
 
 
 def conforms(method: str, path: str, response: httpx2.Response) -> None:
-    """Fail unless the document says that this is answered like this."""
+    """Fail unless the document describes this answer to this request."""
     operation = document()["paths"][template(path)][method.lower()]
     answers = operation["responses"]
     documented = answers.get(str(response.status_code), answers["default"])
@@ -84,7 +84,7 @@ def conforms(method: str, path: str, response: httpx2.Response) -> None:
 
 
 class Api:
-    """The API of a running server, as one key's holder sees it."""
+    """The API of a running server, used with one key."""
 
     def __init__(self, url: str, key: str | None = None) -> None:
         headers = {"authorization": f"Bearer {key}"} if key else {}
@@ -97,7 +97,7 @@ class Api:
         self.http.close()
 
     def ask(self, method: str, path: str, body: Any = None, **more: Any) -> httpx2.Response:
-        """Any request below the prefix; its answer is as documented."""
+        """Any request below the prefix; its answer is checked against the document."""
         if body is not None:
             more["json"] = body
         response = self.http.request(method, PREFIX + path, **more)
@@ -105,11 +105,11 @@ class Api:
         return response
 
     def get(self, path: str, **query: Any) -> Any:
-        """What is there."""
+        """The body of a GET."""
         return _good(self.ask("GET", path, params=query))
 
     def post(self, path: str, body: Any = None, **more: Any) -> Any:
-        """What came of it."""
+        """The body of the answer."""
         return _good(self.ask("POST", path, body, **more))
 
     def put(self, path: str, body: Any = None) -> Any:
@@ -141,7 +141,7 @@ class Api:
             seen.add(cursor)
 
     def refused(self, method: str, path: str, body: Any = None, **more: Any) -> dict[str, Any]:
-        """The problem that a request is answered with."""
+        """The problem in the answer to a request."""
         response = self.ask(method, path, body, **more)
         assert response.status_code >= 400, response.text
         problem = response.json()

@@ -1,4 +1,4 @@
-"""Chats that the acceptance tests are played with, and a model that plays its part."""
+"""Chats for the acceptance tests, and their scripted model."""
 
 from firnline import Message
 
@@ -30,5 +30,5 @@ def rounds(number, *, words=60, start=0):
 
 
 async def play(memory, conversation, number, **options):
-    """Store rounds, all at once: tests that are about one message after the other say so."""
+    """Store rounds in one append; tests of single appends do it themselves."""
     await memory.append(conversation, list(rounds(number, **options)))

@@ -1,9 +1,9 @@
-"""Which tests a whole run takes, and in which order its processes take them.
+"""Which tests a plain run includes, and in which order its processes run them.
 
-Stores are proved alike by the conformance suites, which each of them takes in full. So what is
-built on them is tried with SQLite; and whatever requirement or promise is proved is proved with
-every other store, too, by one test or another. What only looks closer at something that others try,
-too, is marked `thorough`, and left out. `make torture`, and whoever names files or folders, tries
+Every store passes the conformance suites in full. So everything
+built on stores is tested with SQLite; and each requirement and promise is tested with
+every other store, too, by at least one test. A test that only adds depth to
+others is marked `thorough`, and left out. `make torture`, or naming files or folders, runs
 everything with all stores.
 """
 
@@ -16,17 +16,17 @@ FIRST = "sqlite"
 BUILT_ON_STORES = {"acceptance", "server", "torture"}
 
 Group = dict[str, pytest.Item]
-"""One test, by the backend that it meets."""
+"""One test, by backend."""
 
 
 def backend(item: pytest.Item) -> str:
-    """Where a test runs: the backend its parameter or its class names, if any."""
+    """The backend of a test, by its parameter or its class, if any."""
     given = next((value for name, value in _params(item) if name in {"url", "shared"}), None)
     return given or getattr(getattr(item, "cls", None), "backend", "")
 
 
 def spared(items: Sequence[pytest.Item]) -> set[pytest.Item]:
-    """What a whole run may leave to `make torture`."""
+    """The tests that a plain run leaves to `make torture`."""
     groups = [group for group in _groups(items) if FIRST in group]
     taken = set(_taken(groups))
     elsewhere = {item for group in groups for item in group.values() if item not in taken}
@@ -34,7 +34,7 @@ def spared(items: Sequence[pytest.Item]) -> set[pytest.Item]:
 
 
 def _groups(items: Iterable[pytest.Item]) -> list[Group]:
-    """The tests that meet several stores, always in the same order."""
+    """The tests that run on several stores, always in the same order."""
     found: dict[tuple[object, ...], Group] = {}
     for item in sorted(items, key=lambda item: item.nodeid):
         if backend(item) in BACKENDS and not BUILT_ON_STORES.isdisjoint(item.path.parts):
@@ -43,7 +43,7 @@ def _groups(items: Iterable[pytest.Item]) -> list[Group]:
 
 
 def _taken(groups: list[Group]) -> Iterator[pytest.Item]:
-    """Each test with SQLite, and with other stores those by which all is proved with them."""
+    """Each test with SQLite, and with other stores enough to prove everything on them."""
     proved: set[tuple[str, str]] = set()
     for group in groups:
         for name, item in group.items():
@@ -62,7 +62,7 @@ def _proofs(group: Group) -> set[str]:
 
 
 def _test(item: pytest.Item) -> tuple[object, ...]:
-    """What is the same for all stores: where a test is, its name and its other parameters."""
+    """The same for all stores: the test's path, its name and its other parameters."""
     others = [(name, repr(value)) for name, value in _params(item) if name not in {"url", "shared"}]
     return item.path, getattr(item, "originalname", item.name), tuple(others)
 
@@ -76,9 +76,9 @@ def _params(item: pytest.Item) -> list[tuple[str, object]]:
 
 
 def shared_out(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
-    """In as many parts of one size as there are processes, each with its share of the long ones.
+    """Ordered in equal parts, one per process, each with its share of the long tests.
 
-    Those come first, so that no process is left alone with one at the end.
+    Long tests come first, so that no process runs one alone at the end.
     """
     long, short = [], []
     for item in items:

@@ -1,7 +1,7 @@
-"""User messages by subject, written by hand: what the assignment to topics is tried on.
+"""User messages by subject, written by hand, to test the assignment to topics.
 
-A block for each subject, a line for each message; the first opens it. Some subjects lie close
-together on purpose. `FOLLOWUPS` have no subject of their own, in four languages.
+A block for each subject, a line for each message; the first opens it. Some subjects are close
+together on purpose. `FOLLOWUPS` have no subject themselves, in four languages.
 """
 
 
@@ -447,7 +447,7 @@ sí, hazlo
 ¿Y después?
 """.strip().split("\n")
 
-# Written after the lists of words and not used to improve them, but for one word ("es").
+# Written after the word lists and not used to improve them, except for one word ("es").
 UNSEEN_FOLLOWUPS = """
 is it expensive?
 how so?

@@ -1,10 +1,10 @@
-"""An embedder that processes of their own can import, and little else with it."""
+"""An embedder that separate processes can import with few dependencies."""
 
 SENSES = ["dog puppy hound", "car automobile vehicle", "rain shower storm", "cash money wage"]
 
 
 class Senses:
-    """Knows a few words for the same thing, and nothing else."""
+    """Knows a few synonyms, and nothing else."""
 
     def __init__(self, name="senses-1", extra=0):
         self.name, self.extra, self.texts, self.closed = name, extra, [], False

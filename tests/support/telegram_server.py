@@ -36,7 +36,7 @@ def bot_at(url, **fields):
 
 
 async def until(condition, seconds=PATIENCE):
-    """Wait for something that is bound to happen."""
+    """Wait for a condition that must become true."""
     ends = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < ends, "it does not happen"
@@ -76,7 +76,7 @@ class House:
 
     @asynccontextmanager
     async def served(self):
-        """Real HTTP on a port of its own, in this event loop."""
+        """Real HTTP on a free port, in this event loop."""
         server = Server(
             uvicorn.Config(self.app, port=0, log_level="warning", ws="none", lifespan="on")
         )
@@ -97,11 +97,11 @@ class House:
         return [event.values["outcome"] for event in self.events if event.name == name]
 
     async def left(self):
-        """How many jobs there are."""
+        """The number of jobs."""
         return len(await self.tenants.store.cards("telegram", limit=1_000))
 
     async def idle(self):
-        """Until nothing is left to be answered."""
+        """Wait until every message is answered."""
         ends = time.monotonic() + PATIENCE
         while await self.left():
             assert time.monotonic() < ends, "there are answers that nobody gives"
@@ -136,7 +136,7 @@ class Mortal:
 
 
 def _kinds(name, args, options):
-    """What a call is about: kinds of cards, or whose message is appended."""
+    """The subject of a call: kinds of cards, or the role of an appended message."""
     if name == "put_cards":
         return {card.kind for card in args[0]}
     if name == "append":
@@ -158,7 +158,7 @@ async def main(given):
 if __name__ == "__main__":
     counter().text("The vocabulary is read once for all of them, too.")
     for line in sys.stdin:
-        # A fork of what is imported already: a new process would take seconds for that.
+        # A fork with everything imported: a new process would take seconds for that.
         child = os.fork()
         if not child:
             asyncio.run(main(json.loads(line)))

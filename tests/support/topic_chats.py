@@ -1,4 +1,4 @@
-"""Talk on numbered subjects, an embedder that knows them, and a clock that a test moves."""
+"""Messages on numbered subjects, an embedder that knows them, and a clock that a test moves."""
 
 import asyncio
 import math
@@ -21,7 +21,7 @@ _SUBJECT = re.compile(r"#(\d+)(?:~([\d.]+))?")
 
 
 class Clock:
-    """The time is what the test says."""
+    """A clock that the test sets."""
 
     def __init__(self):
         self.now = START
@@ -60,7 +60,7 @@ class Subjects:
 
 
 def about(subject, number=0):
-    """What a user says on a subject."""
+    """A user's message on a subject."""
     return f"Question {number} on subject #{subject}: which harbour crane lifts {number}00 tonnes?"
 
 
@@ -75,7 +75,7 @@ async def ask(memory, subject, number=0, conversation="c", **fields):
 
 
 def round_(subject, number, **fields):
-    """What is said in one."""
+    """The messages of a round."""
     asked = Message.user(about(subject, number), **fields)
     return [asked, Message.assistant(answer(subject, number), **fields)]
 
@@ -107,7 +107,7 @@ async def ids(memory, conversation="c"):
 
 
 async def check_books(memory, conversation="c"):
-    """Every entry is in exactly one topic, and each topic's counters say what is so."""
+    """Every entry is in exactly one topic, and each topic's counters are correct."""
     topics = await memory.topics(conversation)
     entries = await memory.read(conversation)
     digests = await memory.digests(conversation)
@@ -127,7 +127,7 @@ async def check_books(memory, conversation="c"):
 
 
 def work(url, seed, rounds, barrier):
-    """One of several processes: says something, and looks at contexts and topics."""
+    """One of several processes: appends, and reads contexts and topics."""
     asyncio.run(_work(url, seed, rounds, barrier))
 
 

@@ -45,6 +45,6 @@ async def over_http() -> list[Entry]:
 def over_http_without_await() -> int:
     with client_sync.Client("http://localhost:8080") as client:
         seq: int = client.append("c", Message.user("hi"), expected_seq=0).seq
-        client.append("c", "hi")  # type: ignore[arg-type]  # the verb's own types hold here, too
+        client.append("c", "hi")  # type: ignore[arg-type]  # the method's own types hold here, too
         entries: list[Entry] = list(client.read("c", limit=1))
         return seq + len(entries) + client.context("c", 8_000, fold=False).tokens

@@ -181,7 +181,7 @@ def test_nothing_unsafe_or_foreign_is_imported():
 
 
 def test_stores_never_swallow_errors():
-    """An `except Exception` that goes on is how data is lost without a word."""
+    """An `except Exception` that continues loses data silently."""
     for module, node in _nodes(ast.ExceptHandler):
         if module.startswith("store"):
             names = ast.unparse(node.type) if node.type else "everything"

@@ -1,4 +1,4 @@
-"""What the torture tests share: the seed of a run, and the kit that the scripts use as well."""
+"""Fixtures of the torture tests: the seed of a run, and the kit that the scripts use, too."""
 
 import os
 import random
@@ -10,7 +10,7 @@ import pytest
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
-# Test modules are imported by path; the kit is for them and for the scripts they start.
+# Test modules are imported by path; they and their scripts import the kit.
 sys.path.insert(0, str(SCRIPTS))
 
 TORTURE = bool(os.environ.get("FIRNLINE_TORTURE"))
@@ -18,7 +18,7 @@ TORTURE = bool(os.environ.get("FIRNLINE_TORTURE"))
 
 @pytest.fixture
 def seed():
-    """Always the same, but a new one for each long run; FIRNLINE_SEED repeats one."""
+    """Always the same seed, but a new one for each long run; FIRNLINE_SEED repeats one."""
     new = random.SystemRandom().randrange(1, 2**32) if TORTURE else 1138
     chosen = int(os.environ.get("FIRNLINE_SEED", "0")) or new
     sys.stdout.write(f"FIRNLINE_SEED={chosen} repeats this run\n")
@@ -32,7 +32,7 @@ def rng(seed):
 
 @pytest.fixture(params=["sqlite", "postgres", "mongo"])
 def shared(request, database):
-    """Where several processes find one store: a file's path, or a server's URL."""
+    """A store that several processes share: a file's path, or a server's URL."""
     return database if request.param == "sqlite" else request.getfixturevalue(request.param).url
 
 
@@ -46,7 +46,7 @@ def tmp_path():
 
 @pytest.fixture
 def database(tmp_path):
-    """Where a test's database goes; alone in its folder, so that its side files are easily seen."""
+    """The path of a test's database, alone in its folder, so that its side files are visible."""
     folder = tmp_path / "database"
     folder.mkdir()
     return folder / "torture.db"

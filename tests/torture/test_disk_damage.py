@@ -165,7 +165,7 @@ async def test_every_flipped_byte_of_a_segment_is_found(intact, tmp_path, rng):
 
 @pytest.mark.promise("byte-exact")
 async def test_no_flipped_byte_of_a_conversation_is_served(intact, tmp_path, rng):
-    """Its row says whose the entries are and where they end: nothing is lost or lent by a flip."""
+    """Its row has the owner and the end of the entries: a flip neither loses nor moves any."""
     chosen = cells(intact[0], "conversation")
     assert len(chosen) == len(CONVERSATIONS)
     await flip_cells(Copies(intact, tmp_path), chosen, rng, verified=False)

@@ -129,7 +129,7 @@ class Scenario:
         return True
 
     async def check(self):
-        """Through the real disk: all that was acknowledged is there, and nothing of the refused."""
+        """On the real disk: everything acknowledged is there, and nothing of failed writes."""
         async with memory_at(self.path) as memory:
             await self.ledger.check(memory)
             for conversation, texts in self.refused:
@@ -228,7 +228,7 @@ async def test_a_commit_fails(tmp_path, code):
 @pytest.mark.promise("durable")
 @pytest.mark.parametrize("code", [apsw.SQLITE_IOERR_WRITE, apsw.SQLITE_FULL])
 async def test_a_statement_fails(tmp_path, code):
-    """Any statement of the writer, so that what an append does is undone as a whole."""
+    """Any statement of the writer, so that an append is rolled back completely."""
     await fail_everywhere(tmp_path, (Failure(code, nth) for nth in itertools.count(1, STRIDE)))
 
 

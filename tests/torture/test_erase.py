@@ -68,7 +68,7 @@ class Talk:
         await store.owe(key, NOW)
         await store.put_cards([self.card(f"{self.word()} replaced")])
         await store.put_cards([self.card(self.word()) for _ in range(2)])
-        # Longer than a page, so that it goes on in others.
+        # Longer than a page, so that it continues in others.
         await store.put_cards([self.card(f"{'filler ' * 2000}{self.word()}")])
 
     def card(self, text):
@@ -312,7 +312,7 @@ async def test_a_full_disk_holds_it_up_only(database, rng):
 
 @pytest.mark.promise("erase-total")
 async def test_killed_on_the_way(database, tmp_path, rng, temporary_files):
-    """At every operation on the disk: the conversation is whole, or no byte of it is left."""
+    """At every operation on the disk: the conversation is complete, or no byte of it is left."""
     async with memory_at(database) as memory:
         talks = await fill(memory, rng, 4)
         await memory.recall(None, "hello")

@@ -30,7 +30,7 @@ async def exported(database, tmp_path):
 
 @pytest.fixture
 async def importer(tmp_path):
-    """Tries to import some bytes, and makes sure that nothing of them is taken."""
+    """Tries to import some bytes, and checks that nothing of them is stored."""
     path = tmp_path / "damaged.jsonl"
     async with memory_at(tmp_path / "target.db") as memory:
 

@@ -167,7 +167,7 @@ async def test_those_for_whom_an_interrupted_one_wrote_are_answered(database):
 async def goes_on(memory, ledger, conversation, nth, database):
     """Both ways to write; the thread waits for another process, which is not kept out."""
     other = apsw.Connection(str(database))
-    other.set_busy_timeout(int(BUSY_SECONDS * 1_000))  # the thread may be writing what was begun
+    other.set_busy_timeout(int(BUSY_SECONDS * 1_000))  # the thread may still write what was started
     other.execute("BEGIN IMMEDIATE")
     waits = asyncio.create_task(memory.append(conversation, said([f"{nth} " + "x" * 20_000])))
     await asyncio.sleep(0.005)

@@ -58,7 +58,7 @@ async def test_crowds_keep_order(shared):
 
 @pytest.mark.promise("idempotent")
 async def test_retries_at_the_same_moment(shared):
-    """Impatient clients send the same thing again and again, through two processes' stores."""
+    """Impatient clients send the same message repeatedly, through stores of two processes."""
     async with memory_at(shared) as memory, memory_at(shared) as other:
         for number in range(50):
             texts = [f"r{number} {i}/3" for i in range(3)]

@@ -95,7 +95,7 @@ async def until_more(clients, more=3):
 
 
 async def blows(fleet, clients, rng):
-    """Two are killed and one is paused, while the others go on."""
+    """Two are killed and one is paused, while the others continue."""
     await until_more(clients)
     paused, killed = rng.sample(fleet.workers, 2)
     paused.send_signal(signal.SIGSTOP)

@@ -179,7 +179,7 @@ def told(number):
 async def a_world(url, strategy, rng):
     async with ModelServer(pause=30.0, seed=rng.randrange(2**32)) as server:
         digester, chatter = CountedModel(server.url), CountedModel(server.url)
-        chatter._connected = digester._connected  # to make a client takes longer than a chat here
+        chatter._connected = digester._connected  # creating a client takes longer than a chat here
         memory = Memory.open(
             url,
             clock=digester.clock,

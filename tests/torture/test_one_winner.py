@@ -25,9 +25,9 @@ STRATEGIES = {
 
 
 def a_memory(url, strategy, rng):
-    """A memory that lets others run before it takes a lease and while it summarises.
+    """A memory that lets others run before it acquires a lease and while it summarizes.
 
-    So some find the lease taken, and some get it when the fold that they planned is made already.
+    So some find the lease held, and some get it when the digest that they planned exists already.
     """
     summarize = offline_summarizer(counter().text)
 

@@ -176,7 +176,7 @@ def speaker(place):
 
 
 def filters(rng, place):
-    """What is named, as `recall` takes it."""
+    """The range, as `recall` accepts it."""
     chosen = {"conversation": rng.choice(["c", "c", "d", "secret", None, None, "nobody"])}
     if rng.random() < 0.15:
         chosen["roles"] = rng.sample(ROLES, rng.randint(1, 2))
@@ -260,7 +260,7 @@ async def context_once(rng, place):
 
 
 async def fuzz(url, seed, queries):
-    """Ask so often; returns how many questions found something."""
+    """Ask so many questions; returns how many had results."""
     rng, found = random.Random(seed), 0
     async with Memory.open(url, clock=lambda: NOW, embedder=None, worker=False) as memory:
         place = await furnish(memory)
@@ -279,7 +279,7 @@ async def fuzz(url, seed, queries):
 
 
 async def in_processes(url, seed, queries):
-    """The same in several processes, each with a store of its own."""
+    """The same in several processes, each with its own store."""
 
     async def one(number):
         own = url.replace("store.db", f"store{number}.db")

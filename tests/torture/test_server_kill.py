@@ -2,7 +2,7 @@
 
 PostgreSQL is set up not to sync commits; the store has it do so all the same. Without that, what
 was acknowledged last would be lost in almost every cycle. MongoDB has no transactions here: each
-append is one write with a token of its own, by which a writer whose connection is lost finds out
+append is one write with a unique token, by which a writer whose connection is lost finds out
 whether it was done.
 """
 
@@ -35,7 +35,7 @@ def _mongo():
 
 @pytest.fixture(scope="module", params=[_postgres, _mongo], ids=["postgres", "mongo"])
 def house(request):
-    """The kit of a kind of server, and a server of our own that syncs what it acknowledges."""
+    """The kit of a kind of server, and a separate server that syncs what it acknowledges."""
     kit, server = request.param()
     yield kit, server
     server.stop()

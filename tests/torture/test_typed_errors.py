@@ -145,7 +145,7 @@ async def finds_damage(path):
     except StoreCorrupt:
         return True
     except UnknownConversation:
-        return False  # it was taken for a new store
+        return False  # it was opened as a new store
 
 
 @pytest.mark.promise("typed-failure")

@@ -1,4 +1,4 @@
-"""Where rows lie in a database file, byte by byte (https://sqlite.org/fileformat2.html)."""
+"""Where rows are in a database file, byte by byte (https://sqlite.org/fileformat2.html)."""
 
 from typing import NamedTuple
 

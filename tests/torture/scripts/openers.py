@@ -16,7 +16,7 @@ async def hello(path, name):
 
 
 def fork(path, name, gate):
-    """A process that waits until the gate is closed behind it."""
+    """A process that waits until the gate is closed."""
     pid = os.fork()
     if pid:
         return pid

@@ -51,7 +51,7 @@ def said(texts):
 
 
 class Script:
-    """A script of this folder as a process of its own: a line of JSON in, lines of JSON out."""
+    """A script of this folder as a separate process: a line of JSON in, lines of JSON out."""
 
     def __init__(self, name, *arguments):
         self._command = (sys.executable, str(SCRIPTS / name), *map(str, arguments))
