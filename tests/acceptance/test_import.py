@@ -63,7 +63,7 @@ async def test_a_second_import_adds_nothing(memory, samples):
         assert await memory.verify(head.conversation)
     (samples / "link.json").symlink_to(samples / "claude.json")
     whole = await memory.import_file(samples)
-    assert whole.left_out["a link, which is not followed"].examples == ["link.json"]
+    assert whole.left_out["a link (not followed)"].examples == ["link.json"]
     assert (whole.added, set(whole.formats)) == (0, set(foreign_exports.SAMPLES))
 
 
@@ -234,8 +234,8 @@ async def test_an_export_in_shards_with_other_files_next_to_it(memory, tmp_path)
     report = await memory.import_file(path, progress=lambda *told: progress.append(told))
     assert (report.conversations, report.branches) == (2, 4)
     assert report, "nothing was there that is not understood"
-    assert report.left_out["a file of another kind: .png"].count == 1
-    assert report.left_out["a file without conversations that we know of"].examples == [
+    assert report.left_out["a file of another type: .png"].count == 1
+    assert report.left_out["a file without known conversations"].examples == [
         "chat.html",
         "user.json",
     ]
@@ -298,7 +298,7 @@ async def test_an_archive_that_unpacks_to_far_too_much_is_not_read(tmp_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("conversations.json", b"[" + b" " * 80 * 1024**2 + b"]")
     assert path.stat().st_size < 10_000
-    await refused(path, "unpacks to 83,886,082 bytes")
+    await refused(path, "declares 83,886,082 unpacked bytes")
 
 
 async def test_an_archive_that_lies_about_its_size_is_read_no_further(tmp_path):
@@ -306,7 +306,7 @@ async def test_an_archive_that_lies_about_its_size_is_read_no_further(tmp_path):
     path = foreign_exports.zipped(tmp_path / "bomb.zip", {"conversations.json": data})
     lie = path.read_bytes().replace(struct.pack("<L", len(data)), struct.pack("<L", 1_000))
     path.write_bytes(lie)
-    await refused(path, "none of the formats")
+    await refused(path, "unknown format")
 
 
 async def test_an_archive_with_far_too_many_files_is_not_read(tmp_path):
@@ -328,7 +328,7 @@ async def test_a_name_that_leads_out_of_the_archive_is_not_followed(tmp_path, na
     async with Memory.open("memory:") as memory:
         report = await memory.import_file(path)
         assert not report
-        assert list(report.not_understood) == ["a file whose name leads out of the archive"]
+        assert list(report.not_understood) == ["a file with a path outside the archive"]
         assert "chatgpt/evil" not in await everything(memory)
         assert "chatgpt/good" in await everything(memory)
     assert sorted(one.name for one in tmp_path.rglob("*")) == ["x.zip"], "nothing is unpacked"
@@ -368,18 +368,18 @@ async def test_a_member_with_a_password_is_noted(tmp_path):
 
 async def test_what_cannot_be_imported_says_why(tmp_path):
     for name, data, match in (
-        ("a.json", b"{}", "none of the formats"),
-        ("b.json", b"", "none of the formats"),
-        ("m.json", b'[{"role": "user", "content": "hi"}]', "by themselves are appended, not imp"),
+        ("a.json", b"{}", "unknown format"),
+        ("b.json", b"", "unknown format"),
+        ("m.json", b'[{"role": "user", "content": "hi"}]', "use append for a list"),
         ("c.html", b"<html>", "is HTML"),
-        ("d.zip", b"PK\5\6" + bytes(18), "none of the formats"),
-        ("e.bin", bytes(range(256)), "none of the formats"),
+        ("d.zip", b"PK\5\6" + bytes(18), "unknown format"),
+        ("e.bin", bytes(range(256)), "unknown format"),
     ):
         (tmp_path / name).write_bytes(data)
         await refused(tmp_path / name, match)
     await refused(tmp_path / "missing.json", "cannot be read")
     (tmp_path / "empty").mkdir()
-    await refused(tmp_path / "empty", "none of the formats")
+    await refused(tmp_path / "empty", "unknown format")
     async with Memory.open("memory:") as memory:
         with pytest.raises(InputError, match="time zone"):
             await memory.import_file(tmp_path / "a.json", zone="Mars/Olympus")
@@ -469,7 +469,7 @@ def test_the_command_recognizes_the_format_and_prints_the_report(run, samples):
     code, out, _ = run("import", str(samples / "chatgpt.json"))
     assert code == 1, "something in it is not understood"
     assert "chatgpt.json (chatgpt): 2 conversations, 2 branches, 14 messages, 14 added" in out
-    assert "not understood:\n  1 times content of type 'brand_new', kept as it is\n" in out
+    assert "not understood:\n  1 times content of type 'brand_new', kept unchanged\n" in out
     assert "conv-2, w" in out
     code, out, _ = run("import", str(samples / "claude.json"), "--json")
     report = json.loads(out)
@@ -483,7 +483,7 @@ def test_the_command_recognizes_the_format_and_prints_the_report(run, samples):
 def test_the_command_says_what_is_wrong(run, samples, tmp_path):
     (tmp_path / "x.json").write_bytes(b"{}")
     code, _, err = run("import", "x.json")
-    assert (code, "none of the formats" in err) == (2, True)
+    assert (code, "unknown format" in err) == (2, True)
     assert run("import", "missing.json")[0] == 2
     code, out, _ = run("import", str(samples / "claude.json"), "--format", "telegram")
     assert code == 1, "read as something that it is not"

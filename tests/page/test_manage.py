@@ -289,7 +289,7 @@ def test_an_export_of_another_program_is_imported_with_a_report(site, page, tmp_
     into.get_by_role("button", name="Import it").click()
     expect(into).to_contain_text("read as chatgpt")
     into.get_by_text("Left out").click()
-    expect(into).to_contain_text("a file of another kind: .png")
+    expect(into).to_contain_text("a file of another type: .png")
     listed = page.get_by_role("region", name="Conversations")
     expect(listed.locator('a[title="chatgpt/conv-1"]')).to_contain_text("Tea")
     listed.get_by_label("Find a conversation").fill("tea")

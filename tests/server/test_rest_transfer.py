@@ -187,7 +187,7 @@ def test_an_archive_is_imported_with_a_report_of_what_was_skipped(api, tmp_path)
     foreign_exports.zipped(tmp_path / "x.zip", members)
     report = taken(api, (tmp_path / "x.zip").read_bytes(), "export.zip")["report"]
     assert report["formats"] == ["chatgpt"]
-    assert report["left_out"]["a file of another kind: .png"]["count"] == 1
+    assert report["left_out"]["a file of another type: .png"]["count"] == 1
     assert ["../out.json"] in [noted["examples"] for noted in report["not_understood"].values()]
 
 

@@ -49,7 +49,7 @@ from firnline.transfer.formats.records import (
     brief,
     tree_paths,
 )
-from firnline.transfer.formats.sources import File, ReadProgress, Unreadable, files, owner_of
+from firnline.transfer.formats.sources import ImportFile, ReadProgress, Unreadable, files, owner_of
 from firnline.transfer.jsonl import Manifest
 
 FORMATS: Final = tuple(READERS)
@@ -168,7 +168,7 @@ def _report_of(manifest: Manifest) -> Report:
 
 async def _import_one(
     importer: _Importer,
-    file: File,
+    file: ImportFile,
     name: str,
     zone: tzinfo,
     read_progress: ReadProgress,

@@ -1,7 +1,7 @@
 """Conversations in other programs' formats: pure readers, one module each, and writers.
 
-A reader takes a stream and gives conversations, with ids that are the same in every file, and notes
-on whatever it did not take. `detect_format` finds the format by what is in a file.
+A reader takes a stream and returns conversations, with ids that are the same in every file, and
+notes about what it skipped. `detect_format` detects the format by the content of a file.
 """
 
 from __future__ import annotations

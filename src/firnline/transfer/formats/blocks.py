@@ -1,6 +1,6 @@
-"""Contents as blocks, in Anthropic's shape, to messages in OpenAI's: calls and results are paired.
+"""Converts Anthropic's content blocks to messages, with calls and results paired.
 
-What one message holds, a text, a call, its result, a text, becomes several messages in that order.
+A message with a text, a call, its result, and a text becomes several messages in that order.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from firnline.log.message import Content, Part, ToolCall
 from firnline.transfer.formats.records import Notes, as_dict, as_objects, as_text, to_json
 
 
-class Writer:
-    """Takes the blocks of one message, gives the messages that they make."""
+class BlockConverter:
+    """Converts the blocks of one message."""
 
     def __init__(self, key: str, where: str, notes: Notes) -> None:
         self._key, self._where, self._notes = key, where, notes
@@ -23,8 +23,8 @@ class Writer:
         self._open: list[str] = []
         self._numbered = 0
 
-    def take(self, block: Mapping[str, Any]) -> None:
-        """Take the next block."""
+    def add_block(self, block: Mapping[str, Any]) -> None:
+        """Add the next block."""
         kind = block.get("type")
         if kind == "text":
             if text := as_text(block.get("text")):
@@ -38,19 +38,19 @@ class Writer:
         elif kind in ("image", "document"):
             self._picture(block)
         elif kind == "token_budget":
-            self._notes.skip("a count of tokens", self._where)
+            self._notes.skip("a token count", self._where)
         else:
-            self._notes.reject(f"a block of type {kind!r:.60}, kept as it is", self._where)
+            self._notes.reject(f"a block of type {kind!r:.60}, kept unchanged", self._where)
             self.add(Part({**block, "type": f"block:{kind}"}))
 
     def add(self, part: Part) -> None:
-        """Add a part; what is said behind a call belongs to the next message."""
+        """Add a part; content after a call belongs to the next message."""
         if self._calls:
             self._flush()
         self._parts.append(part)
 
     def messages(self, role: str) -> list[dict[str, Any]]:
-        """The fields of the messages, of `role` where it is not a tool that speaks."""
+        """The fields of the messages; their role is `role`, except for tool results."""
         self._flush()
         return [{"role": role, **fields} for fields in self._made]
 
@@ -58,7 +58,7 @@ class Writer:
         if text := as_text(block.get("thinking")):
             self.add(Part.reasoning(text))
         else:
-            self._notes.skip("a thought that is encrypted or empty", self._where)
+            self._notes.skip("an encrypted or empty thought", self._where)
 
     def _call(self, block: Mapping[str, Any]) -> None:
         self._numbered += 1
@@ -73,7 +73,7 @@ class Writer:
             self._open.remove(call_id)
         content = self._content(block)
         fields: dict[str, Any] = {"role": "tool", "content": content, "tool_call_id": call_id}
-        if not call_id:  # half a tool call would be shown to no model
+        if not call_id:  # a result without a call would not be sent to a model
             fields = {"content": content, "name": as_text(block.get("name")) or "tool"}
         self._made.append(fields)
 
@@ -81,22 +81,22 @@ class Writer:
         content = block.get("content")
         if isinstance(content, list):
             return "\n".join(
-                as_text(item.get("text")) or self._named(item) for item in as_objects(content)
+                as_text(item.get("text")) or self._part_text(item) for item in as_objects(content)
             )
         return as_text(content) if isinstance(content, str) or content is None else to_json(content)
 
-    def _named(self, item: Mapping[str, Any]) -> str:
-        """A part of a result that is no text; of a picture there is only that there is one."""
+    def _part_text(self, item: Mapping[str, Any]) -> str:
+        """The text for a part of a result that is not text; for a picture, only its type."""
         kind = as_text(item.get("type"))
         if kind not in ("image", "document"):
             return to_json(item)
-        self._notes.skip("the bytes of a picture or document", self._where)
+        self._notes.skip("the data of a picture or document", self._where)
         return f"[{kind}]"
 
     def _picture(self, block: Mapping[str, Any]) -> None:
         source = as_dict(block.get("source"))
         if source.get("type") == "base64":
-            self._notes.skip("the bytes of a picture or document", self._where)
+            self._notes.skip("the data of a picture or document", self._where)
             self.add(Part.file(as_text(source.get("media_type")) or as_text(block.get("type"))))
         else:
             self.add(Part(dict(block)))
@@ -105,15 +105,15 @@ class Writer:
         if self._parts or self._calls:
             fields: dict[str, Any] = {}
             if self._parts:
-                fields["content"] = _plainest(self._parts)
+                fields["content"] = _simplest(self._parts)
             if self._calls:
                 fields["tool_calls"] = tuple(self._calls)
             self._made.append(fields)
             self._parts, self._calls = [], []
 
 
-def _plainest(parts: list[Part]) -> Content:
-    """One text as a text, everything else as parts."""
+def _simplest(parts: list[Part]) -> Content:
+    """One text as a string, anything else as parts."""
     return parts[0].text if len(parts) == 1 and parts[0].type == "text" else tuple(parts)
 
 

@@ -1,7 +1,7 @@
 """ChatGPT's export: an array of conversations, each a tree of messages.
 
-A call of a tool is a message to somebody else than "all"; what the tool returns is its child,
-one on each branch, and may be empty.
+A tool call is a message to a recipient other than "all"; the tool's result is its child, one on
+each branch, and may be empty.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _PLAIN: Final = ("code", "execution_output", "system_error", "computer_output", 
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The conversations, each with all its branches."""
+    """The conversations, each with all branches."""
     for where, value in records(source, notes):
         nodes = value.get("mapping") if isinstance(value, dict) else None
         name = as_text(as_dict(value).get("conversation_id") or as_dict(value).get("id"))
@@ -53,7 +53,7 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
 
 
 def _current(conversation: Mapping[str, Any], nodes: Mapping[str, Any]) -> str | None:
-    """The node that the owner sees last; if it is not named, the newest."""
+    """The current node, or the newest one if the file does not name it."""
     named = as_text(conversation.get("current_node"))
     if named in nodes:
         return named
@@ -70,7 +70,7 @@ def _messages(
 ) -> Iterator[SourceMessage]:
     message = nodes[key].get("message")
     if not isinstance(message, dict):
-        return  # the root, and nodes that only join others
+        return  # the root and empty nodes
     if as_dict(message.get("metadata")).get("is_visually_hidden_from_conversation"):
         notes.skip("a hidden message", where)
         return
@@ -80,7 +80,9 @@ def _messages(
         return
     fields = _message(key, nodes, message, content)
     if fields is None:
-        notes.reject(f"a message of {as_dict(message.get('author')).get('role')!r:.40}", where)
+        notes.reject(
+            f"a message with the role {as_dict(message.get('author')).get('role')!r:.40}", where
+        )
         return
     facts = as_dict(message.get("metadata"))
     files = [as_text(file.get("name")) for file in as_objects(facts.get("attachments"))]
@@ -99,7 +101,7 @@ def _message(
         if _is_answer(key, nodes):
             call = as_text(nodes[key].get("parent"))
             return {"role": "tool", "content": content or "", "tool_call_id": call, "name": name}
-        # What a tool says unasked, or besides: half a tool call would be shown to no model.
+        # A result without a call would not be sent to a model.
         return {"role": "assistant", "content": content, "name": name or "tool"}
     if role == "assistant" and _is_call(key, nodes):
         text = content if isinstance(content, str) else "\n".join(part.text for part in content)
@@ -111,7 +113,7 @@ def _message(
 
 
 def _is_call(key: str, nodes: Mapping[str, Any]) -> bool:
-    """Whether a node calls a tool that answers."""
+    """Whether a node calls a tool that has a result."""
     message = as_dict(as_dict(nodes.get(key)).get("message"))
     role = as_dict(message.get("author")).get("role")
     to_all = message.get("recipient", "all") in ("all", None, "")
@@ -119,13 +121,13 @@ def _is_call(key: str, nodes: Mapping[str, Any]) -> bool:
 
 
 def _is_answer(key: str, nodes: Mapping[str, Any]) -> bool:
-    """Whether a node is what a tool returned for the call before it; siblings are regenerated."""
+    """Whether a node is the tool's result for the call before it; siblings are regenerated."""
     call = as_text(nodes[key].get("parent"))
     return _is_call(call, nodes) and key in _answers(call, nodes)
 
 
 def _answers(key: str, nodes: Mapping[str, Any]) -> list[str]:
-    """The children of a node that are of a tool, and are shown."""
+    """The visible children of a node that are tool results."""
     found = []
     for child in map(as_text, as_list(nodes[key].get("children"))):
         message = as_dict(as_dict(nodes.get(child)).get("message"))
@@ -161,7 +163,7 @@ def _content(content: Mapping[str, Any], where: str, notes: Notes) -> str | tupl
 def _rare(content: Mapping[str, Any], where: str, notes: Notes) -> str | tuple[Part, ...]:
     kind = content.get("content_type")
     if kind == "reasoning_recap":
-        notes.skip("how long the model thought", where)
+        notes.skip("the model's thinking time", where)
         return ""
     if kind == "user_editable_context":
         names = ("user_profile", "user_instructions")
@@ -170,7 +172,7 @@ def _rare(content: Mapping[str, Any], where: str, notes: Notes) -> str | tuple[P
         return as_text(content.get("model_set_context"))
     if not content:
         return ""
-    notes.reject(f"content of type {kind!r:.60}, kept as it is", where)
+    notes.reject(f"content of type {kind!r:.60}, kept unchanged", where)
     return (Part({**content, "type": f"{FORMAT}:{kind}"}),)
 
 
@@ -190,6 +192,6 @@ def _parts(content: Mapping[str, Any], where: str, notes: Notes) -> tuple[Part, 
         elif isinstance(asset, str):
             found.append(Part.file(asset))
         elif fields:
-            notes.reject(f"a part of type {kind!r:.60}, kept as it is", where)
+            notes.reject(f"a part of type {kind!r:.60}, kept unchanged", where)
             found.append(Part({**fields, "type": f"{FORMAT}:{kind}"}))
     return tuple(found)

@@ -1,6 +1,6 @@
 """Claude's export: an array of conversations; since 2026 each message names its parent.
 
-A message holds calls of tools and their results side by side; here they become messages.
+A message has tool calls and their results; here they become separate messages.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from firnline.log.message import Part
-from firnline.transfer.formats.blocks import Writer
+from firnline.transfer.formats.blocks import BlockConverter
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
     ConversationTree,
@@ -32,7 +32,7 @@ _ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The conversations, each with all its branches."""
+    """The conversations, each with all branches."""
     for where, value in records(source, notes):
         messages = as_dict(value).get("chat_messages")
         name = as_text(as_dict(value).get("uuid"))
@@ -50,7 +50,7 @@ def _nodes(messages: list[Any], where: str, notes: Notes) -> dict[str, TreeNode]
     for number, message in enumerate(messages):
         key = as_text(as_dict(message).get("uuid"))
         if not key or key in nodes:
-            notes.reject("a message without a uuid of its own", f"{where}, message {number}")
+            notes.reject("a message without a unique uuid", f"{where}, message {number}")
             continue
         parent = as_text(message.get("parent_message_uuid")) if branching else before
         said = tuple(_messages(message, f"{where}, {key}", notes))
@@ -60,7 +60,7 @@ def _nodes(messages: list[Any], where: str, notes: Notes) -> dict[str, TreeNode]
 
 
 def _current(messages: list[Any], nodes: Mapping[str, TreeNode]) -> str | None:
-    """The newest message that nothing follows; of equally old ones, the last."""
+    """The newest message without a reply; of equal ones, the last."""
     parents = {node.parent for node in nodes.values()}
     leaves = [
         (as_text(message.get("created_at")), number, key)
@@ -73,18 +73,18 @@ def _current(messages: list[Any], nodes: Mapping[str, TreeNode]) -> str | None:
 def _messages(message: Mapping[str, Any], where: str, notes: Notes) -> Iterator[SourceMessage]:
     key, role = message["uuid"], _ROLES.get(as_text(message.get("sender")))
     if role is None:
-        notes.reject(f"a message of {message.get('sender')!r:.40}", where)
+        notes.reject(f"a message with the sender {message.get('sender')!r:.40}", where)
         return
     blocks = as_objects(message.get("content")) or [
         {"type": "text", "text": as_text(message.get("text"))}
     ]
-    writer = Writer(key, where, notes)
+    converter = BlockConverter(key, where, notes)
     for block in blocks:
-        writer.take(block)
+        converter.add_block(block)
     for part in _attached(message):
-        writer.add(part)
+        converter.add(part)
     time = checked_time(time_from_iso(given := message.get("created_at")), given, where, notes)
-    messages = writer.messages(role)
+    messages = converter.messages(role)
     if not messages:
         notes.skip("an empty message", where)
     for number, fields in enumerate(messages):
@@ -94,7 +94,7 @@ def _messages(message: Mapping[str, Any], where: str, notes: Notes) -> Iterator[
 
 
 def _attached(message: Mapping[str, Any]) -> Iterator[Part]:
-    """Attached files: those with text as text, of others the name."""
+    """Attached files: their text, or else their name."""
     for file in as_objects(message.get("attachments")):
         name, text = as_text(file.get("file_name")), as_text(file.get("extracted_content"))
         yield Part.of_text(f"{name}\n{text}") if text else Part.file(name, filename=name)

@@ -1,8 +1,7 @@
 """Claude Code's transcripts: a line for each message, which names the one before it.
 
-A turn, from what the user says to what is said next, is a node: so calls and results stay together,
-and where the user went back and said something else there is a branch. What subagents say to each
-other are conversations of their own.
+A turn, from one prompt to the next, is a node, so that calls and results stay together. Where the
+user went back and wrote another prompt, there is a branch. Subagents have their own conversations.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from firnline.log import limits
-from firnline.transfer.formats.blocks import Writer
+from firnline.transfer.formats.blocks import BlockConverter
 from firnline.transfer.formats.cursor import records
 from firnline.transfer.formats.records import (
     ConversationTree,
@@ -37,7 +36,7 @@ _TITLES: Final = {"summary": "summary", "custom-title": "customTitle", "ai-title
 
 @dataclass(slots=True)
 class _Transcript:
-    """What is known of a transcript while it is read."""
+    """The state of a transcript while it is read."""
 
     name: str = ""
     title: str = ""
@@ -50,24 +49,24 @@ class _Transcript:
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The transcript with its branches, then what subagents said."""
+    """The transcript with its branches, then the subagents' conversations."""
     known = _Transcript()
     for number, (where, value) in enumerate(records(source, notes)):
         if number >= limits.IMPORT_HELD_MAX:
-            notes.reject("the rest of a transcript that is too long", where)
+            notes.reject("the rest of a transcript over the size limit", where)
             break
         line = as_dict(value)
         known.name = known.name or as_text(line.get("sessionId"))
         kind = as_text(line.get("type"))
         if kind in ("user", "assistant"):
-            _take(known, line, where, notes)
+            _add_line(known, line, where, notes)
         elif kind in _TITLES:
             known.title = as_text(line.get(_TITLES[kind])) or known.title
         elif not kind:
             notes.reject("a line without a type", where)
         else:
-            notes.skip(f"a line of the program: {kind:.60}", where)
-            _pass_on(known, line)
+            notes.skip(f"an internal line: {kind:.60}", where)
+            _add_empty(known, line)
     name = known.name or source.name
     nodes = {key: TreeNode(known.parents[key], tuple(said)) for key, said in known.turns.items()}
     if nodes:
@@ -76,7 +75,7 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
         yield LinearConversation(f"{name}/{side}", f"{known.title} (subagent)".strip(), said)
 
 
-def _take(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes) -> None:
+def _add_line(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes) -> None:
     key = as_text(line.get("uuid"))
     if not key:
         notes.reject("a message without a uuid", where)
@@ -100,8 +99,8 @@ def _take(known: _Transcript, line: Mapping[str, Any], where: str, notes: Notes)
     known.turns[before].extend(said)
 
 
-def _pass_on(known: _Transcript, line: Mapping[str, Any]) -> None:
-    """A line that says nothing may still be the parent of one that does."""
+def _add_empty(known: _Transcript, line: Mapping[str, Any]) -> None:
+    """Record a line without a message, which may be the parent of one with a message."""
     key, parent = as_text(line.get("uuid")), as_text(line.get("parentUuid"))
     if key and parent in known.turn_of:
         known.turn_of[key] = known.turn_of[parent]
@@ -110,7 +109,7 @@ def _pass_on(known: _Transcript, line: Mapping[str, Any]) -> None:
 
 
 def _is_prompt(line: Mapping[str, Any]) -> bool:
-    """Whether the user says something: results of tools come as messages of the user, too."""
+    """Whether this is a prompt: tool results are messages of the user, too."""
     content = as_dict(line.get("message")).get("content")
     results = any(block.get("type") == "tool_result" for block in as_objects(content))
     return line.get("type") == "user" and not results and not line.get("isMeta")
@@ -120,22 +119,22 @@ def _messages(
     key: str, line: Mapping[str, Any], where: str, notes: Notes
 ) -> Iterator[SourceMessage]:
     if line.get("isMeta"):
-        notes.skip("a remark of the program", where)
+        notes.skip("a message of the program itself", where)
         return
     if line.get("isCompactSummary"):
-        notes.skip("a summary; what it sums up is there itself", where)
+        notes.skip("a summary of messages that are imported", where)
         return
     message = as_dict(line.get("message"))
     content = message.get("content")
     blocks = (
         [{"type": "text", "text": content}] if isinstance(content, str) else as_objects(content)
     )
-    writer = Writer(key, where, notes)
+    converter = BlockConverter(key, where, notes)
     for block in blocks:
-        writer.take(block)
+        converter.add_block(block)
     time = checked_time(time_from_iso(given := line.get("timestamp")), given, where, notes)
     model = message.get("model")
-    messages = writer.messages(str(line["type"]))
+    messages = converter.messages(str(line["type"]))
     if not messages:
         notes.skip("an empty message", where)
     for number, fields in enumerate(messages):

@@ -1,7 +1,7 @@
-"""Codex's transcripts: a line for each thing that happened; those of the model are items.
+"""Codex's transcripts: a line for each event or item.
 
-Items of type message, function_call and so on are the conversation; older files have them bare,
-newer ones in an envelope. Events repeat what items say.
+Items of type message, function_call, and so on are the conversation; newer files wrap them in an
+envelope. Events repeat what items say.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ENVELOPES: Final = frozenset(("event_msg", "turn_context", "compacted"))
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The transcript. Its first line names it; if that is not there, the file does."""
+    """The transcript, named by its first line, or else by the file."""
     lines = records(source, notes)
     first = next(lines, None)
     if first is None:
@@ -92,7 +92,7 @@ _Fields = dict[str, Any] | None
 def _message(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     role = as_text(item.get("role"))
     if role not in _ROLES:
-        notes.reject(f"a message of {item.get('role')!r:.40}", where)
+        notes.reject(f"a message with the role {item.get('role')!r:.40}", where)
         return None
     content = item.get("content")
     if isinstance(content, str):
@@ -136,7 +136,7 @@ def _reasoning(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     said = [*as_objects(item.get("summary")), *as_objects(item.get("content"))]
     text = "\n\n".join(filter(None, (as_text(part.get("text")) for part in said)))
     if not text:
-        notes.skip("a thought that is encrypted or empty", where)
+        notes.skip("an encrypted or empty thought", where)
         return None
     return {"role": "assistant", "content": (Part.reasoning(text),)}
 
@@ -147,8 +147,8 @@ def _unknown(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
 
 
 def _search(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
-    """A search of the web; its results are not in the file."""
-    notes.skip("a search of the web, without its results", f"{where}: {to_json(item):.200}")
+    """A web search; its results are not in the file."""
+    notes.skip("a web search, without its results", f"{where}: {to_json(item):.200}")
     return None
 
 

@@ -1,6 +1,6 @@
-"""JSON read value by value from a stream: a file of any size takes the memory of one value.
+"""Reads JSON value by value from a stream, with the memory of one value.
 
-Values are parsed by the standard library's scanner, so what comes out is what `json.loads` gives.
+Values are parsed by the standard library's scanner, so the results are those of `json.loads`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from firnline.transfer.formats.records import Notes, SourceFile, Stream
 _DECODER: Final = json.JSONDecoder()
 _BLANKS: Final = regex(r"[ \t\n\r\x1e]*")  # U+001E may precede each value of a sequence
 _NEAR_END: Final = 16
-"""How near to the end of what was read an error may come from what was not read yet."""
+"""An error this near to the end of the buffer may come from data not read yet."""
 
 
 class Malformed(InputError):
-    """The file is not the JSON it should be."""
+    """The file is not valid JSON."""
 
     @property
     def code(self) -> str:
-        """The name that callers know."""
+        """The error code of callers."""
         return "InputError"
 
 
 class Cursor:
-    """A place in a stream of JSON. Whoever steps into an array or object takes what is in it."""
+    """A position in a JSON stream. After entering an array or object, read its values."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ class Cursor:
         self._broken: Malformed | None = None
 
     def peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """The next character that is not whitespace; empty at the end."""
         while True:
             blanks = _BLANKS.match(self._text, self._at)
             self._at = blanks.end() if blanks else self._at
@@ -53,13 +53,13 @@ class Cursor:
                 return ""
 
     def take(self, character: str) -> bool:
-        """Step over this character, if it is the next one."""
+        """Skip this character if it is the next one."""
         found = self.peek() == character
         self._at += found
         return found
 
     def value(self) -> Any:
-        """The next value, whole."""
+        """The next value."""
         self.peek()
         while True:
             try:
@@ -78,7 +78,7 @@ class Cursor:
                 self._more()
 
     def items(self) -> Iterator[int]:
-        """Step through an array: the number of each item, which the caller takes."""
+        """Enter an array: yields the number of each item, which the caller must read."""
         self._expect("[")
         number = 0
         if self.take("]"):
@@ -91,7 +91,7 @@ class Cursor:
             self._expect(",")
 
     def members(self) -> Iterator[str]:
-        """Step through an object: the name of each member, whose value the caller takes."""
+        """Enter an object: yields the name of each member, whose value the caller must read."""
         self._expect("{")
         if self.take("}"):
             return
@@ -106,7 +106,7 @@ class Cursor:
             self._expect(",")
 
     def skip_line(self) -> None:
-        """Step over the rest of the line."""
+        """Skip the rest of the line."""
         while (end := self._text.find("\n", self._at)) < 0:
             self._at = len(self._text)
             if not self._more():
@@ -114,11 +114,11 @@ class Cursor:
         self._at = end + 1
 
     def stop(self, error: Malformed) -> None:
-        """There is no going on behind this error; whoever tries to gets it again."""
+        """Keep the error: every later call raises it again."""
         self._broken, self._text, self._at, self._ended = error, "", 0, True
 
     def malformed(self, what: str) -> Malformed:
-        """The error for what is at this place."""
+        """The error for the current position."""
         if self._broken is not None:
             return self._broken
         rest = self._text[self._at :].encode("utf-8", "surrogateescape")
@@ -126,21 +126,21 @@ class Cursor:
 
     def _expect(self, character: str) -> None:
         if not self.take(character):
-            raise self.malformed(f"{character!r} should be here")
+            raise self.malformed(f"expected {character!r}")
 
     def _may_go_on(self, error: json.JSONDecodeError) -> bool:
-        """Whether more of the file could make sense of this."""
+        """Whether the error could come from data that is not read yet."""
         cut_off = error.msg.startswith("Unterminated string")
         return cut_off or error.pos >= len(self._text) - _NEAR_END
 
     def _more(self) -> bool:
-        """Read on; what is left is at most doubled, so a long value costs no more than it has."""
+        """Read more, at most doubling the buffer, so that the cost stays linear."""
         if self._ended:
             return False
         rest = self._text[self._at :]
         if len(rest) > limits.IMPORT_VALUE_CHARS_MAX:
             raise self.malformed(
-                f"a value of more than {limits.IMPORT_VALUE_CHARS_MAX:,} characters"
+                f"a value over the limit of {limits.IMPORT_VALUE_CHARS_MAX:,} characters"
             )
         data = self._stream.read(max(limits.IMPORT_READ_BYTES, len(rest)))
         self._ended = not data
@@ -150,10 +150,10 @@ class Cursor:
 
 
 def records(source: SourceFile, notes: Notes) -> Iterator[tuple[str, Any]]:
-    """The items of an array, or the values of JSON Lines, each with where it is.
+    """The items of an array, or the values of JSON Lines, each with its location.
 
-    A line that is not JSON is noted and stepped over. In an array everything behind such a place is
-    lost, so it is noted that the rest was not read.
+    An invalid line is noted and skipped. In an array, everything after an error is skipped, and a
+    note says so.
     """
     cursor = Cursor(source.stream)
     try:
@@ -161,10 +161,10 @@ def records(source: SourceFile, notes: Notes) -> Iterator[tuple[str, Any]]:
             for number in cursor.items():
                 yield f"{source.name}, item {number}", cursor.value()
             if cursor.peek():
-                raise cursor.malformed("there is more behind the array")
+                raise cursor.malformed("unexpected data after the array")
             return
     except Malformed as error:
-        notes.reject("the rest of a file, which is not JSON", f"{source.name}: {error}")
+        notes.reject("the rest of a file that is not valid JSON", f"{source.name}: {error}")
         return
     yield from _lines(source.name, cursor, notes)
 

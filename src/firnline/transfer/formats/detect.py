@@ -1,4 +1,4 @@
-"""Which format a file has. The content decides, not the name of the file."""
+"""Detects the format of a file by its content; its name does not matter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from firnline.transfer.formats import (
 )
 from firnline.transfer.formats.cursor import Cursor, Malformed
 from firnline.transfer.formats.records import Notes, Reader, Stream, as_dict, as_text
-from firnline.transfer.formats.sources import File, Unreadable, files
+from firnline.transfer.formats.sources import ImportFile, Unreadable, files
 
 READERS: Final[Mapping[str, Reader]] = {
     module.FORMAT: module.read
@@ -43,13 +43,13 @@ READERS: Final[Mapping[str, Reader]] = {
 OWN: Final = "firnline"
 HTML: Final = "html"
 _LINES_MAX: Final = 50
-"""Lines of a transcript, or of a chat, that are looked at: the first ones may say nothing."""
+"""Lines of a transcript that are read: the first ones may have no message."""
 
 
-class _Glance(NamedTuple):
-    """A value without the rest of its first array: its members so far, and that array's first item.
+class _ValueStart(NamedTuple):
+    """The start of a value: its members up to its first array, and that array's first item.
 
-    `array` is the name of the array's member, empty if the value is an array itself.
+    `array` is the name of the array's member, empty if the value is an array.
     """
 
     members: Mapping[str, Any]
@@ -58,7 +58,7 @@ class _Glance(NamedTuple):
 
 
 def detect_format(stream: Stream) -> str | None:
-    """The format of a file, `None` if it is none of those known. Reads on from the beginning."""
+    """The format of a file, or None if it is unknown. Reads from the start."""
     stream.seek(0)
     start = stream.read(4_096)
     text = start.decode("utf-8-sig", "replace").lstrip()
@@ -93,18 +93,18 @@ def _in_json(stream: Stream) -> str | None:
     return None
 
 
-def _glance(cursor: Cursor) -> _Glance:
+def _glance(cursor: Cursor) -> _ValueStart:
     members: dict[str, Any] = {}
     for name in cursor.members():
         if cursor.peek() == "[":
             for _ in cursor.items():
-                return _Glance(members, name, cursor.value())
+                return _ValueStart(members, name, cursor.value())
             members[name] = []
         elif name in ("chats", "left_chats"):
-            return _Glance({**members, name: {}}, name)
+            return _ValueStart({**members, name: {}}, name)
         else:
             members[name] = cursor.value()
-    return _Glance(members)
+    return _ValueStart(members)
 
 
 def _of_item(item: Mapping[str, Any], value: Any) -> str | None:
@@ -115,7 +115,7 @@ def _of_item(item: Mapping[str, Any], value: Any) -> str | None:
     return next((name for name, test in _BY_ITEM if test(item)), None)
 
 
-def _of_object(glance: _Glance) -> str | None:
+def _of_object(glance: _ValueStart) -> str | None:
     """The format of an object, or of JSON Lines, by its first array or by its members."""
     members, item = glance.members, as_dict(glance.item)
     if members.get(OWN) == 1 and "tenant" in members:
@@ -197,12 +197,12 @@ _BY_ARRAY: Final[Mapping[str, _Tests]] = {
 
 
 def select_files(
-    found: Sequence[File], as_format: str | None, notes: Notes
-) -> list[tuple[File, str]]:
-    """The files that hold conversations, with their formats; what the others are is noted."""
+    found: Sequence[ImportFile], as_format: str | None, notes: Notes
+) -> list[tuple[ImportFile, str]]:
+    """The files with conversations and their formats; the others are noted."""
     if as_format is not None and len(found) == 1:
         return [(found[0], as_format)]
-    readable: list[tuple[File, str]] = []
+    readable: list[tuple[ImportFile, str]] = []
     for file in found:
         name = _format_of_file(file, notes)
         if name is not None and (
@@ -210,15 +210,15 @@ def select_files(
         ):
             readable.append((file, name))
         elif name == OWN:
-            notes.reject("an export of Firnline's own: import it by itself", file.name)
+            notes.reject("an export of Firnline: import it separately", file.name)
         elif name is not None and as_format is not None:
             notes.skip("a file of another format", file.name)
         else:
-            notes.skip("a file without conversations that we know of", file.name)
+            notes.skip("a file without known conversations", file.name)
     return readable
 
 
-def _format_of_file(file: File, notes: Notes) -> str | None:
+def _format_of_file(file: ImportFile, notes: Notes) -> str | None:
     try:
         stream = file.open()
         try:
@@ -231,17 +231,17 @@ def _format_of_file(file: File, notes: Notes) -> str | None:
 
 
 def format_of(path: Path) -> str | None:
-    """The format of a plain file; None for a folder, a zip, or what is not known."""
+    """The format of a plain file; None for a folder, a zip, or an unknown format."""
     with files(path, Notes()) as found:
         plain = len(found) == 1 and found[0].name == path.name
         return _format_of_file(found[0], Notes()) if plain else None
 
 
 def no_format_error(path: Path, names: Sequence[str]) -> str:
-    """What is wrong with files of which none can be read."""
+    """The error message if no file can be imported."""
     if HTML in names:
-        return f"{path} is HTML; let the program that wrote it write JSON or text instead"
+        return f"{path} is HTML, which cannot be imported; export JSON or text instead"
     if OWN in names:
-        return f"{path} holds an export of Firnline's own; unpack it and import the file"
-    known = f"{path} has none of the formats {', '.join(READERS)}"
-    return f"{known}; messages in OpenAI's shape by themselves are appended, not imported"
+        return f"{path} contains an export of Firnline; unpack it and import the file"
+    text = f"{path}: unknown format; supported are {', '.join(READERS)}"
+    return f"{text}; use append for a list of OpenAI messages"

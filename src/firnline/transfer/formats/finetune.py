@@ -1,6 +1,6 @@
-"""OpenAI's JSON Lines for fine-tuning: a line is a conversation, its messages in the OpenAI shape.
+"""OpenAI's JSON Lines for fine-tuning: each line is a conversation of OpenAI messages.
 
-Nothing in a line names it, so its content does: the same line again is the same conversation.
+A line has no id, so its content is its id: the same line again is the same conversation.
 """
 
 from __future__ import annotations
@@ -52,5 +52,5 @@ def _messages(messages: list[Any], where: str, notes: Notes) -> Iterator[SourceM
 
 
 def message_line(message: Message) -> str:
-    """A message in the OpenAI shape, as JSON."""
+    """An OpenAI message as JSON."""
     return encode_json(message.to_openai())

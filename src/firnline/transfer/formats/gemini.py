@@ -1,6 +1,6 @@
-"""Google Takeout, My Activity, Gemini Apps, as JSON: what was asked and answered, newest first.
+"""Google Takeout, My Activity, Gemini Apps, as JSON: questions and answers, newest first.
 
-It has no conversations: what was asked on one day (in UTC) becomes one.
+It has no conversations: the questions of one day (in UTC) become one.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _BREAKS: Final = regex(r"[ \t]*\n\s*\n?")
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The days, each in the order in which it went."""
+    """The days, each in chronological order."""
     day, asked = "", list[tuple[str, Mapping[str, Any]]]()
     for where, value in records(source, notes):
         activity = as_dict(value)
@@ -73,7 +73,7 @@ def _day(asked: list[tuple[str, Mapping[str, Any]]], notes: Notes) -> Iterator[S
         title = activity["title"]
         answer = "\n".join(text_of(as_text(part.get("html"))) for part in _answers(activity))
         if not answer and _DID.match(title):
-            notes.skip("an activity that is no question", f"{where}: {title}")
+            notes.skip("an activity that is not a question", f"{where}: {title}")
             continue
         key, time = f"{activity['time']} {brief(title)}", time_from_iso(activity["time"])
         about = {"metadata": source_metadata(FORMAT, key), "created_at": time}
@@ -92,9 +92,9 @@ def _answers(activity: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 class _Text(HTMLParser):
-    """The words of HTML, a line for each block and for each row of a table.
+    """The text of HTML, with a line for each block and each row of a table.
 
-    Each comes with whether its blanks count, as they do inside of `pre`.
+    Each piece comes with whether its whitespace counts, as in `pre`.
     """
 
     def __init__(self) -> None:
@@ -104,7 +104,7 @@ class _Text(HTMLParser):
         self._in_cell = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """A block begins on a line of its own, a cell after a bar."""
+        """Start a block on a new line, a cell after a bar."""
         del attrs
         self._hidden += tag in ("script", "style")
         if tag in _CELLS:
@@ -118,7 +118,7 @@ class _Text(HTMLParser):
         self._pre += tag == "pre"
 
     def handle_endtag(self, tag: str) -> None:
-        """And ends with it."""
+        """End a block with its line."""
         self._hidden -= tag in ("script", "style") and self._hidden > 0
         self._pre -= tag == "pre" and self._pre > 0
         if tag in _CELLS:
@@ -129,20 +129,20 @@ class _Text(HTMLParser):
             self._break(tag, "")
 
     def handle_data(self, data: str) -> None:
-        """Words are words; blanks between cells are none, and a cell stays on its line."""
+        """Add text; whitespace between cells is dropped, and a cell stays on its line."""
         between = self._cells and not self._in_cell and data.isspace()
         if not self._hidden and not between:
             self._say(_BLANKS.sub(" ", data) if self._in_cell and not self._pre else data)
 
     def _say(self, text: str) -> None:
-        """Say it; in a row, blanks are not doubled."""
+        """Add text; in a row, without double spaces."""
         if self._cells and not self._pre and self.words and self.words[-1][1].endswith(" "):
             text = text.lstrip(" ")
         if text:
             self.words.append((self._pre > 0, text))
 
     def _break(self, tag: str, then: str) -> None:
-        """A new line, in a cell only a blank; lines in `pre` that are blocks have no empty ones."""
+        """Start a new line, or add a space in a cell; no empty lines between blocks in `pre`."""
         if self._pre and tag != "br" and self.words[-1][1].endswith("\n"):
             return
         cell = self._in_cell and not self._pre and tag != "pre"
@@ -154,7 +154,7 @@ class _Text(HTMLParser):
 
 
 def text_of(html: str) -> str:
-    """The words of HTML. Blanks stay as they are inside of `pre`; cells have bars between them."""
+    """The text of HTML. Whitespace in `pre` is kept; cells are separated by bars."""
     parser = _Text()
     parser.feed(html)
     parser.close()

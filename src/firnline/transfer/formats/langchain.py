@@ -43,7 +43,7 @@ ROLES: Final[Mapping[str, str]] = {
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The conversations: what is not inside a list of its own belongs to one."""
+    """The conversations: each list, and one of all messages that are in no list."""
     loose: list[tuple[str, Any]] = []
     for where, value in records(source, notes):
         inner = as_dict(value).get("messages", value)
@@ -59,7 +59,7 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
 
 
 def _line(messages: list[tuple[str, Any]], notes: Notes) -> LinearConversation:
-    """The conversation: the first message with an id names it, or else all of its content does."""
+    """A conversation, named by its first message id, or else by its content."""
     fields = [(where, plain(value)) for where, value in messages]
     named = next((one for _, one in fields if as_text(one.get("id"))), None)
     name = brief(named or [value for _, value in messages])
@@ -67,7 +67,7 @@ def _line(messages: list[tuple[str, Any]], notes: Notes) -> LinearConversation:
 
 
 def plain(value: object) -> dict[str, Any]:
-    """The fields of a message, whichever way it was dumped; `type` is its type in lower case."""
+    """The fields of a message in any of the formats; `type` is in lower case."""
     outer = as_dict(value)
     if isinstance(outer.get("kwargs"), dict) and "lc" in outer:
         path = outer.get("id")
@@ -104,7 +104,7 @@ def _messages(messages: list[tuple[str, dict[str, Any]]], notes: Notes) -> Itera
 
 
 def _chat_role(fields: Mapping[str, Any]) -> str | None:
-    """The role of a `ChatMessage`, which says it itself."""
+    """The role of a `ChatMessage`."""
     role = as_text(fields.get("role"))
     return role if role in ("user", "assistant", "system", "developer", "tool") else None
 

@@ -1,7 +1,7 @@
-"""mem0's memories, as `get_all` gives them: a list, or the member "results".
+"""mem0's memories, as `get_all` returns them: a list, or the member "results".
 
-They are facts, not messages: each becomes a message of whoever it is about. Those of one user,
-agent and run are a conversation.
+They are facts, not messages: each becomes a message of its subject. Those of one user, agent, and
+run are a conversation.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _memories(source: SourceFile, notes: Notes) -> Iterator[tuple[str, Any]]:
             elif cursor.value():
                 notes.skip(f"the field {name!r:.60} of the file", source.name)
     except Malformed as error:
-        notes.reject("the rest of a file, which is not JSON", f"{source.name}: {error}")
+        notes.reject("the rest of a file that is not valid JSON", f"{source.name}: {error}")
 
 
 def _text(memory: Mapping[str, Any]) -> str:

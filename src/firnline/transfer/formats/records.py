@@ -1,4 +1,4 @@
-"""What a reader finds in a file: conversations as lines or trees, and notes on all the rest."""
+"""The records of readers: conversations as lists or trees, and notes about the rest."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firnline.log.message import Message
 
 FORMAT: Final = "source"
 ID: Final = "source_id"
-"""Where a message's metadata says which format it came in, and what its id was there."""
+"""The metadata fields of an imported message: its format, and its id in the file."""
 
 
 class SourceMessage(NamedTuple):
@@ -28,9 +28,9 @@ class SourceMessage(NamedTuple):
 
 
 class TreeNode(NamedTuple):
-    """A step of a conversation that may go on in several ways; it can say nothing, or a few things.
+    """A node of a conversation tree, with any number of messages.
 
-    The parent is None, or a node that is not there, at the beginning.
+    At the start, the parent is None or a node that does not exist.
     """
 
     parent: str | None
@@ -39,7 +39,7 @@ class TreeNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LinearConversation:
-    """A conversation without branches. `said` may be read from the file while it is walked."""
+    """A conversation without branches. `messages` may be read from the file on the path."""
 
     id: str
     title: str
@@ -48,7 +48,7 @@ class LinearConversation:
 
 @dataclass(frozen=True, slots=True)
 class ConversationTree:
-    """A conversation with branches; the way to `current` is the one that its owner sees."""
+    """A conversation with branches; the path to `current` is the visible one."""
 
     id: str
     title: str
@@ -60,7 +60,7 @@ SourceConversation: TypeAlias = "LinearConversation | ConversationTree"
 
 
 class Stream(Protocol):
-    """What is read of a file."""
+    """A file that is open for reading."""
 
     def read(self, size: int = -1, /) -> bytes:
         """The next bytes, at most `size`; none at the end."""
@@ -71,19 +71,19 @@ class Stream(Protocol):
         ...
 
     def seek(self, offset: int, /) -> int:
-        """Go to a place, here only to the beginning."""
+        """Go to a position; only the start is used."""
         ...
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A file, or a file inside an archive, to be read from its beginning.
+    """A file, or a member of an archive, at its start.
 
-    `zone` is the time zone of times that say none; `owner` names the chat if the file does not.
+    `zone` is for times without a time zone; `owner` names the chat if the file does not.
     """
 
     name: str
@@ -97,13 +97,13 @@ Reader: TypeAlias = "Callable[[SourceFile, Notes], Iterator[SourceConversation]]
 
 @dataclass(slots=True)
 class NoteCount:
-    """How often something was noted, and where the first times."""
+    """How often something was noted, and its first locations."""
 
     count: int = 0
     examples: list[str] = field(default_factory=list)
 
     def add(self, where: str) -> None:
-        """Note it once more."""
+        """Count one more."""
         self.count += 1
         if len(self.examples) < limits.NOTE_EXAMPLES_MAX:
             self.examples.append(where[: limits.NOTE_CHARS_MAX])
@@ -111,19 +111,19 @@ class NoteCount:
 
 @dataclass(slots=True)
 class Notes:
-    """What was not taken: by intention (`left_out`), or because it was not understood."""
+    """What was not imported: on purpose (`left_out`), or because it was not understood."""
 
     left_out: dict[str, NoteCount] = field(default_factory=dict)
     not_understood: dict[str, NoteCount] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def skip(self, what: str, where: str) -> None:
-        """Something that is known, and does not belong into the log."""
+        """Note something known that does not belong in the log."""
         with self._lock:
             _note(self.left_out, what, where)
 
     def reject(self, what: str, where: str) -> None:
-        """Something that a reader does not know."""
+        """Note something that a reader does not understand."""
         with self._lock:
             _note(self.not_understood, what, where)
 
@@ -139,35 +139,35 @@ def _note(notes: dict[str, NoteCount], what: str, where: str) -> None:
 
 
 def source_metadata(format_name: str, message_id: str, **more: Any) -> dict[str, Any]:
-    """A message's metadata: where it comes from, and what else is known (None is not)."""
+    """The metadata of a message: its source, and further fields that are not None."""
     return {FORMAT: format_name, ID: message_id, **{k: v for k, v in more.items() if v is not None}}
 
 
 def build_message(where: str, notes: Notes, **fields: Any) -> Iterator[SourceMessage]:
-    """The message of these fields, which are `marked`, or a note on why it cannot be stored."""
+    """The message with these fields, or a note that says why it cannot be stored."""
     try:
         message = Message(**fields)
     except InputError as error:
         notes.reject("a message that cannot be stored", f"{where}: {error}")
     else:
-        yield SourceMessage(str(message.metadata[ID]), message)  # made storable with the message
+        yield SourceMessage(str(message.metadata[ID]), message)  # cleaned with the message
 
 
 def to_json(value: object) -> str:
-    """A value as JSON text; what is nested beyond all measure is not written."""
+    """A value as JSON text, unless it is nested too deeply."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except RecursionError:
-        return "(nested too deep)"
+        return "(nested too deeply)"
 
 
 def brief(*values: object) -> str:
-    """A short name for JSON values: equal values, equal names."""
+    """A short hash of JSON values."""
     return hashlib.sha256(to_json(values).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def as_text(value: object) -> str:
-    """`value` if it is a text, else none."""
+    """`value` if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
@@ -187,7 +187,7 @@ def as_dict(value: object) -> dict[str, Any]:
 
 
 def time_from_seconds(value: object) -> datetime | None:
-    """A time in seconds since 1970, as a number or as text; None if it is none."""
+    """A time in seconds since 1970, as a number or a string; None if it is invalid."""
     if not isinstance(value, int | float | str) or isinstance(value, bool):
         return None
     try:
@@ -197,7 +197,7 @@ def time_from_seconds(value: object) -> datetime | None:
 
 
 def time_from_iso(value: object, zone: tzinfo = UTC) -> datetime | None:
-    """An ISO 8601 time, in `zone` if it names none; None if it is no time."""
+    """An ISO 8601 time, in `zone` if it has none; None if it is invalid."""
     if not isinstance(value, str):
         return None
     try:
@@ -208,20 +208,20 @@ def time_from_iso(value: object, zone: tzinfo = UTC) -> datetime | None:
 
 
 def checked_time(time: datetime | None, given: object, where: str, notes: Notes) -> datetime | None:
-    """`time`, as which `given` was read; that it is no time although it says something is noted."""
+    """`time`, the parsed `given`; a note if there is a value that is no time."""
     if time is None and given not in (None, ""):
         notes.reject("a time that does not exist", f"{where}: {given!r:.60}")
     return time
 
 
-# -- ways through a tree ----------------------------------------------------------------------
+# -- paths through a tree --------------------------------------------------------------------
 
 
 class TreePath(NamedTuple):
-    """One way through a tree, as far as it is its own.
+    """One path through a tree, without the part it shares.
 
-    `first` is the node that it begins with, None for the main way; `parent` the node before it,
-    None if it begins at the root; `nodes` are its own nodes.
+    `first` is its first node, None for the main path; `parent` the node before it, None at the
+    root; `nodes` are its own nodes.
     """
 
     first: str | None
@@ -230,11 +230,11 @@ class TreePath(NamedTuple):
 
 
 def tree_paths(tree: ConversationTree, kept: Sequence[str] = ()) -> list[TreePath]:
-    """The tree as ways, each after the one it leaves; every node is in one of them.
+    """The tree as paths, each after the one it leaves; every node is in one of them.
 
-    The main way leads to the current node. If a main way was `kept` before, which a newer file has
-    left for another, that one goes on instead: what was stored stays as it is. Other ways keep to
-    the oldest child, so they are the same in a newer file, or longer.
+    The main path leads to the current node. If another main path was `kept` by an earlier import,
+    it stays the main one, because stored messages do not change. Other paths follow the oldest
+    child, so they are the same in a newer file, or longer.
     """
     children: dict[str | None, list[str]] = {}
     for name, node in tree.nodes.items():
@@ -248,29 +248,29 @@ def tree_paths(tree: ConversationTree, kept: Sequence[str] = ()) -> list[TreePat
         for child in children.get(parent, ()):
             if child in taken:
                 continue
-            way, at = [], child
+            path, at = [], child
             while at not in taken:
                 taken.add(at)
-                way.append(at)
+                path.append(at)
                 at = next(iter(children.get(at, ())), at)
-            found.append(TreePath(child, parent, tuple(way)))
-            waiting.extend(way)
+            found.append(TreePath(child, parent, tuple(path)))
+            waiting.extend(path)
     return found
 
 
 def _main(tree: ConversationTree, kept: Sequence[str]) -> list[str]:
-    to_current = _way_to(tree, tree.current)
+    to_current = _path_to(tree, tree.current)
     stored = [name for name in kept if name in tree.nodes]
     if not stored:
         return to_current
-    old = _way_to(tree, stored[-1])
+    old = _path_to(tree, stored[-1])
     return to_current if to_current[: len(old)] == old else old
 
 
-def _way_to(tree: ConversationTree, name: str | None) -> list[str]:
-    """From the root to the node; a ring, which only damage can make, ends where it closes."""
-    way: dict[str, None] = {}
-    while name is not None and name in tree.nodes and name not in way:
-        way[name] = None
+def _path_to(tree: ConversationTree, name: str | None) -> list[str]:
+    """The path from the root to the node; a cycle, which only damage can cause, ends it."""
+    path: dict[str, None] = {}
+    while name is not None and name in tree.nodes and name not in path:
+        path[name] = None
         name = tree.nodes[name].parent
-    return list(way)[::-1]
+    return list(path)[::-1]

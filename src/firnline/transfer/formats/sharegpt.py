@@ -1,4 +1,4 @@
-"""ShareGPT: conversations as lists of who and what, in one array or as JSON Lines."""
+"""ShareGPT: conversations as lists of speaker and text, in one array or as JSON Lines."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NAMED: Final = frozenset(("tool", "observation", "function", "function_response
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The conversations. Their ids are not always their own, so their content names them, too."""
+    """The conversations. Their ids may not be unique, so the content is part of the name."""
     for where, value in records(source, notes):
         turns = as_dict(value).get("conversations", as_dict(value).get("conversation"))
         if not isinstance(turns, list):
@@ -60,7 +60,7 @@ def _messages(turns: list[Any], where: str, notes: Notes) -> Iterator[SourceMess
         what = fields.get("value", fields.get("content"))
         role = _ROLES.get(as_text(who).lower())
         if role is None or not isinstance(what, str):
-            notes.reject(f"a message of {who!r:.40}", place)
+            notes.reject(f"a message from {who!r:.40}", place)
             continue
         if not what:
             notes.skip("an empty message", place)

@@ -1,7 +1,7 @@
-"""The files to import: one, those in a folder, or those in a zip. Nothing is ever unpacked to disk.
+"""The files to import: one, those in a folder, or those in a zip. Nothing is unpacked to disk.
 
-So a name in an archive can lead nowhere; one that tries to is not read. What an archive says it
-unpacks to is checked before, and no more than that is read of it.
+So a path in an archive cannot write anywhere; members with such paths are skipped. The size that an
+archive declares is checked first, and no more than that is read.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _END: Final = struct.Struct("<4s4H2LH")
 _END_64: Final = struct.Struct("<4sQ2H2L4Q")
 _WHERE_64: Final = struct.Struct("<4sLQL")
 _BROKEN: Final = (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError)
-"""What reading a member can raise: damage, a password, a method that is not known."""
+"""Errors of reading a member: damage, a password, an unknown compression method."""
 
 
 @dataclass(frozen=True, slots=True)
-class File:
-    """A file to be read: its name for reports, its size, and how to open it."""
+class ImportFile:
+    """A file to import: its name for reports, its size, and a function that opens it."""
 
     name: str
     size: int
@@ -42,8 +42,8 @@ class File:
 
 
 @contextmanager
-def files(path: Path, notes: Notes) -> Iterator[list[File]]:
-    """The files at `path` that may hold conversations; `InputError` if it cannot be read."""
+def files(path: Path, notes: Notes) -> Iterator[list[ImportFile]]:
+    """The files at `path` that may have conversations; `InputError` if it cannot be read."""
     try:
         if path.is_dir():
             yield _in_folder(path, notes)
@@ -60,9 +60,9 @@ def files(path: Path, notes: Notes) -> Iterator[list[File]]:
 
 
 def owner_of(path: Path) -> str:
-    """The name of what holds the files at `path`: the zip, or the folder.
+    """The name of the zip or folder with the files at `path`.
 
-    None if that is a folder which we made for a pipe or an upload: it is another one every time.
+    Empty if it is a temporary folder for a pipe or an upload, whose name is random.
     """
     if zipfile.is_zipfile(path):
         return path.name
@@ -72,25 +72,27 @@ def owner_of(path: Path) -> str:
     return "" if is_ours else folder.name
 
 
-def _file(path: Path, name: str) -> File:
-    return File(name, path.stat().st_size, lambda: path.open("rb"))
+def _file(path: Path, name: str) -> ImportFile:
+    return ImportFile(name, path.stat().st_size, lambda: path.open("rb"))
 
 
-def _in_folder(path: Path, notes: Notes) -> list[File]:
-    found: list[File] = []
+def _in_folder(path: Path, notes: Notes) -> list[ImportFile]:
+    found: list[ImportFile] = []
     for folder, below, names in os.walk(path):
         below.sort()
         for name in sorted(names):
             file = Path(folder, name)
             shown = str(file.relative_to(path))
             if file.is_symlink():
-                notes.skip("a link, which is not followed", shown)
+                notes.skip("a link (not followed)", shown)
                 continue
             if file.suffix.lower() not in _SUFFIXES or not file.is_file():
-                notes.skip(f"a file of another kind: {file.suffix[:20] or 'no suffix'}", shown)
+                notes.skip(f"a file of another type: {file.suffix[:20] or 'no suffix'}", shown)
                 continue
             if len(found) >= limits.IMPORT_FILES_MAX:
-                raise InputError(f"{path} has more than {limits.IMPORT_FILES_MAX:,} files")
+                raise InputError(
+                    f"{path} has more files than the limit of {limits.IMPORT_FILES_MAX:,}"
+                )
             found.append(_file(file, shown))
     return found
 
@@ -99,7 +101,7 @@ def _in_folder(path: Path, notes: Notes) -> list[File]:
 
 
 def _check_count(path: Path) -> None:
-    """The list of an archive's files is read at once; refuse one longer than any export's."""
+    """Raise if the archive's directory, which is read at once, is larger than any export's."""
     with path.open("rb") as file:
         file.seek(0, io.SEEK_END)
         size = file.tell()
@@ -107,7 +109,7 @@ def _check_count(path: Path) -> None:
         tail = file.read()
         at = tail.rfind(b"PK\5\6")
         if at < 0 or len(tail) - at < _END.size:
-            raise InputError(f"{path} cannot be read: the archive has no end")
+            raise InputError(f"{path} cannot be read: the archive is truncated")
         listed = _END.unpack_from(tail, at)[5]
         where = at - _WHERE_64.size
         if where >= 0 and tail[where : where + 4] == b"PK\6\7":
@@ -117,24 +119,24 @@ def _check_count(path: Path) -> None:
                 listed = _END_64.unpack(end)[8]
     # An entry of the list has 46 bytes and its name.
     if listed > 200 * limits.IMPORT_FILES_MAX:
-        raise InputError(f"{path} has more than {limits.IMPORT_FILES_MAX:,} files")
+        raise InputError(f"{path} has more files than the limit of {limits.IMPORT_FILES_MAX:,}")
 
 
-def _in_archive(archive: zipfile.ZipFile, path: Path, notes: Notes) -> list[File]:
+def _in_archive(archive: zipfile.ZipFile, path: Path, notes: Notes) -> list[ImportFile]:
     members = archive.infolist()
     if len(members) > limits.IMPORT_FILES_MAX:
-        raise InputError(f"{path} has more than {limits.IMPORT_FILES_MAX:,} files")
+        raise InputError(f"{path} has more files than the limit of {limits.IMPORT_FILES_MAX:,}")
     found = []
     for member in sorted(members, key=lambda member: member.filename):
         name = PurePosixPath(member.filename.replace("\\", "/"))
         if member.is_dir():
             continue
         if name.is_absolute() or ".." in name.parts:
-            notes.reject("a file whose name leads out of the archive", member.filename)
+            notes.reject("a file with a path outside the archive", member.filename)
         elif name.suffix.lower() not in _SUFFIXES:
-            notes.skip(f"a file of another kind: {name.suffix[:20] or 'no suffix'}", str(name))
+            notes.skip(f"a file of another type: {name.suffix[:20] or 'no suffix'}", str(name))
         else:
-            found.append(File(str(name), member.file_size, _opener(archive, member)))
+            found.append(ImportFile(str(name), member.file_size, _opener(archive, member)))
     _check_ratio(path, sum(file.size for file in found))
     return found
 
@@ -143,8 +145,8 @@ def _check_ratio(path: Path, unpacked: int) -> None:
     allowed = limits.UNPACKED_FREE_BYTES + limits.UNPACKED_RATIO_MAX * path.stat().st_size
     if unpacked > allowed:
         raise InputError(
-            f"{path} says that it unpacks to {unpacked:,} bytes, more than"
-            f" {limits.UNPACKED_RATIO_MAX} times its size; it was not read"
+            f"{path} declares {unpacked:,} unpacked bytes; the limit is"
+            f" {limits.UNPACKED_RATIO_MAX} times its size"
         )
 
 
@@ -159,34 +161,34 @@ def _opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], S
 
 
 class Unreadable(InputError):
-    """A file inside an archive cannot be read."""
+    """A member of an archive cannot be read."""
 
     @property
     def code(self) -> str:
-        """The name that callers know."""
+        """The error code of callers."""
         return "InputError"
 
 
 class _Member:
-    """A file inside an archive; whatever is wrong with it is an error of ours."""
+    """A member of an archive; its errors are raised as `Unreadable`."""
 
     def __init__(self, inner: IO[bytes]) -> None:
         self._inner = inner
 
     def read(self, size: int = -1, /) -> bytes:
-        """As of any file."""
+        """See `Stream`."""
         return self._checked(lambda: self._inner.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
-        """As of any file."""
+        """See `Stream`."""
         return self._checked(lambda: self._inner.readline(size))
 
     def seek(self, offset: int, /) -> int:
-        """As of any file."""
+        """See `Stream`."""
         return self._checked(lambda: self._inner.seek(offset))
 
     def close(self) -> None:
-        """As of any file."""
+        """See `Stream`."""
         self._inner.close()
 
     @staticmethod
@@ -201,53 +203,53 @@ class _Member:
 
 
 class ReadProgress:
-    """How much of all files has been read."""
+    """Counts how much of all files was read."""
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self._progress, self._total = progress, total
         self._done = self._before = 0
 
     def of(self, stream: Stream) -> CountedStream:
-        """The stream, counted; reading it anew counts anew."""
+        """The stream with a counter; a second pass counts again."""
         self._before = self._done
         return CountedStream(stream, self)
 
     def read(self, count: int) -> None:
-        """So many bytes of the stream were read."""
+        """Add bytes read from the stream."""
         self._done = self._before + count
 
     def show(self) -> None:
-        """Tell how far we are."""
+        """Report the progress."""
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
 
     def finish(self) -> None:
-        """All of it has been read."""
+        """Report that everything was read."""
         self._done = self._total
         self.show()
 
 
 class CountedStream:
-    """A stream that tells how much of it was read."""
+    """A stream that counts what is read."""
 
     def __init__(self, stream: Stream, bar: ReadProgress) -> None:
         self._stream, self._bar, self._at = stream, bar, 0
 
     def read(self, size: int = -1, /) -> bytes:
-        """As of any file."""
+        """See `Stream`."""
         return self._counted(self._stream.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
-        """As of any file."""
+        """See `Stream`."""
         return self._counted(self._stream.readline(size))
 
     def seek(self, offset: int, /) -> int:
-        """As of any file."""
+        """See `Stream`."""
         self._at = self._stream.seek(offset)
         return self._at
 
     def close(self) -> None:
-        """As of any file."""
+        """See `Stream`."""
         self._stream.close()
 
     def _counted(self, data: bytes) -> bytes:

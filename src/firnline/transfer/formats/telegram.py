@@ -1,6 +1,6 @@
-"""Telegram Desktop's result.json: one chat, or all of them; read message by message.
+"""Telegram Desktop's result.json: one chat, or all chats; read message by message.
 
-Everybody speaks as a user with a name: the file does not say who is a bot.
+All speakers are users with a name: the file does not say who is a bot.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _THINGS: Final = ("poll", "contact_information", "location_information", "game_t
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The chats, one after the other; each is read while it is walked."""
+    """The chats, one by one; messages are read on the way."""
     cursor = Cursor(source.stream)
     try:
         yield from _file(cursor, source, notes)
     except Malformed as error:
-        notes.reject("the rest of a file, which is not JSON", f"{source.name}: {error}")
+        notes.reject("the rest of a file that is not valid JSON", f"{source.name}: {error}")
 
 
 def _file(cursor: Cursor, source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
@@ -90,7 +90,7 @@ def _each(cursor: Cursor, chat: str, source: SourceFile, notes: Notes) -> Iterat
         message = as_dict(cursor.value())
         key = message.get("id")
         if message.get("type") == "service":
-            notes.skip("a note of Telegram's, such as who joined", where)
+            notes.skip("a notice of Telegram, such as who joined", where)
         elif message.get("type") != "message" or not isinstance(key, int):
             notes.reject(f"a message of type {message.get('type')!r:.60}", where)
         else:
@@ -128,7 +128,7 @@ def _message(
 
 
 def _text(text: object) -> str:
-    """The text, which may be in pieces: bold, links and so on."""
+    """The text, which may be in pieces: bold, links, and so on."""
     if isinstance(text, list):
         return "".join(as_text(part) or as_text(as_dict(part).get("text")) for part in text)
     return as_text(text)

@@ -1,7 +1,7 @@
 """A conversation as one HTML file: its messages below the digests that cover them.
 
-It needs nothing else: no script, no picture, no font. Every text is escaped, and the page forbids
-itself to load anything, so a message can do nothing in it.
+It has no scripts, pictures, or fonts. Every text is escaped, and the page forbids loading anything,
+so that a message cannot run code.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _HASH: Final = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode
 _POLICY: Final = f"default-src 'none'; style-src 'sha256-{_HASH}'"
 _LAYERS: Final = 3
 NESTED_MAX: Final = 6
-"""Digests inside digests that are shown; a deeper one's messages are shown without it."""
+"""Nested digests that are shown; below that, only the messages are."""
 
 
 def opening(head: Head) -> str:
@@ -114,13 +114,13 @@ def _part(part: Part) -> str:
 
 
 def digest_opening(digest: Digest) -> str:
-    """A digest, and what is below it up to its first message."""
+    """A digest, up to its first message."""
     below = digest.last_seq - digest.first_seq + 1
     return f"{_card(digest, _span(digest))}<details><summary>{below:,} messages below</summary>\n"
 
 
 def digest_closing() -> str:
-    """The end of what is below a digest."""
+    """The end of a digest."""
     return "</details></section>\n"
 
 

@@ -1,8 +1,8 @@
 """WhatsApp's chats as text, in the spellings of its languages.
 
-A message begins with a date and a time, in brackets (iOS) or before a dash (Android), as the first
-one of the file does; all other lines go on with the message before. Times have no zone. Everybody
-speaks as a user with a name.
+A message starts with a date and a time, in brackets (iOS) or before a dash (Android), in the same
+style throughout the file; all other lines continue the message before. Times have no zone. All
+speakers are users with a name.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ _TELLING: Final = regex(
     r"WhatsApp[- ]Chat(?: with | - | mit )|Chat de WhatsApp con |Conversa do WhatsApp com "
     r"|Discussion WhatsApp avec |.*(?i:\.zip)$"
 )
-"""What holds one chat and is named after it: a folder that was a zip, or the zip."""
+"""The zip of one chat, or the folder it was unpacked to."""
 _SAME: Final = "_chat"
 _ANY: Final = regex(r"(?:_?chat[ _-]*\(?\d*\)?)?|input", re.IGNORECASE)
-"""What a file is called whatever the chat: by WhatsApp on iOS, by browsers, by us for a pipe."""
+"""Names of files that do not name a chat: of WhatsApp on iOS, browsers, and pipes."""
 _OMITTED: Final = regex(r"<[^<>]{3,40}>|\S+ (?:omitted|weggelassen|omitido|omitida|omis)")
 _QUOTE: Final = regex(r' (?:"[^"]*|“[^”]*|„[^“”]*|«[^»]*)\Z')
 _QUOTED: Final = regex('["”“»]')
-"""The end of what only seems a name, a quotation that goes on after the colon; and its end."""
+"""Signs that text before a colon is a quotation and not a name."""
 
 
 class _Raw(NamedTuple):
@@ -56,20 +56,20 @@ class _Raw(NamedTuple):
 
 
 def starts(line: str) -> bool:
-    """Whether a line looks like the first one of a message."""
+    """Whether a line looks like the start of a message."""
     return start_of(line) is not None
 
 
 def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
-    """The chat. How dates are written is found out by reading the file once before."""
+    """The chat. The file is read twice: first to detect the date format."""
     style = style_of(_lines(source, Notes()))
     if style is None:
-        notes.reject("a file without a date that exists", source.name)
+        notes.reject("a file without a valid date", source.name)
         return
     if str(source.zone) == "UTC":
-        notes.skip("the time zone, which the file does not name: UTC is assumed", source.name)
+        notes.skip("the time zone, which the file does not have; UTC is assumed", source.name)
     if style.is_guessed:
-        what = f"the order of day and month, which is guessed: {style.leading} is first"
+        what = f"the order of day and month is ambiguous; {style.leading} first is assumed"
         notes.skip(what, source.name)
     source.stream.seek(0)
     title, is_telling = _title(source)
@@ -81,11 +81,10 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
 
 
 def _title(source: SourceFile) -> tuple[str, bool]:
-    """What a chat is called, and whether that tells it from others.
+    """The name of a chat, and whether it is unique.
 
-    The file tells; if it is called `_chat.txt`, as with iOS, the zip does, or the folder if it is
-    called as WhatsApp calls the zip. Any other folder may hold a `_chat.txt` of another chat
-    tomorrow.
+    It is the file's name; for `_chat.txt` (iOS), that of the zip, or of the folder if it is named
+    like WhatsApp's zip. Any other folder may contain another `_chat.txt` later.
     """
     path = PurePath(source.name)
     if called := _called(path.name):
@@ -97,7 +96,7 @@ def _title(source: SourceFile) -> tuple[str, bool]:
 
 
 def _called(name: str) -> str:
-    """The name of a chat in that of a file or folder; none if every chat's is called so."""
+    """The chat's name in the name of a file or folder; empty if it has none."""
     match = _CHAT.fullmatch(name)
     found = (match[1] if match else name).strip()
     return "" if _ANY.fullmatch(found) else found
@@ -109,7 +108,7 @@ def _messages(source: SourceFile, style: Style, notes: Notes) -> Iterator[Source
         where = f"{source.name}, line {raw.number}"
         who, what = _speaker(raw.text)
         if not who:
-            notes.skip("a note of WhatsApp's, such as who joined", where)
+            notes.skip("a notice of WhatsApp, such as who joined", where)
         elif not what.strip():
             notes.skip("an empty message", where)
         else:
@@ -120,7 +119,7 @@ def _messages(source: SourceFile, style: Style, notes: Notes) -> Iterator[Source
             local = "-".join(f"{n:02}" for n in (*raw.start.date, *raw.start.time))
             key = f"{local} {content} {times[content]}"
             if _OMITTED.fullmatch(what):
-                notes.skip("a picture, video or the like, of which only the mention is kept", where)
+                notes.skip("a picture, video, or other media; only its mention is kept", where)
             about = source_metadata(FORMAT, key)
             yield from build_message(
                 where, notes, role="user", content=what, name=who,
@@ -129,7 +128,7 @@ def _messages(source: SourceFile, style: Style, notes: Notes) -> Iterator[Source
 
 
 def _speaker(text: str) -> tuple[str, str]:
-    """Who said what; nobody if it is a note, even one that quotes a name with a colon."""
+    """The speaker and the text; no speaker for a notice, even one that quotes a name."""
     who, colon, what = text.partition(": ")
     if not colon and text.endswith(":"):
         who, colon = text[:-1], ":"
@@ -139,7 +138,7 @@ def _speaker(text: str) -> tuple[str, str]:
 
 
 def _raw_messages(source: SourceFile, style: Style, notes: Notes) -> Iterator[_Raw]:
-    """The messages with all their lines, as they are written."""
+    """The messages with all their lines."""
     begun, more = None, list[str]()
     for at, line in enumerate(_lines(source, notes), 1):
         start = start_of(line)
@@ -164,5 +163,5 @@ def _lines(source: SourceFile, notes: Notes) -> Iterator[str]:
     while data := source.stream.readline(limits.MESSAGE_BYTES_MAX):
         line = data.decode("utf-8", "surrogateescape").rstrip("\r\n")
         if not data.endswith(b"\n") and len(data) == limits.MESSAGE_BYTES_MAX:
-            notes.reject("a line that is longer than any message", source.name)
+            notes.reject("a line over the size limit of messages", source.name)
         yield line

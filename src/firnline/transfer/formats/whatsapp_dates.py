@@ -1,7 +1,7 @@
-"""How a WhatsApp chat writes dates: in many styles, but in one file all alike.
+"""The date styles of WhatsApp chats; a file has one style.
 
-The first message shows the style. Whether the day or the month comes first is found out from all
-dates of the file, and guessed if they fit both ways.
+The first message shows the style. Whether the day or the month comes first is derived from all
+dates of the file, and assumed if both are possible.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ Numbers: TypeAlias = tuple[int, int, int]
 _DAY_FIRST: Final = (2, 1, 0)
 _MONTH_FIRST: Final = (2, 0, 1)
 _ORDERS: Final = (_DAY_FIRST, _MONTH_FIRST, (0, 1, 2))
-"""Where year, month and day are: 31.12.2025, 12/31/2025, 2025-12-31."""
+"""The order of year, month, and day: 31.12.2025, 12/31/2025, 2025-12-31."""
 
 
 class Look(NamedTuple):
-    """What is alike in all lines that begin a message, and rarely so in what is quoted in them."""
+    """The features that all first lines of messages share, and quoted lines rarely."""
 
     bracket: str | None
     after_first: str
@@ -54,7 +54,7 @@ class Look(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The first line of a message: when, as it is written, and what follows."""
+    """The first line of a message: its date as written, and the text."""
 
     date: Numbers
     time: Numbers
@@ -65,7 +65,7 @@ class Start(NamedTuple):
 
 
 class Style(NamedTuple):
-    """How a file writes dates; `is_guessed` if day and month could be the other way round.
+    """The date style of a file; `is_guessed` if the order of day and month is ambiguous.
 
     `first` is the line that shows it.
     """
@@ -76,19 +76,19 @@ class Style(NamedTuple):
 
     @property
     def leading(self) -> str:
-        """What comes first, if it is not the year."""
+        """What comes first, day or month."""
         return "the month" if self.order == _MONTH_FIRST else "the day"
 
     def time(self, start: Start, zone: tzinfo) -> datetime | None:
-        """When a message was said; None if the line is of another style, or there is no such time.
+        """The time of a message; None if the line has another style or an invalid time.
 
-        Such a line does not begin a message: somebody has quoted it.
+        Such a line is quoted and does not start a message.
         """
         return _time(start, self.order, zone) if start.look == self.first.look else None
 
 
 def start_of(line: str) -> Start | None:
-    """A line as the first one of a message, in whatever style; None if it does not look so."""
+    """Parse a line as the start of a message in any style; None if it is not."""
     match = _START.match(_spelt(line))
     if match is None:
         return None
@@ -115,12 +115,12 @@ def start_of(line: str) -> Start | None:
 
 
 def style_of(lines: Iterable[str]) -> Style | None:
-    """The style of the first line with a date that exists, in the order that fits the most lines.
+    """The style of the first line with a valid date, in the order that fits the most lines.
 
     None if there is no such line.
     """
     first, is_padded, is_open = None, False, False
-    tallies = [_Tally(order) for order in _ORDERS]
+    tallies = [_OrderScore(order) for order in _ORDERS]
     for start in filter(_exists, map(start_of, lines)):
         first = first or start
         if start.look != first.look:
@@ -142,10 +142,10 @@ def _exists(start: Start | None) -> TypeGuard[Start]:
 
 
 def _usual(first: Start, *, is_padded: bool) -> Numbers | None:
-    """The order that is usual where dates are written so; None if both are.
+    """The usual order for this style; None if both are.
 
-    The United States write 1/2/24, 3:04 PM. With zeros in front or a small pm it may be India or
-    Australia, without pm Spain or an American soldier. All others have the day first.
+    The United States write 1/2/24, 3:04 PM. Leading zeros or a lowercase pm may be India or
+    Australia; without pm, Spain or the US military. All others have the day first.
     """
     if "/" not in first.look.after_first:
         return _DAY_FIRST
@@ -155,8 +155,8 @@ def _usual(first: Start, *, is_padded: bool) -> Numbers | None:
 
 
 @dataclass(slots=True)
-class _Tally:
-    """How well an order fits dates: how many exist in it, and how often time goes back."""
+class _OrderScore:
+    """How well an order fits dates: how many are valid, and how often time goes back."""
 
     order: Numbers
     fits: int = 0
@@ -166,7 +166,7 @@ class _Tally:
     newest: datetime | None = None
 
     def add(self, date: Numbers) -> None:
-        """The next date."""
+        """Add a date."""
         day = _day(date, self.order)
         if day is None:
             return
@@ -178,7 +178,7 @@ class _Tally:
 
     @property
     def rank(self) -> tuple[int, int]:
-        """Larger for what fits better."""
+        """Larger for a better fit."""
         return self.fits, -self.back
 
     @property
@@ -188,7 +188,7 @@ class _Tally:
 
 
 def _spelt(line: str) -> str:
-    """A line without the invisible marks, with all blanks alike; only where a message begins."""
+    """A line without invisible marks and with plain spaces, for parsing its start."""
     shown = _INVISIBLE.sub("", line[:200])
     return shown.replace("\u202f", " ").replace("\xa0", " ") + line[200:]
 
