@@ -49,7 +49,7 @@ def test_nothing_in_it_runs_or_leaves(browser, exported):
 
 
 @pytest.mark.thorough
-def test_it_can_be_read_by_everybody(browser, exported, accessible):
+def test_it_can_be_read_by_all_tenants(browser, exported, accessible):
     context = browser.new_context(viewport={"width": 420, "height": 800})
     page = context.new_page()
     text = exported.read_text()

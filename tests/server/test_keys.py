@@ -44,7 +44,7 @@ def clock():
 
 @pytest.fixture
 def keys(store, clock, monkeypatch):
-    monkeypatch.setattr(module, "_REMEMBERED_SECONDS", 0.0)  # nothing is remembered
+    monkeypatch.setattr(module, "_CACHE_SECONDS", 0.0)  # nothing is remembered
     return Keys(store, clock=clock)
 
 

@@ -19,7 +19,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from firnline import Memory, Message, Tool, open_model, strategies
 from firnline.server import problems
 from firnline.server.metrics import Metrics
-from firnline.server.middleware import Observing, observer
+from firnline.server.middleware import RequestMiddleware, join_observers
 from firnline.server.spans import Spans
 from firnline.testing import ModelServer, call_tool
 from support.http_server import logged, served
@@ -183,9 +183,9 @@ async def test_a_run_without_errors_leaks_nothing(url, watching):
                 url,
                 model=model,
                 strategy=strategies.window(),
-                observer=observer(metrics, tracer),
+                observer=join_observers(metrics, tracer),
             ) as memory:
-                app = Observing(application(memory), metrics=metrics, tracer=tracer)
+                app = RequestMiddleware(application(memory), metrics=metrics, tracer=tracer)
                 async with served(app) as client:
                     assert await everything(client) >= {200, 400, 409, 422, 404, 500}
     text = log.getvalue()
@@ -205,9 +205,9 @@ async def test_the_text_of_an_endpoint_does_not_leak(url, watching, status):
             model=model,
             embedder=Repeating(),
             strategy=strategies.window(),
-            observer=observer(metrics, tracer),
+            observer=join_observers(metrics, tracer),
         ) as memory:
-            app = Observing(application(memory), metrics=metrics, tracer=tracer)
+            app = RequestMiddleware(application(memory), metrics=metrics, tracer=tracer)
             async with served(app) as client:
                 await everything(client)
             await memory.append("d", [Message.user(LONG), Message.assistant("Yes.")])
@@ -228,7 +228,7 @@ async def test_the_text_of_a_summarizer_does_not_leak(url, watching):
             extractor=repeating,
             worker=False,
             strategy=strategies.rolling(),
-            observer=observer(metrics, tracer),
+            observer=join_observers(metrics, tracer),
         ) as memory:
             for number in range(4):
                 await memory.append("c", [Message.user(SAID), Message.assistant(f"{number}")])
@@ -242,7 +242,7 @@ async def test_the_text_of_a_summarizer_does_not_leak(url, watching):
 async def test_the_canaries_would_be_seen(watching):
     metrics, tracer, exporter = watching
     with logged("debug") as log:
-        app = Observing(application(None), metrics=metrics, tracer=tracer)
+        app = RequestMiddleware(application(None), metrics=metrics, tracer=tracer)
         async with served(app) as client:
             await client.get("/c/recall")
         log.write(SAID)

@@ -23,10 +23,10 @@ def throw(error):
 
 def test_a_line_is_a_json_object_with_the_request_and_what_else_is_known():
     with logged() as log:
-        token = logs.asked.set(logs.Asked("r-1"))
-        logs.identify("acme")
+        token = logs.current_request.set(logs.RequestInfo("r-1"))
+        logs.set_tenant("acme")
         logger.info("done %d", 5, extra={"fields": {"status": 200, "ms": 1.5}})
-        logs.asked.reset(token)
+        logs.current_request.reset(token)
         logger.info("nobody's")
     first, second = log.records()
     assert list(first)[:4] == ["time", "level", "logger", "message"]
@@ -50,11 +50,11 @@ def test_the_tenant_is_the_one_whom_the_gate_let_in():
 
     state = {}
     with logged() as log:
-        token = logs.asked.set(logs.Asked("r-1", state))
+        token = logs.current_request.set(logs.RequestInfo("r-1", state))
         logger.info("before")
         state["caller"] = Caller()
         logger.info("after")
-        logs.asked.reset(token)
+        logs.current_request.reset(token)
     assert [record.get("tenant") for record in log.records()] == [None, "globex"]
 
 
@@ -79,7 +79,7 @@ def test_the_tenant_is_the_one_whom_the_gate_let_in():
 )
 def test_what_has_the_name_or_the_place_of_a_secret_is_blanked(text):
     secret = "s3cr3t.V4lu3~"
-    told = logs.redacted(text.format(secret))
+    told = logs.redact(text.format(secret))
     assert "s3cr3t" not in told
     assert "V4lu3" not in told
     assert "***" in told
@@ -89,19 +89,19 @@ def test_what_has_the_name_or_the_place_of_a_secret_is_blanked(text):
 @pytest.mark.parametrize("secret", [KEY, BOT, BOT.replace(":", "%3A"), "sk-proj-" + "a1" * 12])
 @pytest.mark.parametrize("text", ["{}", "key={}.", "https://api/{}/send", '"{}"', "x({})"])
 def test_keys_and_tokens_are_blanked_wherever_they_are(text, secret):
-    told = logs.redacted(text.format(secret))
+    told = logs.redact(text.format(secret))
     assert secret[-12:] not in told
     assert "***" in told
 
 
 def test_they_are_even_in_the_middle_of_a_word():
-    assert logs.redacted(f"https://api/bot{BOT}/send") == "https://api/bot***/send"
-    assert logs.redacted(f"x{KEY}") == "xfl_***"
+    assert logs.redact(f"https://api/bot{BOT}/send") == "https://api/bot***/send"
+    assert logs.redact(f"x{KEY}") == "xfl_***"
 
 
 def test_what_is_harmless_stays():
     text = "flow: 12:30:45 of 2026-01-02, file_name fl_ok, the bearers, https://host:80/v1, sk-1"
-    assert logs.redacted(text) == text
+    assert logs.redact(text) == text
 
 
 def test_secrets_are_blanked_in_messages_values_fields_and_exceptions():
@@ -159,9 +159,9 @@ def test_an_exception_logs_its_kind_and_place_and_no_foreign_text():
 def test_a_value_cannot_begin_a_line_of_its_own(as_json):
     evil = "x\n2026-01-01T00:00:00Z ERROR firnline: all is lost\r\x1b[2J\x7f\u2028\u202e\x85"
     with logged(as_json=as_json) as log:
-        token = logs.asked.set(logs.Asked("r-1", named=evil))
+        token = logs.current_request.set(logs.RequestInfo("r-1", named=evil))
         logger.info("said %s", evil, extra={"fields": {"given": evil}})
-        logs.asked.reset(token)
+        logs.current_request.reset(token)
     (line,) = log.getvalue().removesuffix("\n").split("\n")
     assert line.isprintable()
     assert line.isascii()
@@ -170,17 +170,17 @@ def test_a_value_cannot_begin_a_line_of_its_own(as_json):
 
 
 def test_half_of_a_character_is_escaped_too():
-    assert logs.escaped("\udcff é") == "\\udcff é"
+    assert logs.escape("\udcff é") == "\\udcff é"
 
 
 def test_on_a_terminal_a_line_is_for_people():
     with logged(as_json=False) as log:
-        token = logs.asked.set(logs.Asked("r-1"))
+        token = logs.current_request.set(logs.RequestInfo("r-1"))
         try:
             throw(InputError("no\nway"))
         except InputError:
             logger.exception("sorry", extra={"fields": {"status": 400}})
-        logs.asked.reset(token)
+        logs.current_request.reset(token)
     first, *rest = log.lines
     assert first.endswith("Z ERROR   firnline.server: sorry request_id=r-1 status=400")
     assert rest[0] == "    InputError: no\\nway"
@@ -197,7 +197,7 @@ def test_json_unless_it_is_a_terminal():
             logs.configure("info", stream=stream)
             logger.info("hello")
             assert stream.getvalue().startswith("{") == as_json
-    assert len([h for h in logging.getLogger().handlers if isinstance(h, logs._Handler)]) == 0
+    assert len([h for h in logging.getLogger().handlers if isinstance(h, logs.LogHandler)]) == 0
 
 
 def test_other_libraries_are_not_asked_for_what_they_say_below_warning():
@@ -225,7 +225,7 @@ def test_a_bad_or_unwritable_log_line_stops_nothing(capsys):
             raise BrokenPipeError
 
     wrong = logging.LogRecord("x", 20, "f", 1, "%d", ("what the user said",), None)
-    line = json.loads(logs.Lines(as_json=True).format(wrong))
+    line = json.loads(logs.LogFormatter(as_json=True).format(wrong))
     assert line["message"] == "%d (its values do not fit)"
     with logged():
         logs.configure("info", True, stream=Gone())
@@ -243,7 +243,7 @@ def test_a_long_line_is_cut_and_no_half_of_a_secret_is_left():
 
 async def test_each_task_has_the_request_that_started_it():
     async def work(name):
-        logs.asked.set(logs.Asked(name))
+        logs.current_request.set(logs.RequestInfo(name))
         await asyncio.sleep(0)
         logger.info("work")
         assert logs.request_id() == name

@@ -16,7 +16,7 @@ from starlette.routing import Mount, Route
 from firnline.protocols import Event
 from firnline.server import logs
 from firnline.server.metrics import Metrics
-from firnline.server.middleware import Observing, observer
+from firnline.server.middleware import RequestMiddleware, join_observers
 from firnline.server.spans import Spans
 from support.http_server import logged, served
 
@@ -30,7 +30,7 @@ class Watched:
         provider.add_span_processor(SimpleSpanProcessor(self.exporter))
         self.tracer = Spans(provider)
         self.go_on = asyncio.Event()
-        self.app = Observing(self._routes(), metrics=self.metrics, tracer=self.tracer)
+        self.app = RequestMiddleware(self._routes(), metrics=self.metrics, tracer=self.tracer)
 
     def _routes(self):
         app, router = FastAPI(openapi_url=None), APIRouter(prefix="/conversations")
@@ -204,7 +204,7 @@ async def test_the_clients_trace_continues(watched):
 
 
 async def test_without_metrics_and_tracer_there_is_still_a_log_and_an_id(watched):
-    bare = Observing(watched._routes())
+    bare = RequestMiddleware(watched._routes())
     with logged() as log:
         async with served(bare) as client:
             assert len((await client.get("/livez")).headers["x-request-id"]) == 32
@@ -216,7 +216,7 @@ async def test_an_application_that_is_cancelled_before_it_answers_is_no_mistake(
         scope["route"] = None
         await asyncio.Event().wait()
 
-    app = Observing(waits, metrics=watched.metrics)
+    app = RequestMiddleware(waits, metrics=watched.metrics)
     with logged():
         asking = asyncio.create_task(
             app({"type": "http", "method": "GET", "headers": []}, None, None)
@@ -226,7 +226,7 @@ async def test_an_application_that_is_cancelled_before_it_answers_is_no_mistake(
         with pytest.raises(asyncio.CancelledError):
             await asking
     assert watched.counted("firnline_http_requests_total") == {("unmatched", "GET", "499"): 1}
-    assert logs.asked.get() is None
+    assert logs.current_request.get() is None
 
 
 async def test_what_is_not_a_request_passes_untouched(watched):
@@ -236,13 +236,13 @@ async def test_what_is_not_a_request_passes_untouched(watched):
         seen.append((scope, receive, send))
 
     given = ({"type": "lifespan"}, object(), object())
-    await Observing(app, metrics=watched.metrics)(*given)
+    await RequestMiddleware(app, metrics=watched.metrics)(*given)
     assert seen == [given]
     assert "state" not in given[0]
 
 
 def test_both_observers_get_the_events(watched):
-    assert observer(None, None) is None
-    observer(watched.metrics, watched.tracer)(Event("recall", "t", "c", {"milliseconds": 1}))
+    assert join_observers(None, None) is None
+    join_observers(watched.metrics, watched.tracer)(Event("recall", "t", "c", {"milliseconds": 1}))
     assert watched.counted("firnline_recalled_entries_total") == {(): 0}
     assert list(watched.spans) == ["search_memory"]

@@ -92,8 +92,11 @@ WALKS = {  # the hops of each call in the order of their first run
         ("engine.events.Timed.done", "counts the event"),
     ],
     "chat": [
-        ("server.middleware.Observing.__call__", "gives the request an id, measures and logs it"),
-        ("server.auth.Gate.__call__", "checks key, scopes, size and rate"),
+        (
+            "server.middleware.RequestMiddleware.__call__",
+            "gives the request an id, measures and logs it",
+        ),
+        ("server.auth.AuthMiddleware.__call__", "checks key, scopes, size and rate"),
         ("server.tenants.Tenants.memory", "opens the tenant's memory"),
         ("server.proxy.chat.chat", "reads the body"),
         ("server.proxy.identity.named", "finds which conversation is meant"),

@@ -1,4 +1,4 @@
-"""The application: its parts, its routes, its beginning and its end."""
+"""The application: its parts, routes, startup and shutdown."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from firnline.server.auth import AuthMiddleware
 from firnline.server.drafts import Drafts
 from firnline.server.keys import Keys
 from firnline.server.metrics import Metrics
-from firnline.server.middleware import Observing, observer, open_tracer
+from firnline.server.middleware import RequestMiddleware, join_observers, open_tracer
 from firnline.server.proxy import chat, messages, passthrough
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import RateLimiter
@@ -38,36 +38,36 @@ from firnline.strategies import strategy as strategy_named
 
 logger: Final = logging.getLogger("firnline.server")
 
-_AGAIN_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
 _DESCRIPTION: Final = """The conversation memory that can prove it lost nothing.
 
 Every message is kept, every summary is reversible, every context fits its budget. Errors are
-problems of RFC 9457; lists are paged with `cursor`; a write with an `Idempotency-Key` may be
-repeated safely.
+RFC 9457 problems; lists are paged with `cursor`; a write with an `Idempotency-Key` can be retried
+safely.
 """
 
-# FastAPI works out what a route takes at the first request, for a tenth of a second: once for all
-# applications of a process. In the order of how often they are asked: they are tried one by one.
+# FastAPI analyzes routes at the first request, which takes a tenth of a second: share them between
+# all applications of a process. They are matched in order, so the most frequent ones are first.
 _ROUTES: Final = APIRouter()
-for _each in (chat, messages, rest, health, passthrough, page):
-    _ROUTES.include_router(_each.router)
+for _module in (chat, messages, rest, health, passthrough, page):
+    _ROUTES.include_router(_module.router)
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The server's application; nothing is opened before it starts."""
-    parts = parts_for(settings)
-    observing = Middleware(Observing, metrics=parts.metrics, tracer=parts.tracer)
+    """Create the application; nothing is opened before it starts."""
+    parts = create_parts(settings)
+    requests = Middleware(RequestMiddleware, metrics=parts.metrics, tracer=parts.tracer)
     app = FastAPI(
         title="Firnline",
         version=__version__,
         description=_DESCRIPTION,
         routes=[*_ROUTES.routes],
-        lifespan=_life,
-        middleware=[observing, Middleware(AuthMiddleware, parts=parts)],
+        lifespan=_lifespan,
+        middleware=[requests, Middleware(AuthMiddleware, parts=parts)],
         docs_url=None,
         redoc_url=None,
         separate_input_output_schemas=False,
-        # Its own spans and logs repeat what errors say; `observing` tells without a word of it.
+        # Its own spans and logs contain error messages; the middleware reports without them.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.parts = parts
@@ -80,22 +80,22 @@ def create_app(settings: Settings) -> FastAPI:
             wake=parts.telegram_worker.wake,
         )
     )
-    mcp_mount.offer(app, parts)
+    mcp_mount.mount(app, parts)
     return app
 
 
-def parts_for(settings: Settings) -> Parts:
-    """The parts of a server with these settings."""
+def create_parts(settings: Settings) -> Parts:
+    """Create the parts of a server."""
     store = open_store(settings.store)
     secret = settings.secret.get_secret_value().encode() if settings.secret else None
     metrics, tracer = Metrics(), open_tracer(settings.otlp_endpoint)
-    told = observer(metrics, tracer) or metrics.observe
-    tenants = Tenants(store, {**_options(settings), "observer": told}, _model(settings))
+    observe = join_observers(metrics, tracer) or metrics.observe
+    tenants = Tenants(store, {**_options(settings), "observer": observe}, _model(settings))
     parts = Parts(
         settings=settings,
         metrics=metrics,
         tracer=tracer,
-        observer=told,
+        observer=observe,
         tenants=tenants,
         keys=Keys(store, secret=secret),
         requests=RateLimiter(settings.requests_per_minute),
@@ -103,7 +103,7 @@ def parts_for(settings: Settings) -> Parts:
         streams=Streams(settings.streams_max),
         drafts=Drafts(store, tenants.memory),
         telegram_worker=TelegramWorker(
-            store, named(settings.telegram), tenants.memory, model=tenants.model, observer=told
+            store, named(settings.telegram), tenants.memory, model=tenants.model, observer=observe
         ),
         upstream=_upstream(settings.upstream, settings.upstream_key),
         anthropic=_upstream(settings.anthropic, settings.anthropic_key, "x-api-key"),
@@ -121,7 +121,7 @@ def _upstream(
 
 
 def _options(settings: Settings) -> MemoryOptions:
-    """How the memories of all tenants are opened."""
+    """The options of every tenant's memory."""
     options: MemoryOptions = {
         "embedder": None if settings.embedder == "none" else settings.embedder,
         "background": settings.background,
@@ -140,15 +140,15 @@ def _model(settings: Settings) -> ChatModel | None:
 
 
 @asynccontextmanager
-async def _life(app: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
     opening = asyncio.create_task(_open(parts))
     try:
-        # A store that is only away for a moment does not keep the server from starting.
-        await asyncio.wait([opening], timeout=_AGAIN_SECONDS)
+        # A store that is unavailable for a moment does not prevent the start.
+        await asyncio.wait([opening], timeout=_RETRY_SECONDS)
         if opening.done():
             opening.result()
-        async with mcp_mount.answering(parts):
+        async with mcp_mount.running(parts):
             yield
     finally:
         parts.ready = False
@@ -166,16 +166,16 @@ async def _life(app: FastAPI) -> AsyncIterator[None]:
 
 
 async def _open(parts: Parts) -> None:
-    told = ""
+    logged = ""
     while True:
         try:
             await parts.tenants.start()
             await parts.drafts.start()
         except StoreUnavailable as error:
-            if str(error) != told:  # it may be tried for hours
-                logger.warning("the store cannot be reached yet: %s", error)
-            told = str(error)
-            await asyncio.sleep(_AGAIN_SECONDS)
+            if str(error) != logged:  # retries may last for hours
+                logger.warning("store: unavailable, retrying: %s", error)
+            logged = str(error)
+            await asyncio.sleep(_RETRY_SECONDS)
         else:
             if parts.settings.worker and parts.telegram_worker.bots:
                 parts.telegram_worker.start()

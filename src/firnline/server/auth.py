@@ -17,7 +17,7 @@ from firnline.errors import BodyTooLarge, FirnlineError, Forbidden, NotReady, To
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.server.keys import PREFIX
 from firnline.server.page import PATHS
-from firnline.server.problems import answer
+from firnline.server.problems import error_response
 from firnline.server.settings import is_loopback
 from firnline.server.state import Parts
 
@@ -63,7 +63,7 @@ class AuthMiddleware:
                 if not self._parts.ready:
                     raise NotReady
         except FirnlineError as error:
-            await answer(error, path)(scope, receive, send)
+            await error_response(error, path)(scope, receive, send)
             return
         await self._app(scope, self._bounded(receive, self._most(path)), send)
 

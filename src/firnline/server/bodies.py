@@ -1,4 +1,4 @@
-"""What the routes share: bodies read strictly, cursors, entity tags."""
+"""What routes share: strict JSON bodies, cursors, entity tags."""
 
 from __future__ import annotations
 
@@ -29,22 +29,22 @@ class _StrictRequest(Request):
     _read: Any
 
     async def read(self) -> None:
-        """Take the body by our own rules: no NaN, no bottomless nesting, storable text."""
+        """Parse the body by our rules: no NaN, limited nesting, storable text."""
         body = await self.body()
         if body and not _is_json(self.headers.get("content-type", "")):
             raise WrongType
         self._read = load_json(body) if body else None
 
     async def json(self) -> Any:
-        """What was read."""
+        """The parsed body."""
         return self._read
 
 
 class StrictRoute(APIRoute):
-    """A route whose JSON body is read by `load_json`, and that knows every word of its query."""
+    """A route whose body is parsed by `load_json`; unknown query parameters are errors."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """FastAPI's own, with a strict request."""
+        """FastAPI's handler with a strict request."""
         handle = super().get_route_handler()
         takes_body = self.body_field is not None
         known = _query_of(self.dependant)
@@ -52,16 +52,16 @@ class StrictRoute(APIRoute):
         async def strict(request: Request) -> Response:
             if request.scope["query_string"]:
                 _check_query(request, known)
-            given = _StrictRequest(request.scope, request.receive)
+            checked = _StrictRequest(request.scope, request.receive)
             if takes_body:
-                await given.read()  # here, because what is raised inside loses its words
-            return await handle(given)
+                await checked.read()  # here, because FastAPI would replace the error message
+            return await handle(checked)
 
         return strict
 
 
 def _query_of(dependant: Dependant) -> list[str]:
-    """The names of the parameters that a route and what it depends on take."""
+    """The names of the query parameters of a route and its dependencies."""
     names = []
     for field in dependant.query_params:
         kind: Any = field.field_info.annotation
@@ -71,13 +71,13 @@ def _query_of(dependant: Dependant) -> list[str]:
 
 
 def _check_query(request: Request, known: Sequence[str]) -> None:
-    """A filter that is misspelt would be none, and its answer a wrong one."""
-    takes = f"it takes {', '.join(known)}" if known else "it takes none"
-    message = f"there is no such parameter; {takes}"
-    strange = [name[:_NAME_SHOWN] for name in request.query_params if name not in known]
-    if strange:
-        told = [{"type": "extra_forbidden", "loc": ("query", n), "msg": message} for n in strange]
-        raise RequestValidationError(told)
+    """Reject unknown parameters: a misspelled filter would be ignored silently."""
+    message = f"unknown parameter; expected {', '.join(known) or 'none'}"
+    unknown = [name[:_NAME_SHOWN] for name in request.query_params if name not in known]
+    if unknown:
+        raise RequestValidationError(
+            [{"type": "extra_forbidden", "loc": ("query", n), "msg": message} for n in unknown]
+        )
 
 
 def _is_json(content_type: str) -> bool:
@@ -88,12 +88,12 @@ def _is_json(content_type: str) -> bool:
 
 
 def make_cursor(position: str | int) -> str:
-    """A position in a list, as something a client hands back unread."""
+    """An opaque cursor for a position in a list."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
 
 
 def read_cursor(cursor: str | None, kind: type[str | int]) -> Any:
-    """The position that a cursor stands for; None for the start. `InputError` if it is not ours."""
+    """The position of a cursor; None for the start. `InputError` if it is invalid."""
     if cursor is None:
         return None
     try:
@@ -101,20 +101,20 @@ def read_cursor(cursor: str | None, kind: type[str | int]) -> Any:
     except (ValueError, binascii.Error, RecursionError):
         position = None
     if type(position) is not kind:
-        raise InputError("cursor: not one that this list gave out")
+        raise InputError("cursor: invalid; use `next_cursor` of the previous page")
     return position
 
 
 def json_response(
     body: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """The body as JSON."""
+    """A JSON response."""
     data = encode_json(body).encode()
     return Response(data, status, headers, media_type=JSONResponse.media_type)
 
 
 def etag_response(request: Request, body: Any) -> Response:
-    """The body with its entity tag; 304 if the client has it already."""
+    """A JSON response with its entity tag; 304 if the client has it already."""
     data = encode_json(body).encode()
     tag = f'W/"{hashlib.blake2b(data, digest_size=12).hexdigest()}"'
     known = [given.strip() for given in request.headers.get("if-none-match", "").split(",")]
@@ -124,7 +124,7 @@ def etag_response(request: Request, body: Any) -> Response:
 
 
 async def require_head(memory: Memory, conversation: str) -> Head:
-    """The conversation's head; one that does not exist, or is another tenant's, is a 404."""
+    """The conversation's head; 404 if it does not exist or belongs to another tenant."""
     head = await memory.head(conversation)
     if head is None:
         raise UnknownConversation(f"there is no conversation {conversation!r}")

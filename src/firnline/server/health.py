@@ -1,4 +1,4 @@
-"""Whether the process lives, whether it should get requests, and its metrics; no model is asked."""
+"""Liveness, readiness and metrics; never calls a model."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from firnline.server.metrics import CONTENT_TYPE
 
 router = APIRouter(include_in_schema=False)
 
-_WAIT_SECONDS: Final = 2.0  # calls wait longer for a database that restarts; probes do not
+_WAIT_SECONDS: Final = 2.0  # other calls wait longer for a database to restart
 
 
 @router.get("/livez")
 async def livez() -> dict[str, str]:
-    """The process answers."""
+    """The process is alive."""
     return {"status": "ok"}
 
 
@@ -45,7 +45,7 @@ async def readyz(request: Request, response: Response) -> dict[str, Any]:
 
 @router.get("/metrics")
 async def metrics(request: Request, memory: Administering) -> Response:  # noqa: ARG001 - of all tenants
-    """What there is to count, for Prometheus."""
+    """Metrics in Prometheus' format."""
     parts = parts_of(request)
     await parts.metrics.refresh(parts.tenants.store)
     return Response(parts.metrics.render(), media_type=CONTENT_TYPE)

@@ -1,8 +1,8 @@
-"""API keys: who may do what, and whose conversations those are.
+"""API keys: their scopes and tenants.
 
-A key is ``fl_<id>_<secret>``. What is stored is its id and an HMAC of its secret, so a copy of the
-store holds no usable key; the secret is shown once. A key belongs to one tenant for good, and the
-tenant of a request comes from its key alone.
+A key is ``fl_<id>_<secret>``. The store has its id and an HMAC of its secret, so a copy of the
+store holds no usable key; the secret is shown once. A key belongs to one tenant permanently, and
+the tenant of a request comes from its key alone.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ SCOPES: Final = ("read", "write", "admin")
 _INCLUDED: Final = {"read": {"read"}, "write": {"read", "write"}, "admin": set(SCOPES)}
 _KIND: Final = "key"
 _REVOKED: Final = "key-revoked"
-_NOBODY: Final = ""  # keys are looked up before a tenant is known
+_NO_TENANT: Final = ""  # keys are read before the tenant is known
 _ID_BYTES: Final = 8
 _SECRET_BYTES: Final = 32
 _PAGE: Final = 1_000
-_REMEMBERED_SECONDS: Final = 1.0  # a revoked key is refused this much later, at the latest
-_REMEMBERED_MAX: Final = 10_000
+_CACHE_SECONDS: Final = 1.0  # a revoked key is rejected at most this much later
+_CACHE_MAX: Final = 10_000
 _NAME_CHARS_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """What is known of a key; its secret is not."""
+    """An API key without its secret."""
 
     id: str
     tenant: str
@@ -70,14 +70,14 @@ class Grant:
 class Keys:
     """The keys in a store.
 
-    `secret` is the key of the HMAC. Without one, one is made and kept in the store itself.
+    `secret` is the key of the HMAC; by default, one is created and stored in the store itself.
     """
 
     def __init__(
         self, store: Store, *, secret: bytes | None = None, clock: Clock = utc_now
     ) -> None:
         self._store, self._secret, self._clock = store, secret, clock
-        self._known: dict[str, tuple[float, ApiKey | None]] = {}
+        self._cache: dict[str, tuple[float, ApiKey | None]] = {}
 
     async def create(
         self,
@@ -87,13 +87,15 @@ class Keys:
         scopes: Iterable[str] = ("read", "write"),
         expires_in: timedelta | None = None,
     ) -> tuple[ApiKey, str]:
-        """A new key, and the token that is to be shown once and is stored nowhere."""
+        """Create a key; returns it with its token, which is not stored."""
         chosen = tuple(scope for scope in SCOPES if scope in set(scopes))
         unknown = set(scopes) - set(SCOPES)
         if unknown or not chosen:
-            raise InputError(f"scopes: some of {', '.join(SCOPES)}; got {', '.join(scopes) or '-'}")
+            raise InputError(
+                f"scopes: expected {', '.join(SCOPES)}; got {', '.join(scopes) or 'none'}"
+            )
         if expires_in is not None and expires_in <= timedelta():
-            raise InputError("a key must be valid for some time")
+            raise InputError("expires_in: must be positive")
         secret, now = secrets.token_hex(_SECRET_BYTES), self._clock()
         key = ApiKey(
             id=secrets.token_hex(_ID_BYTES),
@@ -108,11 +110,11 @@ class Keys:
         return key, f"{PREFIX}_{key.id}_{secret}"
 
     async def check(self, token: str) -> Grant | None:
-        """What the token allows, or None if it is not valid (any more)."""
+        """The rights of a token, or None if it is not valid."""
         prefix, _, rest = token.partition("_")
         key_id, _, secret = rest.partition("_")
-        key = await self._recent(key_id) if prefix == PREFIX and key_id and secret else None
-        # Compared even if there is no such key, so that the time taken does not tell.
+        key = await self._read_cached(key_id) if prefix == PREFIX and key_id and secret else None
+        # Compared even without such a key, so that the timing reveals nothing.
         stored = key.digest if key else "0" * 64
         same = hmac.compare_digest(stored, await self._digest(secret))
         if key is None or not same or key.state(self._clock()) != "active":
@@ -121,27 +123,27 @@ class Keys:
         return Grant(key.id, key.tenant, allowed, key.name)
 
     async def all(self, tenant: str | None = None) -> list[ApiKey]:
-        """Every key, or every one of a tenant, revoked ones too; oldest first."""
+        """All keys, or those of a tenant, including revoked ones; oldest first."""
         found: list[ApiKey] = []
         after = ""
-        while page := await self._store.cards(_KIND, tenant=_NOBODY, after=after, limit=_PAGE):
+        while page := await self._store.cards(_KIND, tenant=_NO_TENANT, after=after, limit=_PAGE):
             found += await self._read(page)
             after = page[-1].name
         chosen = [key for key in found if tenant is None or key.tenant == tenant]
         return sorted(chosen, key=lambda key: (key.created_at, key.id))
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """Refuse the key from now on; it stays in the list."""
+        """Revoke a key; it stays in the list."""
         key = await self._key(key_id)
         if key.revoked_at is None:
             key = replace(key, revoked_at=self._clock())
-            # Apart, too: whoever rotates the key at the same time writes what it was before.
+            # A separate mark: a concurrent rotation may write the old state of the key.
             mark = replace(_card(key), kind=_REVOKED)
             await self._save(key, mark)
         return key
 
     async def rotate(self, key_id: str, *, overlap: timedelta) -> tuple[ApiKey, str]:
-        """A new key with the same rights; the old one stays valid for `overlap` at most."""
+        """Create a key with the same rights; the old one stays valid for up to `overlap`."""
         old, now = await self._key(key_id), self._clock()
         if old.state(now) != "active":
             raise InputError(f"key {key_id} is {old.state(now)}; create a new one")
@@ -152,48 +154,48 @@ class Keys:
         return made
 
     async def _key(self, key_id: str) -> ApiKey:
-        found = await self._store.cards(_KIND, tenant=_NOBODY, names=[key_id])
+        found = await self._store.cards(_KIND, tenant=_NO_TENANT, names=[key_id])
         if not found:
-            raise InputError(f"there is no key {key_id!r}; `firnline keys list` shows them")
+            raise InputError(f"there is no key {key_id!r}; run `firnline keys list`")
         return (await self._read(found))[0]
 
     async def _save(self, key: ApiKey, *more: Card) -> None:
         await self._store.put_cards([_card(key), *more])
-        self._known.pop(key.id, None)
+        self._cache.pop(key.id, None)
 
     async def _read(self, cards: Sequence[Card]) -> list[ApiKey]:
-        """The keys that cards are; a revoked one is so whatever its own card says."""
+        """The keys in cards; a revocation mark overrides the card of the key."""
         names = [card.name for card in cards]
-        marks = await self._store.cards(_REVOKED, tenant=_NOBODY, names=names, limit=len(names))
+        marks = await self._store.cards(_REVOKED, tenant=_NO_TENANT, names=names, limit=len(names))
         ended = {key.id: key.revoked_at for key in map(_from_card, marks)}
         keys = map(_from_card, cards)
         return [replace(key, revoked_at=key.revoked_at or ended.get(key.id)) for key in keys]
 
-    async def _recent(self, key_id: str) -> ApiKey | None:
-        """The key as it was within the last second."""
+    async def _read_cached(self, key_id: str) -> ApiKey | None:
+        """The key, cached for a second."""
         now = time.monotonic()
-        known = self._known.get(key_id)
-        if known is not None and now - known[0] < _REMEMBERED_SECONDS:
-            return known[1]
+        cached = self._cache.get(key_id)
+        if cached is not None and now - cached[0] < _CACHE_SECONDS:
+            return cached[1]
         if len(key_id) != 2 * _ID_BYTES:
             return None
-        found = await self._store.cards(_KIND, tenant=_NOBODY, names=[key_id])
+        found = await self._store.cards(_KIND, tenant=_NO_TENANT, names=[key_id])
         key = (await self._read(found))[0] if found else None
-        if len(self._known) >= _REMEMBERED_MAX:
-            self._known.clear()
-        self._known[key_id] = (now, key)
+        if len(self._cache) >= _CACHE_MAX:
+            self._cache.clear()
+        self._cache[key_id] = (now, key)
         return key
 
     async def _digest(self, secret: str) -> str:
         if self._secret is None:
-            made = Card(tenant=_NOBODY, kind="secret", name=_KIND, body=secrets.token_bytes(32))
+            made = Card(tenant=_NO_TENANT, kind="secret", name=_KIND, body=secrets.token_bytes(32))
             await self._store.put_cards([made], absent=True)
-            found = await self._store.cards("secret", tenant=_NOBODY, names=[_KIND])
+            found = await self._store.cards("secret", tenant=_NO_TENANT, names=[_KIND])
             self._secret = found[0].body
         return hmac.new(self._secret, secret.encode(errors="replace"), hashlib.sha256).hexdigest()
 
 
-# -- as cards ---------------------------------------------------------------------------------
+# -- cards ------------------------------------------------------------------------------------
 
 _TIMES: Final = ("created_at", "expires_at", "revoked_at")
 
@@ -201,7 +203,7 @@ _TIMES: Final = ("created_at", "expires_at", "revoked_at")
 def _card(key: ApiKey) -> Card:
     fields: dict[str, Any] = asdict(key)
     fields |= {name: fields[name] and format_time(fields[name]) for name in _TIMES}
-    return Card(tenant=_NOBODY, kind=_KIND, name=key.id, body=json.dumps(fields).encode())
+    return Card(tenant=_NO_TENANT, kind=_KIND, name=key.id, body=json.dumps(fields).encode())
 
 
 def _from_card(card: Card) -> ApiKey:

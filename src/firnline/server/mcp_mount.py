@@ -1,4 +1,4 @@
-"""MCP beside the other routes, if the extra ``firnline[mcp]`` is installed."""
+"""The MCP endpoint, if the extra ``firnline[mcp]`` is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from firnline.errors import NotFound
 from firnline.server.auth import Caller
-from firnline.server.problems import answer
+from firnline.server.problems import error_response
 from firnline.server.state import Parts
 
 if TYPE_CHECKING:
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 PATH: Final = "/mcp"
 
 
-def offer(app: FastAPI, parts: Parts) -> None:
-    """Answer agents at ``/mcp``; the gate has looked at their keys."""
+def mount(app: FastAPI, parts: Parts) -> None:
+    """Add the route ``/mcp``; the middleware has checked the key."""
     parts.agents = _endpoint(parts)
-    app.router.routes.append(Route(PATH, parts.agents or _missing))
+    app.router.routes.append(Route(PATH, parts.agents or _not_installed))
 
 
 @asynccontextmanager
-async def answering(parts: Parts) -> AsyncIterator[None]:
-    """While the application runs."""
+async def running(parts: Parts) -> AsyncIterator[None]:
+    """Run the endpoint together with the application."""
     if parts.agents is None:
         yield
         return
@@ -44,21 +44,21 @@ def _endpoint(parts: Parts) -> Endpoint | None:
     from firnline.mcp.endpoint import Endpoint  # noqa: PLC0415 - an optional extra
 
     most = parts.settings.body_bytes_max
-    return Endpoint(parts.tenants.memory, _who, charge=parts.tokens.charge, body_bytes_max=most)
+    return Endpoint(parts.tenants.memory, _caller, charge=parts.tokens.charge, body_bytes_max=most)
 
 
-async def _who(scope: Scope) -> Caller | None:
+async def _caller(scope: Scope) -> Caller | None:
     caller: Caller | None = scope["state"].get("caller")
     return caller
 
 
-class _Missing:
-    """What there is without the extra."""
+class _NotInstalled:
+    """The route without the extra."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Say what is missing."""
-        error = NotFound('agents are answered with an extra: pip install "firnline[mcp]"')
-        await answer(error, PATH)(scope, receive, send)
+        """Answer with an error that names the extra."""
+        error = NotFound('MCP needs an extra: pip install "firnline[mcp]"')
+        await error_response(error, PATH)(scope, receive, send)
 
 
-_missing: Final = _Missing()
+_not_installed: Final = _NotInstalled()

@@ -1,8 +1,8 @@
-"""Every request: an id, the time it took, a line in the log, a count and a span.
+"""Observes every request: an id, its duration, a log line, metrics and a span.
 
-Pure ASGI, outermost: nothing is buffered, and a streamed answer is over when its last byte is sent.
-Paths are told by their route's template and queries not at all, for names of conversations, words
-that are searched for and secrets can be in them.
+Pure ASGI, outermost: nothing is buffered, and a streamed response ends with its last byte. Paths
+are reported as route templates and queries not at all, because they can contain names of
+conversations, search terms and secrets.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from firnline.errors import InputError
 from firnline.log.regex import regex
 from firnline.protocols import Event, Observer
 from firnline.server import tracing
-from firnline.server.logs import Asked, asked, redacted
+from firnline.server.logs import RequestInfo, current_request, redact
 from firnline.server.metrics import Metrics
-from firnline.server.tracing import Answered, Tracer
+from firnline.server.tracing import ReportResponse, Tracer
 
 logger: Final = logging.getLogger("firnline.access")
 
@@ -34,13 +34,13 @@ HEADER: Final = "x-request-id"
 UNMATCHED: Final = "unmatched"
 ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 DISABLED: Final = "OTEL_SDK_DISABLED"
-_SANE_ID: Final = regex(r"[A-Za-z0-9._-]{1,64}")
+_VALID_ID: Final = regex(r"[A-Za-z0-9._-]{1,64}")
 _QUIET: Final = frozenset({"/livez", "/readyz", "/metrics"})
 _FAILED: Final = 500
-_GONE: Final = 499  # nginx's: the client did not wait for an answer
+_GONE: Final = 499  # as in nginx: the client closed the request
 
 
-class Observing:
+class RequestMiddleware:
     """ASGI middleware around the whole application."""
 
     def __init__(
@@ -49,77 +49,77 @@ class Observing:
         self._app, self._metrics, self._tracer = app, metrics, tracer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request, and tell how it went."""
+        """Handle the request, and report the result."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        answer = _Answer(_id_of(headers))
+        response = _ResponseInfo(_id_of(headers))
         state = scope.setdefault("state", {})
-        state["request_id"] = answer.id
-        span = self._tracer.request(headers) if self._tracer else nullcontext(_ignored)
-        token = asked.set(Asked(answer.id, state))
+        state["request_id"] = response.id
+        span = self._tracer.request(headers) if self._tracer else nullcontext(_ignore)
+        token = current_request.set(RequestInfo(response.id, state))
         if self._metrics:
             self._metrics.begun()
         try:
-            with span as told:
+            with span as report:
                 try:
-                    await self._app(scope, receive, answer.sending(send))
+                    await self._app(scope, receive, response.wrap_send(send))
                 except BaseException as error:
-                    answer.failed(error)
+                    response.fail(error)
                     raise
                 finally:
-                    self._tell(scope, answer, told)
+                    self._report(scope, response, report)
         finally:
-            asked.reset(token)
+            current_request.reset(token)
 
-    def _tell(self, scope: Scope, answer: _Answer, told: Answered) -> None:
-        """Say how the request was answered: in its span, in the metrics, in the log."""
-        method, route, current = scope["method"], template(scope), asked.get()
-        about = (answer.id, current.tenant if current else None, answer.error)
-        told(tracing.answered(route, method, answer.status, *about))
-        seconds = time.perf_counter() - answer.started
+    def _report(self, scope: Scope, response: _ResponseInfo, report: ReportResponse) -> None:
+        """Report the response to the span, the metrics and the log."""
+        method, route, current = scope["method"], template(scope), current_request.get()
+        about = (response.id, current.tenant if current else None, response.error)
+        report(tracing.describe_response(route, method, response.status, *about))
+        seconds = time.perf_counter() - response.started
         place = route or UNMATCHED
         if self._metrics:
-            self._metrics.ended(place, method, answer.status, seconds, cut=answer.cut)
+            self._metrics.ended(place, method, response.status, seconds, cut=response.cut)
         ms = round(seconds * 1e3, 1)
-        fields = {"method": method, "route": place, "status": answer.status, "ms": ms}
-        if answer.cut:
+        fields = {"method": method, "route": place, "status": response.status, "ms": ms}
+        if response.cut:
             fields["cut"] = True
-        if answer.error:
-            fields["error"] = answer.error
-        quiet = place in _QUIET and answer.status < _FAILED
+        if response.error:
+            fields["error"] = response.error
+        quiet = place in _QUIET and response.status < _FAILED
         level = logging.DEBUG if quiet else logging.INFO
         line = "%s %s %d %s ms"
-        logger.log(level, line, method, place, answer.status, ms, extra={"fields": fields})
+        logger.log(level, line, method, place, response.status, ms, extra={"fields": fields})
 
 
 @dataclass(slots=True)
-class _Answer:
-    """What has been answered so far."""
+class _ResponseInfo:
+    """What has been sent so far."""
 
     id: str
     started: float = field(default_factory=time.perf_counter)
-    status: int = _FAILED  # what a server answers for an application that does not
+    status: int = _FAILED  # what the server sends if the application sends nothing
     error: str = ""
     begun: bool = False
     whole: bool = False
 
     @property
     def cut(self) -> bool:
-        """Whether the answer began and did not come to its end."""
+        """Whether the response started but was not completed."""
         return self.begun and not self.whole
 
-    def failed(self, error: BaseException) -> None:
-        """The application gave up."""
+    def fail(self, error: BaseException) -> None:
+        """The application raised an error."""
         self.error = type(error).__name__
         if isinstance(error, asyncio.CancelledError) and not self.begun:
             self.status = _GONE
 
-    def sending(self, send: Send) -> Send:
-        """`send`, with the request's id in the answer; each piece is passed on at once."""
+    def wrap_send(self, send: Send) -> Send:
+        """`send` with the request id in the headers; each piece is forwarded at once."""
 
-        async def sent(message: Message) -> None:
+        async def forward(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.begun, self.status = True, message["status"]
                 headers = MutableHeaders(scope=message)
@@ -129,29 +129,29 @@ class _Answer:
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 self.whole = True
 
-        return sent
+        return forward
 
 
 def _id_of(headers: Headers) -> str:
-    """The client's own id for its request if it is a sane one; else a new one."""
+    """The client's request id if it is valid; otherwise a new one."""
     given = headers.get(HEADER, "")
-    sane = _SANE_ID.fullmatch(given) and redacted(given) == given  # some send their key by mistake
-    return given if sane else secrets.token_hex(16)
+    valid = _VALID_ID.fullmatch(given) and redact(given) == given  # not an API key sent by mistake
+    return given if valid else secrets.token_hex(16)
 
 
-def _ignored(_: tracing.Described) -> None:
-    """Nobody makes spans."""
+def _ignore(_: tracing.SpanInfo) -> None:
+    """Used without a tracer."""
 
 
 def template(scope: Scope) -> str | None:
-    """The template of the route that a request was for; None if there is no such route."""
+    """The template of the matched route; None if no route matched."""
     included = scope.get("fastapi", {}).get("effective_route_context")
     route = scope.get("route")
     found = getattr(included, "path_format", None) or getattr(route, "path_format", None)
     own, root = scope.get("app_root_path", scope.get("root_path", "")), scope.get("root_path", "")
     mounted = root.removeprefix(own)
     if mounted:
-        # What is mounted has routes of its own, and its place can have a name in it.
+        # A mounted application has its own routes; its path may contain a name.
         return f"/{mounted.split('/')[1]}/*"
     return str(found) if found else None
 
@@ -159,10 +159,10 @@ def template(scope: Scope) -> str | None:
 def open_tracer(
     endpoint: str | None = None, environ: Mapping[str, str] = os.environ
 ) -> Tracer | None:
-    """What makes spans and sends them to `endpoint`, or to where the environment says.
+    """A tracer that sends spans to `endpoint`, or to the one in the environment.
 
-    `endpoint` is the collector's address for OTLP over HTTP, for example
-    ``http://localhost:4318``. None if there is nothing to send them to.
+    `endpoint` is the URL of an OTLP/HTTP collector, for example ``http://localhost:4318``. None if
+    no endpoint is set.
     """
     named = endpoint or next((environ[name] for name in ENDPOINTS if environ.get(name)), None)
     if named is None or environ.get(DISABLED, "").lower() == "true":
@@ -177,18 +177,18 @@ def open_tracer(
     return open_spans(endpoint)
 
 
-def observer(metrics: Metrics | None, tracer: Tracer | None) -> Observer | None:
-    """What memories are to be opened with, so that both are told of their events."""
-    told: list[Callable[[Event], None]] = []
+def join_observers(metrics: Metrics | None, tracer: Tracer | None) -> Observer | None:
+    """An observer for memories that passes events to both."""
+    observers: list[Callable[[Event], None]] = []
     if metrics is not None:
-        told.append(metrics.observe)
+        observers.append(metrics.observe)
     if tracer is not None:
-        told.append(tracer.observe)
-    if not told:
+        observers.append(tracer.observe)
+    if not observers:
         return None
 
     def observe(event: Event) -> None:
-        for tell in told:
-            tell(event)
+        for observer in observers:
+            observer(event)
 
     return observe

@@ -1,4 +1,4 @@
-"""Errors as HTTP answers: RFC 9457 problems, or the shape that a provider's clients expect."""
+"""Errors as HTTP responses: RFC 9457 problems, or the format of OpenAI or Anthropic."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from firnline.errors import FirnlineError, outline
 logger: Final = logging.getLogger("firnline.server")
 
 MEDIA_TYPE: Final = "application/problem+json"
-_SHOWN: Final = frozenset({"floor", "available", "blockers", "retry_after"})
-"""Facts of an error that the caller may see."""
+_FACTS: Final = frozenset({"floor", "available", "blockers", "retry_after"})
+"""Fields of an error's context that are sent to the client."""
 
 
 def as_problem(error: FirnlineError, path: str) -> JSONResponse:
-    """The error as a problem of RFC 9457."""
-    facts = {name: error.context[name] for name in _SHOWN & set(error.context)}
+    """The error as an RFC 9457 problem."""
+    facts = {name: error.context[name] for name in _FACTS & set(error.context)}
     body = {
         "type": f"urn:firnline:{error.code}",
         "title": HTTPStatus(error.status).phrase,
@@ -40,7 +40,7 @@ def as_problem(error: FirnlineError, path: str) -> JSONResponse:
 
 
 def as_openai(error: FirnlineError) -> JSONResponse:
-    """The error as OpenAI's clients know it."""
+    """The error in OpenAI's format."""
     code = error.context.get("code") or error.code
     status = HTTPStatus.BAD_REQUEST if code == "context_length_exceeded" else error.status
     inner = {"message": str(error), "type": _openai_type(status), "param": None, "code": code}
@@ -48,13 +48,13 @@ def as_openai(error: FirnlineError) -> JSONResponse:
 
 
 def as_anthropic(error: FirnlineError) -> JSONResponse:
-    """The error as Anthropic's clients know it."""
+    """The error in Anthropic's format."""
     body = anthropic_body(error.status, str(error))
     return JSONResponse(body, error.status, headers_of(error))
 
 
 def anthropic_body(status: int, message: str) -> dict[str, Any]:
-    """An error's body as Anthropic's clients know it."""
+    """An error body in Anthropic's format."""
     kinds = {401: "authentication_error", 403: "permission_error", 404: "not_found_error"}
     kinds |= {413: "request_too_large", 429: "rate_limit_error", 504: "timeout_error"}
     kinds |= {503: "overloaded_error", 529: "overloaded_error"}
@@ -69,7 +69,7 @@ def _openai_type(status: int) -> str:
 
 
 def headers_of(error: FirnlineError) -> dict[str, str]:
-    """What else the answer has to say: when to try again, or how to say who one is."""
+    """Headers of an error response: when to retry, or how to authenticate."""
     headers = {}
     if error.status in (429, 503):
         headers["retry-after"] = str(math.ceil(error.context.get("retry_after", 1.0)) or 1)
@@ -78,8 +78,8 @@ def headers_of(error: FirnlineError) -> dict[str, str]:
     return headers
 
 
-def answer(error: FirnlineError, path: str) -> Response:
-    """The error in the shape that belongs to the path."""
+def error_response(error: FirnlineError, path: str) -> Response:
+    """The error in the format that the path calls for."""
     if "/v1/messages" in path:
         return as_anthropic(error)
     if path.startswith(("/v1/", "/c/")):
@@ -87,11 +87,11 @@ def answer(error: FirnlineError, path: str) -> Response:
     return as_problem(error, path)
 
 
-_NOWHERE: Final = "there is nothing at this address; /openapi.json lists what there is"
+_NOT_FOUND: Final = "not found: there is no such path; see /openapi.json"
 
 
-class _Told(FirnlineError):
-    """An error of the framework's as one of ours."""
+class _FrameworkError(FirnlineError):
+    """An error of the web framework as one of ours."""
 
     def __init__(self, status: int, detail: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(detail)
@@ -104,34 +104,38 @@ class _Told(FirnlineError):
 
 
 def install(app: FastAPI) -> None:
-    """Let the app answer every error so."""
+    """Install the error handlers of the application."""
 
     @app.exception_handler(FirnlineError)
-    async def ours(request: Request, error: FirnlineError) -> Response:
+    async def handle_firnline(request: Request, error: FirnlineError) -> Response:
         if error.status >= 500:  # noqa: PLR2004
             logger.error("%s: %s", error.code, outline(error))
-        return answer(error, request.scope["path"])
+        return error_response(error, request.scope["path"])
 
     @app.exception_handler(HTTPException)
-    async def theirs(request: Request, error: HTTPException) -> Response:
-        nowhere = error.status_code == HTTPStatus.NOT_FOUND  # what is missing elsewhere is ours
-        told = _Told(error.status_code, _NOWHERE if nowhere else error.detail, error.headers)
-        response = answer(told, request.scope["path"])
-        response.headers.update(told.headers)
+    async def handle_http(request: Request, error: HTTPException) -> Response:
+        no_route = error.status_code == HTTPStatus.NOT_FOUND  # other 404s are our own errors
+        ours = _FrameworkError(
+            error.status_code, _NOT_FOUND if no_route else error.detail, error.headers
+        )
+        response = error_response(ours, request.scope["path"])
+        response.headers.update(ours.headers)
         return response
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> Response:
-        return answer(_Told(422, _places(error.errors())), request.scope["path"])
+    async def handle_validation(request: Request, error: RequestValidationError) -> Response:
+        return error_response(
+            _FrameworkError(422, _describe(error.errors())), request.scope["path"]
+        )
 
     @app.exception_handler(Exception)
-    async def unexpected(request: Request, error: Exception) -> Response:
-        logger.error("a mistake in Firnline", exc_info=error)
-        return answer(
-            FirnlineError("a mistake in Firnline; it is in the log"), request.scope["path"]
+    async def handle_unexpected(request: Request, error: Exception) -> Response:
+        logger.error("internal error", exc_info=error)
+        return error_response(
+            FirnlineError("internal error; see the server's log"), request.scope["path"]
         )
 
 
-def _places(errors: Sequence[Any]) -> str:
-    """What is wrong where, without repeating what was given."""
+def _describe(errors: Sequence[Any]) -> str:
+    """The fields and their errors, without the values."""
     return "; ".join(f"{'.'.join(map(str, wrong['loc']))}: {wrong['msg']}" for wrong in errors)

@@ -1,8 +1,8 @@
-"""A conversation to look at: long enough to be digested, with facts to ask for."""
+"""An example conversation: long enough to be digested, with facts to ask about."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from firnline.log.entry import Project
@@ -41,7 +41,7 @@ SMALL_TALK: Final = tuple(
 
 
 async def add_sample(memory: Memory) -> bool:
-    """Add the sample conversation, unless it is there."""
+    """Add the sample conversation, unless it exists."""
     if await memory.head(CONVERSATION) is not None:
         return False
     await memory.save_project(
@@ -55,13 +55,9 @@ async def add_sample(memory: Memory) -> bool:
     messages = [message for message in (*SAMPLE, *SMALL_TALK) if message.role != "system"]
     begin = utc_now() - len(messages) * _MINUTES
     await memory.append(
-        CONVERSATION, [_at(message, begin + at * _MINUTES) for at, message in enumerate(messages)]
+        CONVERSATION, [message.at(begin + at * _MINUTES) for at, message in enumerate(messages)]
     )
     await memory.describe(CONVERSATION, project="support")
     await memory.context(CONVERSATION, 1_000)
     await memory.digest(CONVERSATION)
     return True
-
-
-def _at(message: Message, time: datetime) -> Message:
-    return message.at(time)

@@ -1,4 +1,4 @@
-"""Running the server: the checks before it listens, and an orderly end."""
+"""Run the server: checks before it listens, and an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ from firnline.server.settings import Settings
 from firnline.server.state import Parts
 from firnline.store import open_store, shown
 
-_PAUSE_SECONDS: Final = 2.0
+_DRAIN_DELAY_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
 _HEADER_BYTES_MAX: Final = 32 * 1024
-_IDLE_SECONDS: Final = 75  # of a connection; nginx and most load balancers let go after 60
+_IDLE_SECONDS: Final = 75  # of a connection; more than the 60 of nginx and most load balancers
 
 
 async def serve(
     settings: Settings, *, sample: bool = False, tell: Callable[[str], None] | None = None
 ) -> None:
-    """Serve until a signal ends it. `InputError` if it may not listen where it is told to.
+    """Serve until a signal arrives. `InputError` if it may not listen at this address.
 
-    `sample`: with a conversation to look at. `tell` is told where to find what.
+    `sample` adds an example conversation. `tell` gets a text with the URLs.
     """
     logs.configure(settings.log_level, settings.log_json, secrets=_secrets(settings))
     await check(settings)
     listener = bind(settings)
     app = create_app(settings)
     parts: Parts = app.state.parts
-    gc.freeze()  # what is there now stays: looking through it for garbage would stop all requests
+    gc.freeze()  # permanent objects: scanning them for garbage would pause all requests
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -56,20 +56,20 @@ async def serve(
         ws="none",
     )
     server = _Server(config, parts)
-    # uvicorn raises the signal again when all is done; having stopped as told is no failure.
+    # uvicorn raises the signal again at the end; a requested stop is not a failure.
     signal.signal(signal.SIGTERM, lambda *_: None)
-    telling = asyncio.create_task(_begun(parts, listener, sample=sample, tell=tell))
+    announcing = asyncio.create_task(_announce(parts, listener, sample=sample, tell=tell))
     try:
         await server.serve([listener])
     finally:
-        telling.cancel()
-        await asyncio.wait([telling])
+        announcing.cancel()
+        await asyncio.wait([announcing])
 
 
-async def _begun(
+async def _announce(
     parts: Parts, listener: socket.socket, *, sample: bool, tell: Callable[[str], None] | None
 ) -> None:
-    """When it is ready: add the sample, and say where to find what."""
+    """When the server is ready, add the sample and report the URLs."""
     await parts.opened.wait()
     if sample:
         await add_sample(await parts.tenants.memory(DEFAULT_TENANT))
@@ -78,9 +78,9 @@ async def _begun(
 
 
 def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str]:
-    """Where to find what."""
+    """The URLs of the server, as lines."""
     place = f"#/c/{CONVERSATION}" if sample else ""
-    answers = settings.upstream or settings.model or "nobody: quotes from memory, no model is set"
+    answers = settings.upstream or settings.model or "quotes from memory; no model is configured"
     return [
         f"Firnline serves {shown(settings.store)}",
         f"  Page       {url}/{place}",
@@ -89,13 +89,15 @@ def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str
         f"  Anthropic  {url}             (base_url of any Anthropic client)",
         f"  MCP        {url}/mcp",
         f"  Metrics    {url}/metrics",
-        "  No key is needed on this machine." if settings.open else "  Every request needs a key.",
-        "Ctrl-C stops it.",
+        "  No API key is needed on this machine."
+        if settings.open
+        else "  Every request needs an API key.",
+        "Press Ctrl-C to stop.",
     ]
 
 
 def _secrets(settings: Settings) -> list[str]:
-    """What must not be in any line of the log."""
+    """Secrets that must never be logged."""
     given = [settings.secret, settings.model_key, settings.upstream_key, settings.anthropic_key]
     given += [secret for bot in settings.telegram.values() for secret in (bot.token, bot.secret)]
     password = urlsplit(settings.store).password
@@ -104,9 +106,9 @@ def _secrets(settings: Settings) -> list[str]:
 
 
 async def check(settings: Settings) -> None:
-    """Whether its store can be used, and it may listen there: beyond this machine, with a key.
+    """Check the store, and that there is an API key if the server is reachable from outside.
 
-    A store that is away for a moment is waited for later, unless it has to be asked for keys now.
+    An unavailable store is retried later, unless keys have to be read from it now.
     """
     open_to_all = settings.loopback and settings.auth == "auto"
     store = open_store(settings.store)
@@ -123,15 +125,15 @@ async def check(settings: Settings) -> None:
         return
     if not any(key.state(utc_now()) == "active" for key in keys):
         raise InputError(
-            f"at {settings.host} everybody would need an API key, and there is none: make one with"
+            f"listening at {settings.host} requires an API key, and there is none: create one with"
             f" `firnline keys create --store {shown(settings.store)}`, or listen at 127.0.0.1"
         )
 
 
 def bind(settings: Settings) -> socket.socket:
-    """The socket to listen on; `InputError` if it cannot be had."""
+    """The socket to listen on; `InputError` if it cannot be bound."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    # The protocol is named: only then asyncio sends small answers without waiting (TCP_NODELAY).
+    # With an explicit protocol, asyncio sets TCP_NODELAY and sends small responses at once.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -145,31 +147,31 @@ def bind(settings: Settings) -> socket.socket:
 
 
 def address(listener: socket.socket) -> str:
-    """Where clients find it."""
+    """The URL of the server."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 class _Server(uvicorn.Server):
-    """On the first SIGTERM, says that it is not ready any more, and stops a moment later."""
+    """On the first SIGTERM, reports that it is not ready, and stops a moment later."""
 
     def __init__(self, config: uvicorn.Config, parts: Parts) -> None:
         super().__init__(config)
         self._parts = parts
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """A second signal ends it at once, as does Ctrl-C the first time."""
+        """A second signal or Ctrl-C stops the server at once."""
         if sig != signal.SIGTERM or self._parts.draining or not self._parts.ready:
             super().handle_exit(sig, frame)
             return
         self._parts.draining = True
-        pause = min(_PAUSE_SECONDS, self._parts.settings.drain_seconds / 10)
+        pause = min(_DRAIN_DELAY_SECONDS, self._parts.settings.drain_seconds / 10)
         loop = asyncio.get_running_loop()
         loop.call_later(pause, super().handle_exit, sig, frame)
 
 
 def unknown_variables(settings: Settings) -> list[str]:
-    """Names in the environment that look like settings and are none."""
+    """Environment variables that look like settings but are not."""
     known = {f"FIRNLINE_{name.upper()}" for name in type(settings).model_fields}
     given = [name for name in os.environ if name.startswith("FIRNLINE_")]
     return sorted(name for name in given if name.split("__")[0] not in known)

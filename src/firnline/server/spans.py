@@ -1,6 +1,6 @@
-"""Spans made with OpenTelemetry's SDK, and sent to a collector by OTLP over HTTP.
+"""Spans by OpenTelemetry's SDK, sent to a collector by OTLP over HTTP.
 
-Needs the extra ``firnline[otel]``; `firnline.server.tracing` says what is in a span.
+Needs the extra ``firnline[otel]``; `firnline.server.tracing` defines the contents of spans.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 
 from firnline import __version__
 from firnline.protocols import Event
-from firnline.server.tracing import Answered, Described, described, note
+from firnline.server.tracing import ReportResponse, SpanInfo, describe_event, describe_note
 
 _PATH: Final = "/v1/traces"
 _NANOSECONDS: Final = 1_000_000
@@ -29,29 +29,29 @@ _PROPAGATOR: Final = TraceContextTextMapPropagator()
 
 
 def open_spans(endpoint: str | None = None) -> Spans:
-    """Spans that are sent to `endpoint` in the background, or to where the environment says."""
+    """Spans that are sent in the background to `endpoint`, or to the one in the environment."""
     if endpoint is not None and not endpoint.endswith(_PATH):
         endpoint = endpoint.rstrip("/") + _PATH
-    known = {SERVICE_VERSION: __version__}
+    resource = {SERVICE_VERSION: __version__}
     if not os.environ.get("OTEL_SERVICE_NAME"):
-        known[SERVICE_NAME] = "firnline"
-    provider = TracerProvider(resource=Resource.create(known), shutdown_on_exit=False)
+        resource[SERVICE_NAME] = "firnline"
+    provider = TracerProvider(resource=Resource.create(resource), shutdown_on_exit=False)
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     return Spans(provider)
 
 
 class Spans:
-    """A `Tracer` whose spans go to the provider's exporters. Nothing global is touched."""
+    """A `Tracer` whose spans go to the provider's exporters. Changes no global state."""
 
     def __init__(self, provider: TracerProvider) -> None:
         self._provider = provider
         self._tracer = provider.get_tracer("firnline", __version__)
 
     def observe(self, event: Event) -> None:
-        """See `Tracer.observe`; a part of the present request, if there is one."""
-        found = described(event)
+        """See `Tracer.observe`; part of the current request, if there is one."""
+        found = describe_event(event)
         if found is None:
-            name, attributes = note(event)
+            name, attributes = describe_note(event)
             trace.get_current_span().add_event(name, attributes)
             return
         ended = time.time_ns()
@@ -62,7 +62,7 @@ class Spans:
         span.end(ended)
 
     @contextmanager
-    def request(self, headers: Mapping[str, str]) -> Iterator[Answered]:
+    def request(self, headers: Mapping[str, str]) -> Iterator[ReportResponse]:
         """See `Tracer.request`."""
         parent = _PROPAGATOR.extract(headers)
         span = self._tracer.start_span("request", context=parent, kind=SpanKind.SERVER)
@@ -78,7 +78,7 @@ class Spans:
         self._provider.shutdown()
 
 
-def _fill(span: trace.Span, found: Described) -> None:
+def _fill(span: trace.Span, found: SpanInfo) -> None:
     span.update_name(found.name)
     span.set_attributes(dict(found.attributes))
     if found.error:

@@ -1,4 +1,4 @@
-"""What a running server is made of."""
+"""The parts of a running server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Parts:
-    """The parts that requests share. `ready` while requests are taken."""
+    """The parts that requests share. `ready` while requests are accepted."""
 
     settings: Settings
     tenants: Tenants

@@ -1,4 +1,4 @@
-"""One store, many tenants: a `Memory` for each of those that are active."""
+"""One store, many tenants: a `Memory` for each active tenant."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from firnline.engine.options import MemoryOptions
 from firnline.memory import Memory
 from firnline.protocols import ChatModel, Store
 
-REMEMBERED: Final = 100
-"""Tenants whose memories are kept open; the one that was quiet for longest is closed first."""
+OPEN_MAX: Final = 100
+"""Tenants whose memories are kept open; the least recently used one is closed first."""
 
 
 class Tenants:
@@ -25,24 +25,24 @@ class Tenants:
         self.store, self.model = store, model
         self._options = options
         self._open: OrderedDict[str, Memory] = OrderedDict()
-        self._let_go: WeakSet[Memory] = WeakSet()
-        self._everybody = self._new("default")  # now: what is wrong with the options is told early
-        self._working: asyncio.Task[int] | None = None
+        self._evicted: WeakSet[Memory] = WeakSet()
+        self._all_tenants = self._create("default")  # now, so that invalid options fail early
+        self._worker_task: asyncio.Task[int] | None = None
 
     async def start(self) -> None:
-        """Open the store, and make what is owed to any tenant if a worker may run here."""
+        """Open the store, and create pending digests of all tenants if a worker may run here."""
         await self.store.open()
         if self._options.get("worker", True):
-            self._working = asyncio.create_task(self._everybody.work(all_tenants=True))
+            self._worker_task = asyncio.create_task(self._all_tenants.work(all_tenants=True))
 
     async def close(self) -> None:
-        """Close the memories, then the store; what is being digested stays owed."""
-        if self._working is not None:
-            self._working.cancel()
+        """Close the memories, then the store; unfinished digests stay pending."""
+        if self._worker_task is not None:
+            self._worker_task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._working
+                await self._worker_task
         try:
-            for memory in [*self._open.values(), *self._let_go, self._everybody]:
+            for memory in [*self._open.values(), *self._evicted, self._all_tenants]:
                 await memory.close()
         finally:
             self._open.clear()
@@ -56,32 +56,32 @@ class Tenants:
         if found is not None:
             self._open.move_to_end(tenant)
             return found
-        found = self._open[tenant] = self._new(tenant)
-        while len(self._open) > REMEMBERED:
-            # One that is in use goes on working: what it lets go of, it takes up again.
-            _, quiet = self._open.popitem(last=False)
-            self._let_go.add(quiet)
-            await quiet.close()
+        found = self._open[tenant] = self._create(tenant)
+        while len(self._open) > OPEN_MAX:
+            # A memory that is still in use keeps working: it opens again what it closed.
+            _, oldest = self._open.popitem(last=False)
+            self._evicted.add(oldest)
+            await oldest.close()
         await found.start()
         return found
 
-    def _new(self, tenant: str) -> Memory:
-        model = None if self.model is None else cast("ChatModel", _Lent(self.model))
+    def _create(self, tenant: str) -> Memory:
+        model = None if self.model is None else cast("ChatModel", _Shared(self.model))
         options: MemoryOptions = {**self._options, "tenant": tenant, "model": model}
-        return Memory(cast("Store", _Lent(self.store)), **options)
+        return Memory(cast("Store", _Shared(self.store)), **options)
 
 
-class _Lent:
-    """A store or a model as a memory gets it: all of it, but the memory's end is not its own."""
+class _Shared:
+    """A store or model that several memories share: closing a memory does not close it."""
 
     def __init__(self, owned: Store | ChatModel) -> None:
         self._owned = owned
 
     async def open(self) -> None:
-        """It is open."""
+        """Do nothing: it is open."""
 
     async def close(self) -> None:
-        """It stays open."""
+        """Do nothing: it stays open."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._owned, name)

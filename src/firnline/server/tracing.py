@@ -1,8 +1,8 @@
 """Spans by OpenTelemetry's conventions for HTTP, generative AI and its memory.
 
-The conventions' names are in this module alone, as literals: they are still being developed. Spans
-are made of the same events as the metrics, so nothing that was said is in them. Pure: `spans` makes
-them, if there is an address to send them to.
+The names of the conventions are in this module only, as literals: they are still in development.
+Spans are derived from the same events as the metrics, so they contain no message text. Pure:
+`spans` sends them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from firnline.protocols import Event
-from firnline.server.logs import redacted
+from firnline.server.logs import redact
 
 Attribute: TypeAlias = str | int | float | bool
 
@@ -44,8 +44,8 @@ _PROVIDERS: Final = {
 _FAILED: Final = 500
 
 
-class Described(NamedTuple):
-    """A span to be: its name, whether it is a call to somebody else, and what it says."""
+class SpanInfo(NamedTuple):
+    """A span: its name, whether it is a remote call, and its attributes."""
 
     name: str
     remote: bool
@@ -53,31 +53,31 @@ class Described(NamedTuple):
     error: str = ""
 
 
-Answered: TypeAlias = Callable[[Described], object]
-"""Is told how a request was answered, once, before its span ends."""
+ReportResponse: TypeAlias = Callable[[SpanInfo], object]
+"""Called once with the response of a request, before its span ends."""
 
 
 class Tracer(Protocol):
-    """Makes spans and sends them away."""
+    """Creates spans and sends them."""
 
     def observe(self, event: Event) -> None:
-        """Make a span of something that has just happened: an `Observer`."""
+        """Create a span for an event that has just ended: an `Observer`."""
         ...
 
-    def request(self, headers: Mapping[str, str]) -> AbstractContextManager[Answered]:
-        """The span of a request, a part of the client's trace if it has sent one."""
+    def request(self, headers: Mapping[str, str]) -> AbstractContextManager[ReportResponse]:
+        """The span of a request, part of the client's trace if it sent one."""
         ...
 
     def close(self) -> None:
-        """Send what is left; may take a while."""
+        """Send the remaining spans; may take a while."""
         ...
 
 
-# -- what spans say ---------------------------------------------------------------------------
+# -- contents of spans ------------------------------------------------------------------------
 
 
-def described(event: Event) -> Described | None:
-    """The span of an event; None if it is only a note in another one."""
+def describe_event(event: Event) -> SpanInfo | None:
+    """The span of an event; None if it is only an event within another span."""
     kind, _, failed = event.name.partition("_")
     operation = _OPERATIONS.get(kind)
     if operation is None:
@@ -87,57 +87,59 @@ def described(event: Event) -> Described | None:
         "gen_ai.memory.store.id": event.tenant,
     }
     if event.conversation:
-        attributes["gen_ai.conversation.id"] = redacted(event.conversation)  # clients name them
+        attributes["gen_ai.conversation.id"] = redact(
+            event.conversation
+        )  # a name chosen by a client
     attributes |= _chat(event) if kind == "chat" else _memory(kind, event)
     error = str(event.values.get("error", failed)) if failed else ""
     if error:
         attributes["error.type"] = error
     model = event.values.get("model")
     name = f"{operation} {model}" if kind == "chat" and model else operation
-    return Described(name, kind == "chat", attributes, error)
+    return SpanInfo(name, kind == "chat", attributes, error)
 
 
 def _memory(kind: str, event: Event) -> dict[str, Attribute]:
-    """What a memory did, in the conventions' words where they have some, and in ours."""
-    values = {name: value for name, value in event.values.items() if name not in _UNTOLD}
-    said: dict[str, Attribute] = {f"firnline.{name}": value for name, value in values.items()}
+    """Attributes of a memory operation: those of the conventions, and our own."""
+    values = {name: value for name, value in event.values.items() if name not in _OMITTED}
+    attributes: dict[str, Attribute] = {f"firnline.{name}": value for name, value in values.items()}
     if kind in _COUNTS and _COUNTS[kind] in values:
-        said["gen_ai.memory.record.count"] = values[_COUNTS[kind]]
+        attributes["gen_ai.memory.record.count"] = values[_COUNTS[kind]]
     if kind == "fold" and "version" in values:
-        said["gen_ai.memory.record.id"] = str(values["version"])
-        said["gen_ai.memory.record.count"] = 1
-    return said
+        attributes["gen_ai.memory.record.id"] = str(values["version"])
+        attributes["gen_ai.memory.record.count"] = 1
+    return attributes
 
 
-_UNTOLD: Final = frozenset({"milliseconds", "error"})  # the span has them in its own way
+_OMITTED: Final = frozenset({"milliseconds", "error"})  # a span has its own fields for these
 
 
 def _chat(event: Event) -> dict[str, Attribute]:
     values = event.values
-    said: dict[str, Attribute] = {
+    attributes: dict[str, Attribute] = {
         name: values[ours] for ours, name in _CHAT.items() if ours in values
     }
-    said |= {name: bool(values[ours]) for ours, name in _FLAGS.items() if ours in values}
+    attributes |= {name: bool(values[ours]) for ours, name in _FLAGS.items() if ours in values}
     if "model" in values:
-        said["gen_ai.provider.name"] = _provider(str(values["model"]))
-    return said
+        attributes["gen_ai.provider.name"] = _provider(str(values["model"]))
+    return attributes
 
 
 def _provider(model: str) -> str:
-    """Who makes the model, as far as its name tells."""
+    """The provider of a model, guessed from its name."""
     name = model.rsplit("/", 1)[-1].lower()
     return next((maker for maker, names in _PROVIDERS.items() if name.startswith(names)), "other")
 
 
-def note(event: Event) -> tuple[str, dict[str, Attribute]]:
-    """What has no length of its own, as a note in the present span."""
+def describe_note(event: Event) -> tuple[str, dict[str, Attribute]]:
+    """An event without a duration, to be added to the current span."""
     return f"firnline.{event.name}", {f"firnline.{k}": v for k, v in event.values.items()}
 
 
-def answered(
+def describe_response(
     route: str | None, method: str, status: int, request_id: str, tenant: str | None, error: str
-) -> Described:
-    """The span of a request, now that it has been answered."""
+) -> SpanInfo:
+    """The span of a request with its response."""
     attributes: dict[str, Attribute] = {
         "http.request.method": method,
         "http.response.status_code": status,
@@ -150,4 +152,4 @@ def answered(
     error = error or (str(status) if status >= _FAILED else "")
     if error:
         attributes["error.type"] = error
-    return Described(f"{method} {route}" if route else method, False, attributes, error)
+    return SpanInfo(f"{method} {route}" if route else method, False, attributes, error)

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from firnline.errors import InputError
 from firnline.server import settings
-from firnline.server.app import parts_for
+from firnline.server.app import create_parts
 from firnline.server.telegram.api import Api
 from firnline.server.telegram.settings import TELEGRAM, BotSettings, named
 from firnline.server.telegram.updates import KINDS
@@ -62,7 +62,7 @@ async def _called(bot: BotSettings, method: str, **parameters: Any) -> Any:
 
 async def answer(config: str | None, *, once: bool) -> int:
     """Answer in the chats of all bots until cancelled, or what is due now; returns how many."""
-    parts = parts_for(settings.load(config))
+    parts = create_parts(settings.load(config))
     await parts.tenants.store.open()
     try:
         if once:
