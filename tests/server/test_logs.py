@@ -226,7 +226,7 @@ def test_a_bad_or_unwritable_log_line_stops_nothing(capsys):
 
     wrong = logging.LogRecord("x", 20, "f", 1, "%d", ("what the user said",), None)
     line = json.loads(logs.LogFormatter(as_json=True).format(wrong))
-    assert line["message"] == "%d (its values do not fit)"
+    assert line["message"] == "%d (its arguments do not match)"
     with logged():
         logs.configure("info", True, stream=Gone())
         logger.error("what the user said")
