@@ -42,32 +42,21 @@ WIRE = ("client/values.py",)
 """Modules of wire twins: values as they are sent, under the names of the values."""
 FACES = {"Memory", "Client"}
 """Classes with a synchronous twin of the same name."""
-TWICE = [
-    "Append",
-    "Appended",
-    "Ask",
-    "Asked",
-    "Asking",
-    "Context",
-    "Database",
-    "Found",
-    "Job",
-    "Keeper",
-    "Listener",
-    "Page",
-    "Place",
-    "Question",
-    "Said",
-    "State",
-    "Turn",
+TWICE = {
     "TurnOptions",
-    "Writer",
-    "_Asked",
+    "State",
+    "Asked",
     "_Handler",
-    "_Known",
     "_Sieve",
-    "_Tally",
-]
+    "Place",
+    "Asking",
+    "Job",
+    "Database",
+    "_Asked",
+    "Writer",
+    "Listener",
+    "Found",
+}
 """Class names that still occur twice; this list only shrinks."""
 
 
