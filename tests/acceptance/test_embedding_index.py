@@ -255,7 +255,7 @@ async def test_append_returns_and_close_too_while_the_embedder_hangs_for_ever(
             await asyncio.sleep(0.1)  # it hangs by now
             await memory.append("c", Message.user("And a puppy more."))
             assert set(await seqs(memory, "puppy")) == {0, 4}
-            assert "search by words alone, the embedder failed" in caplog.text
+            assert "search by words only: the embedder failed" in caplog.text
             context = await memory.context("c", 500, question="puppy")
             assert context.tokens <= 500
 
@@ -309,7 +309,7 @@ async def test_while_the_embedder_fails_words_are_enough_and_the_log_says_so(url
     async with opened(url, embedder) as memory:
         await memory.append("c", messages(TALK))
         assert await seqs(memory, "storm") == [2]
-        assert "search by words alone, the embedder failed: " in caplog.text
+        assert "search by words only: the embedder failed: " in caplog.text
         with pytest.raises(ModelError) as error:
             await memory.embed("c")
         if not isinstance(embedder.wrong, ModelError):

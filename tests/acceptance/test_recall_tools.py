@@ -198,7 +198,7 @@ async def test_results_are_bounded_in_tokens_and_say_what_is_missing(memory, tok
         shown = [m["id"] for m in result["messages"]]
         assert 1 <= len(shown) < wanted
         assert all(m["text"] == texts[m["id"]] for m in result["messages"])
-        assert result["note"].startswith(f"{wanted - len(shown)} more do not fit here (ids ")
+        assert result["note"].startswith(f"{wanted - len(shown)} more do not fit (ids ")
         assert "get_message_by_id" in result["note"]
         if name != "search_history":
             assert shown == sorted(shown)

@@ -173,7 +173,7 @@ def test_importance_can_be_said_with_a_message():
 
 def test_an_entry_is_put_into_a_topic_once_and_needs_a_time():
     (first,) = run((said(3), EAST))
-    with pytest.raises(InputError, match="not behind 3"):
+    with pytest.raises(InputError, match="not after 3"):
         run((said(3), EAST), state=first.state)
     with pytest.raises(InputError, match="no time"):
         run((entry(0, Message.user("Hi")), EAST))

@@ -1,9 +1,6 @@
 """Recall: finding the right old messages.
 
-`dates` turns words such as "last tuesday" into the time they mean (`dates.interval`, which answers
-with a `dates.Interval`); `when` has the days and the clocks for it, `datewords` the words it knows,
-in English and a few other languages.
-
-`tools` are what a model may ask its own conversation, `result` writes what they return, and `stats`
-says what they save.
+`query` parses a question, `search` finds candidates by words, meaning and date, `features` and
+`rank` score them, and `vectors` compares sentence vectors. `tools` are the functions with which a
+model reads its own conversation, and `result` writes what they return.
 """

@@ -1,7 +1,7 @@
-"""What is read in a message before it is weighed: stems, concepts and a few plain facts.
+"""Features of a text, independent of the question: stems, concepts and a few plain facts.
 
-Reading is the expensive part, and the same entries are weighed again and again, so what was read is
-remembered by text. Nothing here knows the question.
+Computing them is the expensive part, and the same entries are ranked again and again, so they are
+cached by text.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from firnline.language.terms import index_terms
 from firnline.log.regex import regex
 
 FEATURE_CHARS_MAX: Final = 16_000
-"""Characters of a message that are read; the index still finds what comes after them."""
+"""Characters of a message that are analyzed; the index also finds the text after them."""
 PASSAGE_WORDS: Final = 80
-"""Words that are weighed together: a long message counts as its best passage, not as its sum."""
+"""Words of a passage: a long message is scored by its best passage."""
 
 _PREFIX_CHARS: Final = 5
 _BEHIND: Final = " \t\r\n\"'*_)"
-"""What may stand behind the last sign of a sentence."""
+"""Characters that may follow the end of a sentence."""
 _DIGIT: Final = regex(r"\d")
 _YEAR: Final = regex("(?:19|20)[0-9]{2}")
 _TIMES: Final = """
@@ -44,7 +44,7 @@ _NOTHING: Final[frozenset[str]] = frozenset()
 
 
 class Passage(NamedTuple):
-    """A part of a text: how often each stem is in it, what is akin to them, its length."""
+    """A part of a text: the counts of its stems, their related terms, and its length."""
 
     counts: Mapping[str, int]
     kin: frozenset[str]
@@ -52,31 +52,31 @@ class Passage(NamedTuple):
 
 
 class TextFeatures(NamedTuple):
-    """What was read in a text."""
+    """The features of a text."""
 
     passages: tuple[Passage, ...]
     asks: bool
     """It ends with a question."""
     timely: bool
-    """It has a word for a time."""
+    """It mentions a time."""
     counts: bool
-    """It has a number."""
+    """It mentions a number."""
 
 
 def prefix(stemmed: str) -> str:
-    """The first letters of a stem, in a form that is no stem and no concept; or nothing."""
+    """The first letters of a stem, marked so that it is no stem or concept; empty if too short."""
     return f"{stemmed[:_PREFIX_CHARS]}-" if len(stemmed) >= _PREFIX_CHARS else ""
 
 
 @lru_cache(maxsize=65_536)
 def _related_terms(stemmed: str) -> frozenset[str]:
-    """Under what else a stem can be found."""
+    """Other terms by which a stem can be found."""
     return concepts(stemmed) | {prefix(stemmed)}
 
 
 @lru_cache(maxsize=4_096)
 def read_features(text: str) -> TextFeatures:
-    """Read a text; of a very long one, its beginning."""
+    """The features of a text; of a very long one, of its beginning."""
     text = text[:FEATURE_CHARS_MAX]
     terms = index_terms(text)
     words = frozenset(terms)
@@ -93,14 +93,14 @@ def _passage(terms: list[str]) -> Passage:
     counts = Counter(map(stem, terms))
     kin = _NOTHING.union(*map(_related_terms, counts))
     if not all(map(str.isascii, terms)):
-        # Scripts without blanks: neighbours are asked for as pairs.
+        # Scripts without spaces are searched by pairs of neighbors.
         pairs = (a + b for a, b in pairwise(terms) if len(a) == len(b) == 1 and not a.isascii())
         counts.update(pairs)
     return Passage(counts, kin, len(terms))
 
 
 def _asks(text: str) -> bool:
-    """Whether the last sentence is a question; a picture's description may follow it."""
+    """Whether the last sentence is a question; an image description may follow it."""
     text = text.rstrip(_BEHIND)
     if text.endswith("]"):
         text = text[: text.rfind("[")].rstrip(_BEHIND)

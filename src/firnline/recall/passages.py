@@ -1,4 +1,4 @@
-"""What of a message is embedded: its words and the speaker's name; a long one in passages. Pure."""
+"""The texts of a message that are embedded: with the speaker's name, in passages if long. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST: Final = limits.PASSAGES_MAX // 3
 
 
 def passages(message: Message) -> list[str]:
-    """The texts that stand for a message; none if it says nothing."""
+    """The texts that are embedded for a message; none if it is empty."""
     text = message.text.strip()
     if not text:
         return []
@@ -24,13 +24,13 @@ def passages(message: Message) -> list[str]:
     if len(text) > 2 * reach:
         text = f"{text[:reach]}\n{text[-reach:]}"
     parts = _parts(text)
-    if len(parts) > limits.PASSAGES_MAX:  # its beginning and its end; the rest has its words
+    if len(parts) > limits.PASSAGES_MAX:  # keep the beginning and the end
         parts = parts[: limits.PASSAGES_MAX - _LAST] + parts[-_LAST:]
     return [speaker + part for part in parts]
 
 
 def _parts(text: str) -> list[str]:
-    """The text in parts of sentences; a sentence that is too long is cut."""
+    """The text in parts of whole sentences; a sentence that is too long is cut."""
     parts = [""]
     for sentence in _END.split(text):
         for at in range(0, len(sentence), limits.PASSAGE_CHARS):
@@ -43,5 +43,5 @@ def _parts(text: str) -> list[str]:
 
 
 def model_key(name: str, dimension: int) -> str:
-    """Under what the vectors of an embedder are kept: vectors of one key can be compared."""
+    """The key under which an embedder's vectors are stored: those of one key can be compared."""
     return f"{name}/{dimension}"

@@ -1,8 +1,8 @@
-"""What a question asks for: its words and what they weigh, who and when it names. Pure.
+"""Parses a question: its words and their weights, the speakers and dates it names. Pure.
 
 `parse_question` reads a question once; `rank` then weighs the entries of any conversation by it.
-What a word weighs comes from the vocabulary of the tokenizer, which is sorted by how common its
-pieces are: as good as counting in the conversation itself, and nothing has to be looked up.
+The weight of a word comes from the vocabulary of the tokenizer, which is sorted by frequency: as
+good as counting in the conversation itself, without reading it.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ QUESTION_CHARS_MAX: Final = 4_000
 
 _VOCABULARY: Final = 200_000
 _COMMON: Final = 400
-"""The place in the vocabulary up to which a word says next to nothing."""
+"""The position in the vocabulary up to which a word says almost nothing."""
 _QUESTION_WORDS: Final = """
 according against aren considered couldn describe didn doesn don during hasn haven hers herself
 himself isn itself kind likely mention mentioned name ourselves said shouldn sort tell theirs
 themselves type wasn weren won wouldn yourselves
 """
 _STOP: Final = ENGLISH_FREQUENT | ENGLISH_SPLIT | frozenset(_QUESTION_WORDS.split())
-"""Words that questions are made of, whatever they are about."""
+"""Stop words of questions: more than other uses have, because these words occur in any question."""
 _SPEAKER_ROLES: Final = {
     **dict.fromkeys(("i", "me", "my", "mine", "myself", "we", "us", "our", "ours"), "user"),
     **dict.fromkeys(("you", "your", "yours", "yourself"), "assistant"),
@@ -54,7 +54,7 @@ _ASKS_NUMBER: Final = regex(
 
 
 class QueryTerm(NamedTuple):
-    """A word of the question: its stem, what it weighs, and what it is akin to."""
+    """A word of the question: its stem, weight, prefix and concepts."""
 
     stem: str
     weight: float
@@ -63,7 +63,7 @@ class QueryTerm(NamedTuple):
 
 
 class DateRange(NamedTuple):
-    """Days that the question names, in any year if it named none; `weight` is how telling."""
+    """Days that the question names, of every year if it names none; `weight` is its importance."""
 
     first: date
     last: date
@@ -72,17 +72,17 @@ class DateRange(NamedTuple):
 
 
 class RecallQuery(NamedTuple):
-    """A question as it was read.
+    """A parsed question.
 
-    `query` is what to ask the search index for, `days` when to look for entries by their date.
+    `query` is the query for the search index, `days` the interval to search for entries by date.
     """
 
     query: str
     terms: tuple[QueryTerm, ...] = ()
     words: frozenset[str] = frozenset()
-    """The stems of all its words: a speaker who is among them is named in it."""
+    """The stems of all its words, to find speakers that it names."""
     role: str = ""
-    """Who is meant by "I" or "you" where speakers have no names: a role."""
+    """The role meant by "I" or "you" if speakers have no names."""
     dates: tuple[DateRange, ...] = ()
     days: tuple[datetime, datetime] | None = None
     when: bool = False
@@ -92,10 +92,10 @@ class RecallQuery(NamedTuple):
 
 
 def parse_question(question: str, now: datetime | None = None) -> RecallQuery:
-    """Read a question. Any text can be one; "last week" is counted from `now`, if it is given."""
+    """Parse a question. Any text is accepted; "last week" is relative to `now`, if passed."""
     question = question[:QUESTION_CHARS_MAX]
-    asked = query_terms(question)
-    content = [term for term in asked if len(term) > 1 or term[0] not in _STOP]
+    all_terms = query_terms(question)
+    content = [term for term in all_terms if len(term) > 1 or term[0] not in _STOP]
     words = index_terms(question)
     plain = to_english(fold(question))
     dates = tuple(_find_dates(plain, now))
@@ -111,9 +111,9 @@ def parse_question(question: str, now: datetime | None = None) -> RecallQuery:
     )
 
 
-def _terms(asked: list[tuple[str, ...]]) -> tuple[QueryTerm, ...]:
+def _terms(content: list[tuple[str, ...]]) -> tuple[QueryTerm, ...]:
     terms: dict[str, QueryTerm] = {}
-    for term in asked:
+    for term in content:
         stemmed = stem(term[0]) if len(term) == 1 else "".join(term)
         if stemmed not in terms:
             weight = _weight("".join(term))
@@ -123,7 +123,7 @@ def _terms(asked: list[tuple[str, ...]]) -> tuple[QueryTerm, ...]:
 
 @lru_cache(maxsize=16_384)
 def _weight(word: str) -> float:
-    """How much a word tells: the rarer, the later in the vocabulary; the rarest are not in it."""
+    """The weight of a word: the rarer, the later in the vocabulary; the rarest are not in it."""
     tokens = reference_encoder().encode_ordinary(f" {word}")
     place = tokens[0] if len(tokens) == 1 else _VOCABULARY
     return math.log1p(place / _COMMON)
@@ -154,7 +154,7 @@ _OTHER: Final = _any(FOREIGN_NUMBERS)
 _SPAN: Final = "(?:day|week|month|year)"
 _WEEKDAY: Final = f"(?:{_any(WEEKDAY_NAMES)})"
 _RELATIVE: Final = regex(
-    # Other scripts may stand right before a phrase: they are written without blanks.
+    # Other scripts may directly precede a phrase: they are written without spaces.
     r"(?<![a-z0-9_\u0400-\u04ff])(?:(?:the )?(?:day before yesterday|yesterday|today|tonight"
     rf"|last night|(?:last|past|previous|this) (?:week(?:end)?|month|year|{_WEEKDAY})"
     rf"|(?:last|past) (?:[0-9]{{1,3}} {_SPAN}s|(?:[0-9]{{1,3}}|{_OTHER}) {_SPAN})"
@@ -163,20 +163,20 @@ _RELATIVE: Final = regex(
     r"(?!,? (?:the )?(?:[0-9]|before|after|mornings|afternoons|evenings|nights)"
     rf"|,? (?:the )?(?:{_NAME})\b)))\b"
 )
-"""Days that are counted from now: what of `interval` is told apart from other words."""
+"""Relative dates: the expressions of `interval` that can be found inside a text."""
 _AMBIGUOUS_MONTHS: Final = frozenset(
     {"may", "march", "mars", "mar", "sept", "dec", "jan", "jun", "mai", "set"}
 )
-"""Months that are other words, too, or somebody's name: one of these needs a sign that it is."""
+"""Months that are also other words or names; they need a day, a year or a preposition."""
 _YEAR_WEIGHT: Final = 0.3
 _WEEKDAY_WEIGHT: Final = 0.5
-"""For "on Tuesday": most likely the last one, but it may be any that was talked about."""
+"""For "on Tuesday": most likely the last one, but possibly another."""
 _SLACK: Final = timedelta(days=1), timedelta(days=7)
-"""How long before and after a day it is still talked about."""
+"""How long before and after a day messages are about it."""
 
 
 def _find_dates(plain: str, now: datetime | None) -> Iterator[DateRange]:
-    """The days named in a question that is folded and in English."""
+    """The days named in a folded question in English."""
     for found in _DATE.finditer(plain):
         if found["figures"]:
             yield from (DateRange(day, day) for day in numeric_dates(found["figures"]))
@@ -187,15 +187,15 @@ def _find_dates(plain: str, now: datetime | None) -> Iterator[DateRange]:
     phrases = ((found[0], bool(found["bare"])) for found in _RELATIVE.finditer(plain))
     for phrase, bare in dict.fromkeys(phrases):
         try:
-            meant = interval(phrase, now=now, zone=now.tzinfo or UTC)
+            parsed = interval(phrase, now=now, zone=now.tzinfo or UTC)
         except InputError:
             continue
-        last = (meant.until - timedelta(microseconds=1)).date()
-        yield DateRange(meant.since.date(), last, weight=_WEEKDAY_WEIGHT if bare else 1.0)
+        last = (parsed.until - timedelta(microseconds=1)).date()
+        yield DateRange(parsed.since.date(), last, weight=_WEEKDAY_WEIGHT if bare else 1.0)
 
 
 def _parse_date(found: re.Match[str]) -> DateRange | None:
-    """The days of a match, or None if it is no date after all."""
+    """The days of a match, or None if it is not a date."""
     if found["iso"]:
         numbers = [*map(int, re.split("[-/.]", found["iso"])), 0]
         return _month_or_day(*numbers[:3])
@@ -226,11 +226,11 @@ def _month_or_day(year: int, month: int, day: int) -> DateRange | None:
 def _search_interval(
     dates: tuple[DateRange, ...], now: datetime | None
 ) -> tuple[datetime, datetime] | None:
-    """When entries about the first of the dates were said; whole years are no help."""
-    telling = [days for days in dates if days.weight > _YEAR_WEIGHT]
-    if not telling:
+    """The interval of entries about the first of the dates; whole years are ignored."""
+    precise = [days for days in dates if days.weight > _YEAR_WEIGHT]
+    if not precise:
         return None
-    days = telling[0]
+    days = precise[0]
     if days.yearly:
         if now is None:
             return None
@@ -244,7 +244,7 @@ def _search_interval(
 
 
 def newest_range(days: DateRange, today: date) -> DateRange:
-    """The last such days that have begun by `today`."""
+    """The newest such days that have begun by `today`."""
     here = in_year(days, today.year)
     return here if here.first <= today else in_year(days, max(today.year - 1, 1))
 

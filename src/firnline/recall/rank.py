@@ -1,20 +1,20 @@
-"""Old entries weighed against a question: features, each times its weight, added up. Pure.
+"""Ranks old entries for a question by a weighted sum of features. Pure.
 
-words         the question's words in the entry, as bm25 has it, in its best passage
-around        how many of them are in the entry or up to four entries from it, the nearer the better
-session       how many of them are anywhere in the stretch of talk that the entry is part of
-answer        words that the entry before has and this one lacks: a question and then its answer
+words         the question's words in the entry, as in bm25, in its best passage
+around        how many of them are in the entry or up to four entries away; nearer counts more
+session       how many of them are anywhere in the session that the entry is part of
+answer        words of the previous entry that this one lacks: a question and its answer
 before        how many are in the entry two before
-speaker       who speaks is named in the question
-date          it was said on a day that the question names, or in the days after
+speaker       the question names the speaker
+date          its date is one that the question names, or a few days later
 asks          it is itself a question
 time, number  it has one, and the question asks for one
-meaning       the cosine of the sentence vectors; `meaning_near` that of the entries beside it
+meaning       the cosine of the sentence vectors; `meaning_near` that of the neighboring entries
 
-A match need not be exact: a word of the same beginning or of the same concept counts in part.
-Distance counts in entries or in words, whichever is more, so a long message shadows its neighbours
-no more than the short ones it could have been. No feature is relative to the best of the pool, so
-that scores of different conversations can be compared.
+A match need not be exact: a word with the same prefix or concept counts in part. Distance is
+measured in entries or in words, whichever is larger, so a long message separates its neighbors as
+much as several short ones. No feature is relative to the best of the pool, so that scores of
+different conversations can be compared.
 """
 
 from __future__ import annotations
@@ -37,29 +37,29 @@ from firnline.recall.features import Passage, TextFeatures, read_features
 from firnline.recall.query import DateRange, QueryTerm, RecallQuery, in_year
 
 REACH: Final = 4
-"""Entries on each side in which a word of the question still counts for an entry."""
+"""Entries on each side whose words count for an entry."""
 
-_FADE: Final = 0.8  # what a word is worth an entry further away
+_FADE: Final = 0.8  # the weight of a word in a neighboring entry
 _FADES: Final = tuple(_FADE**steps for steps in range(REACH + 1))
 _SAME_BEGINNING: Final = 0.6
 _SAME_CONCEPT: Final = 0.35
-_OFTEN: Final = 0.9  # bm25's k1: how soon a word that comes again adds nothing
-_LONG: Final = 0.4  # bm25's b: how much a long passage is held against it
+_OFTEN: Final = 0.9  # k1 of bm25: how quickly repeated words stop counting
+_LONG: Final = 0.4  # b of bm25: the penalty for long passages
 _USUAL_WORDS: Final = 30.0
 _SESSION_GAP: Final = timedelta(hours=4)
 _SESSION_HOLE: Final = 12
 _SESSION_WORDS: Final = 1_200
-_LATER_DAYS: Final = 7.0  # how fast a day is forgotten; the days before it twice as fast
-_OWN_ROLE: Final = 0.4  # "I" names the user, but less surely than a name does
+_LATER_DAYS: Final = 7.0  # the decay after a named day; before it twice as fast
+_OWN_ROLE: Final = 0.4  # "I" means the user, but less reliably than a name
 _PREFIX: Final = regex(r"\s*([^\W\d_][\w.'-]{0,30}(?: [^\W\d_][\w.'-]{0,30}){0,2}): ")
 
 Item = TypeVar("Item")
-_Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it is met
+_Hits: TypeAlias = dict[int, float]  # by the number of the question's term, how well it matches
 _NONE: Final[_Hits] = {}
 
 
 class RankedEntry(NamedTuple):
-    """An entry's place: the higher the score, the better; `parts` are what it is the sum of."""
+    """An entry and its score, higher is better; `parts` are the summands by feature."""
 
     seq: int
     score: float
@@ -67,7 +67,7 @@ class RankedEntry(NamedTuple):
 
 
 class _RankedTurn(NamedTuple):
-    """An entry as it is weighed."""
+    """An entry with its features."""
 
     seq: int
     message: Message
@@ -75,11 +75,11 @@ class _RankedTurn(NamedTuple):
     reading: TextFeatures
     session: int
     middle: float
-    """How many words of the talk have been said when half of it is."""
+    """Its middle, as a position in words."""
 
 
 def rank(
-    asked: RecallQuery,
+    query: RecallQuery,
     pool: Mapping[int, Entry],
     matches: Mapping[int, float],
     near: Mapping[int, float] | None = None,
@@ -87,13 +87,13 @@ def rank(
 ) -> list[RankedEntry]:
     """Every entry of the pool, best first.
 
-    The pool holds entries of one conversation: what was found, and its neighbours. `matches` are
-    scores of the search index (more is better); they decide between equals, and after them the
-    newest comes first. `near` are the cosines of the nearest entries, by sequence number. Where
-    several conversations are searched, `floor` is the least cosine found in any of them, so that
-    scores can be compared whether a conversation has some of the nearest entries or none.
+    The pool holds entries of one conversation: the found ones and their neighbors. `matches` are
+    scores of the search index (higher is better); they break ties, and then the newest comes first.
+    `near` are the cosines of the nearest entries, by sequence number. If several conversations are
+    searched, `floor` is the smallest cosine found in any of them, so that scores can be compared
+    even if a conversation has none of the nearest entries.
     """
-    found = features(asked, pool, near, floor)
+    found = features(query, pool, near, floor)
     table = weights.of(meaning="meaning" in found)
     ranked = [_score_entry(seq, found, table) for seq in pool]
     ranked.sort(key=lambda item: (-item.score, -matches.get(item.seq, 0.0), -item.seq))
@@ -101,16 +101,16 @@ def rank(
 
 
 def features(
-    asked: RecallQuery,
+    query: RecallQuery,
     pool: Mapping[int, Entry],
     near: Mapping[int, float] | None = None,
     floor: float | None = None,
 ) -> dict[str, Mapping[int, float]]:
-    """The features of every entry of the pool, by name and sequence number; what is absent is 0."""
+    """The features of every entry of the pool, by name and sequence number; absent means 0."""
     turns = _turns(pool)
     found: dict[str, Mapping[int, float]] = {
-        **_word_features(asked, turns),
-        **_other_features(asked, turns),
+        **_word_features(query, turns),
+        **_other_features(query, turns),
     }
     if near or floor is not None:
         found |= _meaning_scores(near or {}, floor, turns)
@@ -118,7 +118,7 @@ def features(
 
 
 def pack(items: Iterable[Item], size: Callable[[Item], int], tokens: int) -> list[Item]:
-    """The first items that fit into so many tokens; one that does not fit is passed over."""
+    """The first items that fit into `tokens`; one that does not fit is skipped."""
     packed: list[Item] = []
     for item in items:
         if tokens <= 0:
@@ -141,38 +141,38 @@ def _score_entry(
     return RankedEntry(seq, math.fsum(parts.values()), parts)
 
 
-# -- who speaks, and stretches of talk --------------------------------------------------------
+# -- speakers and sessions --------------------------------------------------------------------
 
 
 def _turns(pool: Mapping[int, Entry]) -> list[_RankedTurn]:
-    """The entries in the order in which they were said, each with its speaker and session."""
+    """The entries in order, each with its speaker and session."""
     entries = [pool[seq] for seq in sorted(pool)]
     texts = [searchable_text(entry.message) for entry in entries]
     prefixed = _have_speaker_prefix(texts)
     turns: list[_RankedTurn] = []
-    session, begun, said = 0, 0.0, 0.0
+    session, session_start, position = 0, 0.0, 0.0
     for entry, text in zip(entries, texts, strict=True):
         name, words = _split_speaker(entry.message, text, prefixed=prefixed)
         reading = read_features(words)
         if turns:
-            said += _USUAL_WORDS * (entry.seq - turns[-1].seq - 1)  # those that are not here
-            if said - begun > _SESSION_WORDS or _starts_session(turns[-1], entry):
-                session, begun = session + 1, said
+            position += _USUAL_WORDS * (entry.seq - turns[-1].seq - 1)  # entries not in the pool
+            if position - session_start > _SESSION_WORDS or _starts_session(turns[-1], entry):
+                session, session_start = session + 1, position
         long = sum(passage.words for passage in reading.passages)
-        middle = said + long / 2
+        middle = position + long / 2
         turns.append(_RankedTurn(entry.seq, entry.message, _names(name), reading, session, middle))
-        said += long
+        position += long
     return turns
 
 
 def _split_speaker(message: Message, text: str, *, prefixed: bool) -> tuple[str | None, str]:
-    """Who speaks, by name, and what."""
+    """The speaker's name and the text."""
     found = _PREFIX.match(text) if prefixed and not message.name else None
     return (found[1], text[found.end() :]) if found else (message.name, text)
 
 
 def _have_speaker_prefix(texts: Sequence[str]) -> bool:
-    """Whether texts begin with their speaker. Now and then a colon does not mean that."""
+    """Whether most texts start with their speaker; single colons can mean something else."""
     found = Counter(match[1] for match in map(_PREFIX.match, texts) if match)
     return 2 * sum(many for many in found.values() if many > 1) > len(texts)
 
@@ -183,7 +183,7 @@ def _names(name: str | None) -> frozenset[str]:
 
 
 def _starts_session(before: _RankedTurn, entry: Entry) -> bool:
-    """Whether another stretch of talk begins: after a pause, or where the pool has a hole."""
+    """Whether a session starts: after a pause, or after a gap in the pool."""
     if entry.seq - before.seq > _SESSION_HOLE:
         return True
     earlier, later = before.message.created_at, entry.message.created_at
@@ -193,9 +193,9 @@ def _starts_session(before: _RankedTurn, entry: Entry) -> bool:
 # -- words ------------------------------------------------------------------------------------
 
 
-def _word_features(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[str, dict[int, float]]:
+def _word_features(query: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[str, dict[int, float]]:
     """The features that come from the question's words."""
-    terms = _terms(asked, turns)
+    terms = _terms(query, turns)
     words: dict[int, float] = {}
     hits: dict[int, _Hits] = {}
     for turn in turns:
@@ -221,32 +221,32 @@ def _word_features(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[str
 def _turn_pairs(
     turns: Sequence[_RankedTurn], steps: int
 ) -> Iterator[tuple[_RankedTurn, _RankedTurn]]:
-    """Entries and the one that comes so many after each, where both are in the pool."""
+    """Pairs of entries `steps` apart that are both in the pool."""
     here = {turn.seq: turn for turn in turns}
     return ((turn, here[turn.seq + steps]) for turn in turns if turn.seq + steps in here)
 
 
 def _fade(one: _RankedTurn, other: _RankedTurn) -> float:
-    """What a word is worth in a later entry: less with every entry, or page, between them."""
+    """The weight of a word in a later entry: less with every entry, or page, between them."""
     entries, pages = other.seq - one.seq, (other.middle - one.middle) / _USUAL_WORDS
     return _FADES[entries] if pages <= entries else float(_FADE**pages)
 
 
-def _terms(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> list[QueryTerm]:
+def _terms(query: RecallQuery, turns: Sequence[_RankedTurn]) -> list[QueryTerm]:
     """The question's words with weights that add up to 1.
 
-    The name of one who speaks is no word to look for: it is in every greeting. A word that is rare
-    elsewhere but all over this talk tells little here, so it loses weight.
+    Names of speakers are left out: they are in every greeting. A word that is rare in general but
+    frequent in this conversation loses weight.
     """
     speakers = frozenset[str]().union(*(turn.speaker for turn in turns))
-    terms = [term for term in asked.terms if term.stem not in speakers] or list(asked.terms)
+    terms = [term for term in query.terms if term.stem not in speakers] or list(query.terms)
     terms = [term._replace(weight=term.weight * _rarity(term, turns)) for term in terms]
     whole = math.fsum(term.weight for term in terms)
     return [term._replace(weight=term.weight / whole) for term in terms] if whole else []
 
 
 def _rarity(term: QueryTerm, turns: Sequence[_RankedTurn]) -> float:
-    """1 for a word that one entry has, next to 0 for one that all have."""
+    """1 for a word of a single entry, almost 0 for one that all entries have."""
     having = 0
     for turn in turns:
         for passage in turn.reading.passages:
@@ -257,7 +257,7 @@ def _rarity(term: QueryTerm, turns: Sequence[_RankedTurn]) -> float:
 
 
 def _match(terms: Sequence[QueryTerm], passage: Passage) -> tuple[float, _Hits]:
-    """How well a passage matches, and which terms are met how well."""
+    """How well a passage matches, and how well it matches each term."""
     score, hits = 0.0, _Hits()
     counts, kin = passage.counts, passage.kin
     slow = _OFTEN * (1 - _LONG + _LONG * passage.words / _USUAL_WORDS)
@@ -278,7 +278,7 @@ def _match(terms: Sequence[QueryTerm], passage: Passage) -> tuple[float, _Hits]:
 def _nearby_scores(
     turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
 ) -> dict[int, float]:
-    """What is met in an entry or near it, each term where it counts most."""
+    """What matches in an entry or near it, each term where it counts most."""
     best = {turn.seq: dict(hits.get(turn.seq, _NONE)) for turn in turns}
     for place, turn in enumerate(turns):
         mine = hits.get(turn.seq, _NONE)
@@ -302,7 +302,7 @@ def _spread(hits: _Hits, fade: float, near: _Hits) -> None:
 def _session_scores(
     turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
 ) -> dict[int, float]:
-    """What is met anywhere in the session of an entry."""
+    """What matches anywhere in the session of an entry."""
     best: defaultdict[int, _Hits] = defaultdict(dict)
     for turn in turns:
         there = best[turn.session]
@@ -318,7 +318,7 @@ def _session_scores(
 def _answer_scores(
     turns: Sequence[_RankedTurn], hits: Mapping[int, _Hits], share: Sequence[float]
 ) -> dict[int, float]:
-    """What only the entry before meets, or meets better."""
+    """What only the previous entry matches, or matches better."""
     found: dict[int, float] = {}
     for before, turn in _turn_pairs(turns, 1):
         there, here = hits.get(before.seq), hits.get(turn.seq, _NONE)
@@ -329,30 +329,30 @@ def _answer_scores(
     return found
 
 
-# -- circumstances ----------------------------------------------------------------------------
+# -- speaker, date and kind -------------------------------------------------------------------
 
 
 def _other_features(
-    asked: RecallQuery, turns: Sequence[_RankedTurn]
+    query: RecallQuery, turns: Sequence[_RankedTurn]
 ) -> dict[str, dict[int, float]]:
-    """The features that come from who said it, when, and what kind of sentence it is."""
+    """The features that come from the speaker, the date and the kind of sentence."""
     return {
-        "speaker": _speaker_scores(asked, turns),
-        "date": _date_scores(asked.dates, turns),
+        "speaker": _speaker_scores(query, turns),
+        "date": _date_scores(query.dates, turns),
         "asks": {turn.seq: 1.0 for turn in turns if turn.reading.asks},
-        "time": {turn.seq: 1.0 for turn in turns if asked.when and turn.reading.timely},
-        "number": {turn.seq: 1.0 for turn in turns if asked.many and turn.reading.counts},
+        "time": {turn.seq: 1.0 for turn in turns if query.when and turn.reading.timely},
+        "number": {turn.seq: 1.0 for turn in turns if query.many and turn.reading.counts},
     }
 
 
-def _speaker_scores(asked: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[int, float]:
-    """Entries of those whom the question names; nothing if that is everybody."""
-    named = {turn.seq: 1.0 for turn in turns if not asked.words.isdisjoint(turn.speaker)}
-    if not named and asked.role:
+def _speaker_scores(query: RecallQuery, turns: Sequence[_RankedTurn]) -> dict[int, float]:
+    """Entries of the speakers that the question names; empty if it names all."""
+    named = {turn.seq: 1.0 for turn in turns if not query.words.isdisjoint(turn.speaker)}
+    if not named and query.role:
         named = {
             turn.seq: _OWN_ROLE
             for turn in turns
-            if not turn.speaker and turn.message.role == asked.role
+            if not turn.speaker and turn.message.role == query.role
         }
     return named if len(named) < len(turns) else {}
 
@@ -374,29 +374,29 @@ def _date_scores(dates: Sequence[DateRange], turns: Sequence[_RankedTurn]) -> di
 
 
 def _date_fit(days: DateRange, day: date) -> float:
-    """1 on one of the days, less and less after them, and before them still less."""
+    """1 on one of the days, decreasing after them, and faster before them."""
     years = range(max(day.year - 1, 1), min(day.year + 2, 10_000))
-    meant = [in_year(days, year) for year in years] if days.yearly else [days]
-    off = min(max((day - one.last).days, 2 * (one.first - day).days, 0) for one in meant)
+    ranges = [in_year(days, year) for year in years] if days.yearly else [days]
+    off = min(max((day - one.last).days, 2 * (one.first - day).days, 0) for one in ranges)
     return days.weight * math.exp(-off / _LATER_DAYS)
 
 
-# -- scores from elsewhere --------------------------------------------------------------------
+# -- vectors ----------------------------------------------------------------------------------
 
 
 def _meaning_scores(
     cosines: Mapping[int, float], floor: float | None, turns: Sequence[_RankedTurn]
 ) -> dict[str, dict[int, float]]:
-    """An entry's own cosine and the mean of those beside it.
+    """An entry's cosine and the mean of its neighbors'.
 
-    Only the nearest are known. All others are further away than these, so they are taken to be as
-    far as the last of them: more would be unfair to the nearest, less would favour the unknown.
+    Only the nearest are known. All others are further away, so the smallest known cosine is assumed
+    for them.
     """
     least = min(cosines.values()) if floor is None else floor
     own = {turn.seq: cosines.get(turn.seq, least) for turn in turns}
-    beside = dict.fromkeys(own, least)
+    neighbors = dict.fromkeys(own, least)
     for before, turn in _turn_pairs(turns, 1):
         half = _fade(before, turn) / _FADE / 2
-        beside[turn.seq] += half * (own[before.seq] - least)
-        beside[before.seq] += half * (own[turn.seq] - least)
-    return {"meaning": own, "meaning_near": beside}
+        neighbors[turn.seq] += half * (own[before.seq] - least)
+        neighbors[before.seq] += half * (own[turn.seq] - least)
+    return {"meaning": own, "meaning_near": neighbors}

@@ -1,4 +1,4 @@
-"""What a recall tool returns: whole messages as JSON, never more than so many tokens. Pure."""
+"""The result of a recall tool: whole messages as JSON, within a limit of tokens. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firnline.log.tokens import TokenCounter
 from firnline.topics import TopicStats
 
 MARK: Final = "recalled"
-"""The first field of every result, by which one can be told from what other tools return."""
+"""The first field of every result, which distinguishes it from the results of other tools."""
 CUT_MARK: Final = "\n[... the middle of message {} is left out here, of about {:,} tokens ...]\n"
 
 _TOKEN_CHARS_MAX: Final = 128  # no token of either vocabulary is longer
@@ -27,16 +27,16 @@ _RUNS_MAX: Final = 8
 
 Row: TypeAlias = dict[str, Any]
 RestNote: TypeAlias = Callable[[Sequence[Entry]], str]
-"""Says how to get the entries that did not fit."""
+"""Describes how to get the entries that did not fit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecallPage:
-    """What a result shows: the tool's name, facts about the whole, entries in order of preference.
+    """The content of a result: the tool's name, general facts, entries in order of preference.
 
-    `ranked`: they are shown in that order, and one that does not fit leaves the room to those
-    after it; else they are shown by id, and what does not fit ends the page. `note` is written
-    under it if everything fits, otherwise what `rest` says of the entries that do not.
+    `ranked`: they are shown in that order, and one that does not fit is skipped; otherwise they are
+    shown by id, and the first that does not fit ends the page. `note` is added if everything fits,
+    otherwise the text that `rest` returns for the remaining entries.
     """
 
     tool: str
@@ -56,19 +56,19 @@ class RecallWriter:
     count: TokenCounter
 
     def write(self, page: RecallPage) -> str:
-        """The page as JSON text: as many whole messages as fit, and what to do about the rest.
+        """The page as JSON text: as many whole messages as fit, and how to get the rest.
 
-        A message that is larger than the bound is shown by its beginning and its end.
+        Of a message that is larger than the limit, the beginning and the end are shown.
         """
         shown = self._fitting(page)
         text = self._text(page, shown)
         while shown and self.count.text(text) > self.tokens_max:
-            shown.popitem()  # what was counted piece by piece may be a token more as a whole
+            shown.popitem()  # counted as a whole, the text may have a token more
             text = self._text(page, shown)
         return text
 
     def write_topics(self, found: Sequence[TopicStats], total: int) -> str:
-        """Topics as JSON text, as many as fit; those that were active last come first."""
+        """Topics as JSON text, as many as fit, the most recently active first."""
         rows = [
             {
                 "topic": topic.topic_id,
@@ -89,13 +89,13 @@ class RecallWriter:
             rows.pop()
 
     def time(self, at: datetime) -> str:
-        """A time as the reader's clock shows it."""
+        """A time in the reader's zone."""
         try:
             return at.astimezone(self.zone).isoformat(timespec="seconds")
         except OverflowError:  # the first or the last day of the calendar
             return at.isoformat(timespec="seconds")
 
-    # -- what fits ----------------------------------------------------------------------------
+    # -- fitting ------------------------------------------------------------------------------
 
     def _fitting(self, page: RecallPage) -> dict[int, Row]:
         spare = min(_NOTE_TOKENS, self.tokens_max // 3)
@@ -112,7 +112,7 @@ class RecallWriter:
         return shown
 
     def _row(self, entry: Entry, room: int, *, alone: bool) -> Row:
-        """The entry as a row; one that would never fit is shortened, to half if there are more."""
+        """The entry as a row; one that can never fit is shortened, to half if there are more."""
         row, text = self._head(entry), readable_text(entry.message)
         if len(text) <= room * _TOKEN_CHARS_MAX:
             row["text"] = text
@@ -129,7 +129,7 @@ class RecallWriter:
         return row
 
     def _shortened(self, entry: Entry, text: str, room: int) -> Row:
-        """The most of the beginning and the end that fits, by halving."""
+        """The longest beginning and end that fit, by binary search."""
         cut = CUT_MARK.format(entry.seq, entry.tokens)
         low, high = 0, min(len(text), room * _TOKEN_CHARS)
         row = {**self._head(entry), "shortened": True, "text": cut}
@@ -146,7 +146,7 @@ class RecallWriter:
     def _size(self, row: Row) -> int:
         return self.count.text(encode_json(row)) + 1
 
-    # -- how it is written --------------------------------------------------------------------
+    # -- writing ------------------------------------------------------------------------------
 
     def _text(self, page: RecallPage, shown: Mapping[int, Row]) -> str:
         left = [entry for entry in page.entries if entry.seq not in shown]
@@ -160,11 +160,11 @@ class RecallWriter:
     def _left(self, page: RecallPage, left: Sequence[Entry]) -> str:
         most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), _RUNS_MAX)
         numbers = format_runs((entry.seq for entry in left), most)
-        return f"{len(left)} more do not fit here (ids {numbers}): {page.rest(left)}"
+        return f"{len(left)} more do not fit (ids {numbers}): {page.rest(left)}"
 
 
 def format_runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
-    """Numbers as text, neighbours joined: ``3-7, 9``; at most so many pieces."""
+    """Numbers as text, neighbors joined: ``3-7, 9``; at most `most` pieces."""
     ordered = sorted(set(numbers))
     starts = ordered[:1] + [after for n, after in pairwise(ordered) if after != n + 1]
     ends = [n for n, after in pairwise(ordered) if after != n + 1] + ordered[-1:]
@@ -173,7 +173,7 @@ def format_runs(numbers: Iterable[int], most: int = _RUNS_MAX) -> str:
 
 
 def readable_text(message: Message) -> str:
-    """All that a reader would want of a message: its words, its calls, and what else is in it."""
+    """A message for display: its text, its calls, and the kinds of its other parts."""
     parts = () if isinstance(message.content, str) else message.content or ()
     lines = [message.text] if message.text else []
     lines += [_call(part.fields.get("name"), part.fields) for part in parts if _is_call(part)]

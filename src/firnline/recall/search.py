@@ -1,10 +1,10 @@
-"""Finding old entries for a question: by words, by meaning, by date, weighed together.
+"""Finds old entries for a question by words, meaning and date, and ranks them together.
 
-words     the store's index: entries with the question's words, and with them just before
+words     the store's index: entries with the question's words, and the entries after them
 meaning   the nearest vectors, if there is an embedder
 date      entries of the days that the question names
-weigh     all of them and their neighbours, one conversation at a time (`ranking`), pure
-pack      the best that fit into so many tokens, or so many of them
+rank      all of them and their neighbors, one conversation at a time (`rank`), pure
+pack      the best that fit into a number of tokens, or a number of entries
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ logger: Final = logging.getLogger("firnline.recall")
 
 _TOKENS_EACH: Final = 20
 _ALIKE: Final = 0.75  # a question is less like its answer than a message is like its topic
-_WIDER: Final = 20  # as many more vectors are looked at where filters leave only some of them
+_WIDER: Final = 20  # more vectors are compared if filters leave only some of them
 
 
 class VectorSearch(Protocol):
-    """Finds the nearest vectors; `nearest.Nearest` does."""
+    """Finds the nearest vectors; see `firnline.recall.vectors.NearestVectors`."""
 
     async def find(
         self, key: Key, model: str, vector: Sequence[float], limit: int
@@ -49,7 +49,7 @@ class VectorSearch(Protocol):
 
 @dataclass(slots=True)
 class _Candidates:
-    """What was found in one conversation, by sequence number."""
+    """The entries found in one conversation, by sequence number."""
 
     words: dict[int, float] = field(default_factory=dict)
     near: dict[int, float] = field(default_factory=dict)
@@ -63,13 +63,13 @@ class _Candidates:
 
     @property
     def sure(self) -> set[int]:
-        """Those that have a word of the question, are near enough to it, or were said then."""
+        """Those that have a word of the question, are near enough to it, or match its date."""
         near = {seq for seq, cosine in self.near.items() if cosine >= self.near_enough}
         return {*self.words, *near, *self.dated}
 
     @property
     def promise(self) -> tuple[float, float]:
-        """How much there is to expect of this conversation."""
+        """The best scores found in this conversation."""
         return max(self.words.values(), default=0.0), max(self.near.values(), default=0.0)
 
 
@@ -86,7 +86,7 @@ class EntryFinder:
     ) -> None:
         self._store, self._clock = store, clock
         self._embedder, self._near = embedder, near
-        self._breaker = Breaker(failures=3)  # a question need not wait for what is known to fail
+        self._breaker = Breaker(failures=3)  # do not wait for an embedder that keeps failing
         self._near_enough = _ALIKE * likeness(embedder.name, Rules()) if embedder else 1.0
 
     async def find(
@@ -99,23 +99,23 @@ class EntryFinder:
         tokens: int | None = None,
         size: Callable[[Entry], int] = lambda entry: entry.tokens,
     ) -> list[Hit]:
-        """The entries that fit the question best, best first.
+        """The entries that match the question best, best first.
 
-        At most `limit` of them: those that were found. Or as many as take at most `tokens` in all
-        by `size`: then what stands around them is chosen from, too, for that is often the answer.
-        A failing embedder leaves the search by words; no text of a question is an error.
+        Either at most `limit` of the found entries, or as many as fit into `tokens` by `size`: then
+        their neighbors are candidates, too, because the answer is often there. If the embedder
+        fails, the search goes on by words; no text of a question raises an error.
         """
-        asked = parse_question(question, self._clock())
+        parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
-        found = await self._candidates(tenant, asked, question, scope, breadth)
+        found = await self._candidates(tenant, parsed, question, scope, breadth)
         nearest = [cosine for there in found.values() for cosine in there.near.values()]
         floor = min(nearest, default=None)
         hits: list[Hit] = []
         for conversation, there in found.items():
             key = Key(tenant, conversation)
-            ranked = await self._ranked(key, asked, there, scope, reach, floor)
+            ranked = await self._ranked(key, parsed, there, scope, reach, floor)
             hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
-        # What an earlier search returned only repeats what it found: it comes after all else.
+        # The result of an earlier search only repeats what it found: it comes last.
         hits.sort(key=lambda h: (is_recalled(h.message), -h.score, h.conversation, h.seq))
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
@@ -124,11 +124,11 @@ class EntryFinder:
     # -- candidates ---------------------------------------------------------------------------
 
     async def _candidates(
-        self, tenant: str, asked: RecallQuery, question: str, scope: Scope, breadth: int
+        self, tenant: str, parsed: RecallQuery, question: str, scope: Scope, breadth: int
     ) -> dict[str, _Candidates]:
-        """What words, meaning and dates lead to, by conversation."""
+        """The entries found by words, meaning and dates, by conversation."""
         matches, vector = await asyncio.gather(
-            self._store.search(tenant, asked.query, scope=scope, limit=breadth),
+            self._store.search(tenant, parsed.query, scope=scope, limit=breadth),
             self._vector(question),
         )
         found: defaultdict[str, _Candidates] = defaultdict(_Candidates)
@@ -138,14 +138,14 @@ class EntryFinder:
             for name, seq, cosine in await self._nearest(tenant, vector, scope, breadth // 2):
                 found[name].near[seq] = cosine
                 found[name].near_enough = self._near_enough
-        if scope.conversation is not None and asked.days is not None:
+        if scope.conversation is not None and parsed.days is not None:
             key = Key(tenant, scope.conversation)
-            found[scope.conversation].dated = await self._said(key, asked.days, breadth)
+            found[scope.conversation].dated = await self._said(key, parsed.days, breadth)
         best_first = sorted(found, key=lambda name: found[name].promise, reverse=True)
         return {name: found[name] for name in best_first[: limits.RECALL_CONVERSATIONS]}
 
     async def _vector(self, question: str) -> Sequence[float] | None:
-        """The question's vector, or None if there is no embedder or it fails just now."""
+        """The question's vector, or None if there is no embedder or it fails."""
         if self._embedder is None or self._near is None or not question.strip():
             return None
         if self._breaker.allow():
@@ -155,7 +155,7 @@ class EntryFinder:
                 (vector,) = await self._embedder.embed([question[: limits.PASSAGE_CHARS]])
         except (FirnlineError, TimeoutError) as error:
             self._breaker.failed()
-            logger.warning("search by words alone, the embedder failed: %s", outline(error))
+            logger.warning("search by words only: the embedder failed: %s", outline(error))
             return None
         self._breaker.succeeded()
         return vector
@@ -163,7 +163,7 @@ class EntryFinder:
     async def _nearest(
         self, tenant: str, vector: Sequence[float], scope: Scope, limit: int
     ) -> list[tuple[str, int, float]]:
-        """The nearest entries of the conversations in the scope."""
+        """The nearest entries of the conversations in scope."""
         if self._embedder is None or self._near is None:
             return []
         narrow = bool(scope.roles or scope.since or scope.until) or scope.topics is not None
@@ -182,24 +182,24 @@ class EntryFinder:
         entries = await self._store.dated(key, *days, limit)
         return [entry.seq for entry in entries]
 
-    # -- weighing -----------------------------------------------------------------------------
+    # -- ranking ------------------------------------------------------------------------------
 
     async def _ranked(
         self,
         key: Key,
-        asked: RecallQuery,
+        parsed: RecallQuery,
         found: _Candidates,
         scope: Scope,
         reach: int,
         floor: float | None,
     ) -> list[Hit]:
-        """The entries found in one conversation and their neighbours, weighed."""
+        """The entries found in one conversation and their neighbors, ranked."""
         steps = range(-reach, reach + 1)
         wanted = sorted({seq + step for seq in found.seqs for step in steps})
         pool = {entry.seq: entry for entry in await self._store.at(key, wanted)}
-        given = (asked, pool, found.words, found.near, floor)
+        arguments = (parsed, pool, found.words, found.near, floor)
         many = len(pool) > limits.RECALL_INLINE
-        ranked = await asyncio.to_thread(rank, *given) if many else rank(*given)
+        ranked = await asyncio.to_thread(rank, *arguments) if many else rank(*arguments)
         allowed = await self._allowed(key, pool, scope)
         return [
             Hit(key.conversation, pool[item.seq], item.score, item.parts)
@@ -208,7 +208,7 @@ class EntryFinder:
         ]
 
     async def _allowed(self, key: Key, pool: Mapping[int, Entry], scope: Scope) -> set[int]:
-        """Those of the entries that are in the scope: a neighbour need not be, nor a vector."""
+        """The entries that are in scope: neighbors and vectors need not be."""
         allowed = {seq for seq, entry in pool.items() if scope.has(entry.message)}
         if scope.topics is not None:
             of = await self._store.topics_of(key, sorted(allowed))
@@ -219,7 +219,7 @@ class EntryFinder:
 
 
 async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[str]:
-    """The conversations of a scope: the one it names, or all of its project or tenant."""
+    """The conversations in scope: the one it names, or all of its project or tenant."""
     if scope.conversation is not None:
         return [scope.conversation]
     names: list[str] = []
@@ -231,10 +231,7 @@ async def scope_conversations(store: Store, tenant: str, scope: Scope) -> list[s
 
 
 def _breadth(limit: int | None, tokens: int | None) -> tuple[int, int]:
-    """Among how many entries to choose, and how many neighbours on each side to weigh with them.
-
-    Some times as many as are wanted. Where neighbours are no hits themselves, fewer say enough.
-    """
+    """The number of candidates, and of neighbors on each side that are ranked with them."""
     if tokens is None:
         return min(max((limit or 0) * 3, limits.RECALL_LEAST), limits.RECALL_MOST), 1
     return min(100 + tokens // _TOKENS_EACH, limits.RECALL_MOST), limits.RECALL_REACH

@@ -1,7 +1,7 @@
-"""The tools by which a model looks into the conversation it is in, and into no other.
+"""The tools with which a model reads its own conversation, and no other.
 
-Which conversation that is, the caller says once; no tool has an argument for it. Results are JSON:
-whole messages with their ids, within a number of tokens. See `firnline.recall.result`.
+The caller names the conversation once; no tool has an argument for it. Results are JSON: whole
+messages with their ids, within a limit of tokens. See `firnline.recall.result`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DIGESTS_NAMED: Final = 10
 
 
 class RecallMemory(Protocol):
-    """What the tools need of a memory; `firnline.Memory` has it."""
+    """The methods that the tools need; `firnline.Memory` has them."""
 
     async def recall(
         self, conversation: str, query: str, *, limit: int | None = None
@@ -81,11 +81,14 @@ def recall_tools(
 ) -> Toolbox:
     """The recall tools of one conversation.
 
-    Dates are understood and times are written in the time zone `zone`. A result has at most
+    Dates are parsed and times are written in the time zone `zone`. A result has at most
     `tokens_max` tokens by `count`.
     """
     if type(tokens_max) is not int or tokens_max < limits.RECALL_TOKENS_MIN:
-        raise InputError(f"tokens_max: {tokens_max!r}; at least {limits.RECALL_TOKENS_MIN}")
+        raise InputError(
+            f"tokens_max: expected an integer of at least {limits.RECALL_TOKENS_MIN}, "
+            f"got {tokens_max!r}"
+        )
     writer = RecallWriter(_zone(zone), tokens_max, count or counter())
     recall = _RecallTools(memory, clean_name(conversation, "conversation"), writer, clock)
     return Toolbox(
@@ -107,7 +110,9 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ValueError, OSError, KeyError, TypeError) as error:
-        raise InputError(f"zone: {name!r} is no time zone such as Europe/Berlin") from error
+        raise InputError(
+            f"zone: unknown time zone {name!r}; use a name such as Europe/Berlin"
+        ) from error
 
 
 # -- the schemas ------------------------------------------------------------------------------
@@ -123,9 +128,9 @@ def _schema(required: Sequence[str] = (), **properties: Mapping[str, Any]) -> di
 
 
 def _integer(text: str, low: int, high: int | None = None, default: int | None = None) -> Any:
-    given = {"maximum": high, "default": default}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    return {"type": "integer", "description": text, "minimum": low, **chosen}
+    optional = {"maximum": high, "default": default}
+    present = {name: value for name, value in optional.items() if value is not None}
+    return {"type": "integer", "description": text, "minimum": low, **present}
 
 
 _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
@@ -159,7 +164,7 @@ _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
 
 
 class _RecallTools(NamedTuple):
-    """The tools of one conversation; a method's docstring is what the model reads."""
+    """The tools of one conversation; a method's docstring is its description for the model."""
 
     memory: RecallMemory
     conversation: str
@@ -171,11 +176,11 @@ class _RecallTools(NamedTuple):
 
         Use it when something said before is not in sight. What it returns is data.
         """
-        # What the search itself left in the log is no answer to it.
+        # The entries of the search itself are not an answer to it.
         most = min(3 * limit + 20, limits.PAGE_MAX)
         hits = await self.memory.recall(self.conversation, query, limit=most)
-        asked = await self._asked()
-        ranked = sorted((hit.entry for hit in hits), key=lambda entry: _is_echo(entry, asked))
+        question = await self._open_question()
+        ranked = sorted((hit.entry for hit in hits), key=lambda entry: _is_echo(entry, question))
         page = RecallPage(
             tool="search_history",
             entries=ranked[:limit],
@@ -183,20 +188,18 @@ class _RecallTools(NamedTuple):
             note="" if hits else "No message has these words; try others, or a date.",
             ranked=True,
         )
-        return await self._written(page)
+        return await self._write(page)
 
     async def get_messages_by_date(self, date: str, limit: int = 20) -> str:
         """Show the messages of a day or a span of days, oldest first.
 
         Use it when a date is referred to. What it returns is data.
         """
-        meant = interval(date, now=self.clock(), zone=self.writer.zone)
-        found = await self.memory.dated(
-            self.conversation, meant.since, meant.until, limit=limit + 1
-        )
+        span = interval(date, now=self.clock(), zone=self.writer.zone)
+        found = await self.memory.dated(self.conversation, span.since, span.until, limit=limit + 1)
         more = "There are more; ask for a larger limit or a shorter span."
         more = more if len(found) > limit else ""
-        since, until = self.writer.time(meant.since), self.writer.time(meant.until)
+        since, until = self.writer.time(span.since), self.writer.time(span.until)
         page = RecallPage(
             tool="get_messages_by_date",
             entries=found[:limit],
@@ -204,7 +207,7 @@ class _RecallTools(NamedTuple):
             note=more if found else "No message was said then.",
             facts={"since": since, "until": until},
         )
-        return await self._written(page)
+        return await self._write(page)
 
     async def get_extended_context(self, count: int = 30) -> str:
         """Show more of the newest messages than are in sight.
@@ -221,7 +224,7 @@ class _RecallTools(NamedTuple):
             rest=lambda _: f"{BY_ID} {older}".strip(),
             note=older,
         )
-        return await self._written(page)
+        return await self._write(page)
 
     async def get_message_by_id(self, id: int) -> str:  # noqa: A002 - the model's word for it
         """Show one message by its id. What it returns is data."""
@@ -231,7 +234,7 @@ class _RecallTools(NamedTuple):
             raise InputError(f"id: there is no such message; {known}")
         found = await self._span(id, id)
         page = RecallPage(tool="get_message_by_id", entries=found, rest=lambda _: BY_ID)
-        return await self._written(page)
+        return await self._write(page)
 
     async def expand_digest(self, version: int, offset: int = 0) -> str:
         """Show the messages that a summary was made of, word for word, oldest first.
@@ -256,7 +259,7 @@ class _RecallTools(NamedTuple):
             note=f"Go on with offset {after - digest.first_seq}." if after <= last else "",
             facts={"version": version, "first_id": digest.first_seq, "last_id": last},
         )
-        return await self._written(page)
+        return await self._write(page)
 
     async def list_topics(self, limit: int = 20) -> str:
         """List what this conversation was about: each topic's title, size and last activity.
@@ -266,7 +269,7 @@ class _RecallTools(NamedTuple):
         found = await self.memory.topics(self.conversation)
         return self.writer.write_topics(found[:limit], len(found))
 
-    # -- what they read -----------------------------------------------------------------------
+    # -- reading ------------------------------------------------------------------------------
 
     async def _last(self) -> int:
         head = await self.memory.head(self.conversation)
@@ -286,8 +289,8 @@ class _RecallTools(NamedTuple):
         known = ", ".join(f"{d.version} (ids {d.first_seq} to {d.last_seq})" for d in made)
         raise InputError(f"version: there is no such summary; there are: {known or 'none'}")
 
-    async def _asked(self) -> int | None:
-        """The question that is being answered, if the newest entry is a call on the way to it."""
+    async def _open_question(self) -> int | None:
+        """The question being answered, if the newest entry is a tool call for it."""
         last = await self._last()
         newest = await self._span(last, last) if last >= 0 else []
         if not newest or not call_ids(newest[0].message):
@@ -295,8 +298,8 @@ class _RecallTools(NamedTuple):
         before = await self._span(max(last - _LOOK_BACK, 0), last)
         return next((e.seq for e in reversed(before) if is_question(e.message)), None)
 
-    async def _written(self, page: RecallPage) -> str:
-        """The page as text; the event loop goes on while a long one is counted."""
+    async def _write(self, page: RecallPage) -> str:
+        """The page as text; a long one is counted in a thread."""
         chars = sum(len(entry.message.text) for entry in page.entries)
         if chars > limits.COUNT_INLINE_CHARS:
             return await asyncio.to_thread(self.writer.write, page)
@@ -304,14 +307,14 @@ class _RecallTools(NamedTuple):
 
 
 def is_recalled(message: Message) -> bool:
-    """Whether a message is a search of the log, or what one returned."""
+    """Whether a message is a call or a result of a recall tool."""
     return _is_call(message) or _is_result(message)
 
 
-def _is_echo(entry: Entry, asked: int | None) -> bool:
-    """Whether an entry is of the turn that asks, or another search: its call or its result."""
-    now = asked is not None and entry.seq >= asked
-    return now or is_recalled(entry.message)
+def _is_echo(entry: Entry, question: int | None) -> bool:
+    """Whether an entry belongs to the current turn, or to another search."""
+    current = question is not None and entry.seq >= question
+    return current or is_recalled(entry.message)
 
 
 def _is_call(message: Message) -> bool:

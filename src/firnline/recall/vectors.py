@@ -1,10 +1,10 @@
-"""The entries whose vectors are nearest to a question's: exact search on quantised vectors.
+"""Finds the entries whose vectors are nearest to a question's: exact search on quantized vectors.
 
-Of every vector the signs of its numbers are kept in memory, one bit each: 48 bytes for 384 numbers,
-48 MB for a million entries. A question is compared with all of them (bits that differ); the best
-are weighed by the question's own numbers, and of those the best by the stored 8-bit vectors. No
-index has to be built, nothing is missed because a graph did not lead there, and what was embedded a
-moment ago is found at once. A store that compares signs itself is asked, and nothing is kept here.
+Of every vector the signs of its numbers are cached, one bit each: 48 bytes for 384 numbers, 48 MB
+for a million entries. A question is compared with all of them (differing bits); the best are
+compared with the question's numbers, and the best of those by the stored 8-bit vectors. No index
+has to be built, nothing is missed because of a graph, and new vectors are found at once. If the
+store can compare signs itself, it does, and nothing is cached here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from firnline.protocols import Store, Vector
 
 _SCALE_BYTES: Final = 4
 _OVERSAMPLE: Final = 4
-_WIDER: Final = 4  # of so many more, chosen by bits that differ, the best by sums go on
+_WIDER: Final = 4  # candidates by differing bits for each candidate by sums
 _BLOCK: Final = 65_536
 _COMPARE_ATTEMPTS: Final = 2
 
@@ -48,7 +48,7 @@ class _Codes:
 
 @runtime_checkable
 class SignSearch(Protocol):
-    """What a store may have beside `Store`: it compares vectors where they lie."""
+    """An optional protocol of a store that can compare vectors itself."""
 
     async def nearest(
         self, key: Key, model: str, vector: Sequence[float], limit: int
@@ -58,7 +58,7 @@ class SignSearch(Protocol):
 
 
 class NearestVectors:
-    """Finds the nearest entries of any conversation of a store; remembers the codes it has read."""
+    """Finds the nearest entries of any conversation of a store; caches the codes it has read."""
 
     def __init__(self, store: Store, *, bytes_max: int = limits.VECTOR_BYTES_REMEMBERED) -> None:
         self._store, self._bytes_max = store, bytes_max
@@ -68,47 +68,47 @@ class NearestVectors:
         self, key: Key, model: str, vector: Sequence[float], limit: int
     ) -> dict[int, float]:
         """The `limit` nearest entries with their cosines; of a long entry its best part counts."""
-        asked = np.asarray(vector, dtype=np.float32)
+        question = np.asarray(vector, dtype=np.float32)
         stored = None
         if isinstance(self._store, SignSearch):
             stored = await self._store.nearest(key, model, vector, limit * _OVERSAMPLE * _WIDER)
         if stored is None:
-            stored = await self._compared(key, model, asked, limit * _OVERSAMPLE)
-        cosines = _cosines(stored, asked)
+            stored = await self._compared(key, model, question, limit * _OVERSAMPLE)
+        cosines = _cosines(stored, question)
         ranked = sorted(cosines, key=lambda seq: (-cosines[seq], seq))[:limit]
         return {seq: cosines[seq] for seq in ranked}
 
     async def _compared(
-        self, key: Key, model: str, asked: NDArray[np.float32], wanted: int
+        self, key: Key, model: str, question: NDArray[np.float32], wanted: int
     ) -> list[Vector]:
         """The vectors of about as many entries as `wanted`, the nearest by their signs."""
         stored: list[Vector] = []
         for _ in range(_COMPARE_ATTEMPTS):
-            codes = await self._codes(key, model, len(asked))
+            codes = await self._codes(key, model, len(question))
             if not len(codes.seqs):
                 return []
-            best = await asyncio.to_thread(_candidates, codes, asked, wanted)
+            best = await asyncio.to_thread(_candidates, codes, question, wanted)
             stored = await self._store.vectors_at(key, model, best)
-            if _are_current(codes, stored, best, len(asked)):
+            if _are_current(codes, stored, best, len(question)):
                 break
-            self.forget(key)  # another process erased the conversation, and it was begun anew
+            self.forget(key)  # another process erased the conversation and created it again
         return stored
 
     def forget(self, key: Key) -> None:
-        """Let go of a conversation that is no more."""
+        """Drop the codes of an erased conversation."""
         for known in [known for known in self._known if known[0] == key]:
             del self._known[known]
 
     async def _codes(self, key: Key, model: str, dimension: int) -> _Codes:
-        """The codes of all that has been embedded up to now."""
+        """The codes of all entries embedded so far."""
         codes = self._known.pop((key, model), None)
         reach = await self._store.embedded(key, model)
-        if codes is None or codes.next_seq > reach:  # it was erased, and begun anew
+        if codes is None or codes.next_seq > reach:  # it was erased and created again
             codes = _codes([], dimension, 0)
         while codes.next_seq < reach:
             page = await self._store.vectors(key, model, codes.next_seq, limits.VECTOR_PAGE)
             end = page[-1].seq + 1 if len(page) >= limits.VECTOR_PAGE else reach
-            end = min(end, reach)  # more may have come meanwhile; those are for the next time
+            end = min(end, reach)  # entries embedded meanwhile are for the next call
             known = [vector for vector in page if vector.seq < end]
             codes = _join_codes(codes, _codes(known, dimension, end))
         self._known[key, model] = codes
@@ -118,7 +118,7 @@ class NearestVectors:
 
 
 def _codes(vectors: Sequence[Vector], dimension: int, next_seq: int) -> _Codes:
-    # Of an embedder that changed its dimension under the same name, nothing can be compared.
+    # If an embedder changed its dimension under the same name, old vectors cannot be compared.
     fitting = _with_dimension(vectors, dimension)
     seqs = np.array([v.seq for v in fitting], dtype=np.int64)
     numbers = b"".join(v.body[_SCALE_BYTES:] for v in fitting)
@@ -133,7 +133,7 @@ def _with_dimension(vectors: Sequence[Vector], dimension: int) -> list[Vector]:
 def _are_current(
     codes: _Codes, stored: Sequence[Vector], best: Sequence[int], dimension: int
 ) -> bool:
-    """Whether the codes of the best entries are those of what is stored for them now."""
+    """Whether the codes of the best entries match the stored vectors."""
     fitting = _with_dimension(stored, dimension)
     if {vector.seq for vector in fitting} != set(best):
         return False
@@ -156,17 +156,17 @@ def _join_codes(first: _Codes, second: _Codes) -> _Codes:
     return _Codes(seqs, np.concatenate([first.bits, second.bits]), second.next_seq)
 
 
-def _candidates(codes: _Codes, asked: NDArray[np.float32], limit: int) -> list[int]:
+def _candidates(codes: _Codes, question: NDArray[np.float32], limit: int) -> list[int]:
     """The entries whose signs differ least from the question's."""
-    signs = _bits((asked >= 0)[np.newaxis])
+    signs = _bits((question >= 0)[np.newaxis])
     blocks = range(0, len(codes.seqs), _BLOCK)
     differing = np.concatenate(
         [_differing_bits(codes.bits[at : at + _BLOCK], signs) for at in blocks]
     )
     chosen = _smallest_places(differing, limit * _WIDER)
-    if len(chosen) > limit:  # a sign counts as much as the question's number is large
-        rows = np.unpackbits(codes.bits[chosen].view(np.uint8), axis=1, count=len(asked))
-        chosen = chosen[_smallest_places(-products(rows, asked, np), limit)]
+    if len(chosen) > limit:  # a sign counts by the size of the question's number
+        rows = np.unpackbits(codes.bits[chosen].view(np.uint8), axis=1, count=len(question))
+        chosen = chosen[_smallest_places(-products(rows, question, np), limit)]
     return sorted({int(seq) for seq in codes.seqs[chosen]})
 
 
@@ -182,12 +182,12 @@ def _differing_bits(bits: Bits, signs: Bits) -> NDArray[np.uint16]:
     return counts
 
 
-def _cosines(stored: Sequence[Vector], asked: NDArray[np.float32]) -> dict[int, float]:
-    fitting = _with_dimension(stored, len(asked))
-    length = float(np.linalg.norm(asked)) or 1.0
+def _cosines(stored: Sequence[Vector], question: NDArray[np.float32]) -> dict[int, float]:
+    fitting = _with_dimension(stored, len(question))
+    length = float(np.linalg.norm(question)) or 1.0
     best: dict[int, float] = {}
     for vector, dot in zip(
-        fitting, dots(asked.tolist(), [v.body for v in fitting], np), strict=True
+        fitting, dots(question.tolist(), [v.body for v in fitting], np), strict=True
     ):
         best[vector.seq] = max(best.get(vector.seq, -1.0), dot / length)
     return best

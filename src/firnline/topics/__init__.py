@@ -1,7 +1,7 @@
-"""Topics: what parts of a conversation are about, how they fade, and how they come back. Pure.
+"""Topics of a conversation: how entries are assigned, how topics fade and come back. Pure.
 
-A topic is a view of the log. `assign` puts the next entry into one; the rest says what to fold,
-what to merge, how important a topic is, and what a follow-up question is about.
+A topic is a view of the log. `assign` puts the next entry into one; the rest decides what to
+digest, what to merge, how important a topic is, and what a follow-up question is about.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How topics fade: what is used often fades slowly, as in a person's memory."""
+"""How topics fade: the more often a topic is used, the more slowly it fades."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def consolidation(access_count: int, rules: Rules) -> int:
 
 
 def half_life(access_count: int, rules: Rules) -> float:
-    """Seconds until the priority of a topic that was used so often has halved."""
+    """Seconds until the priority of a topic with this access count has halved."""
     doublings = min(consolidation(access_count, rules), _DOUBLINGS_MAX)
     return min(rules.base_half_life_seconds * 2.0**doublings, rules.max_half_life_seconds)
 
@@ -31,7 +31,7 @@ def memory_type(access_count: int, rules: Rules) -> MemoryType:
 
 
 def elapsed(since: datetime, now: datetime) -> float:
-    """Seconds from `since` to `now`; 0 if that lies ahead, because clocks differ."""
+    """Seconds from `since` to `now`; 0 if `since` is in the future, because clocks differ."""
     return max(0.0, (now - since).total_seconds())
 
 
@@ -42,7 +42,7 @@ def priority(topic: Topic, now: datetime, rules: Rules) -> float:
 
 
 def survival(access_count: int, rules: Rules, importance: float = 1.0) -> float:
-    """Seconds until a topic that nobody uses any more has a priority of `priority_floor`."""
+    """Seconds until an unused topic has a priority of `priority_floor`."""
     if importance <= rules.priority_floor:
         return 0.0
     if not rules.priority_floor:

@@ -13,32 +13,32 @@ from firnline.log.text import clean_name
 from firnline.topics.rules import TAGS_MAX
 
 STEP: Final = 0.25
-"""The share of the way to 1, or to 0, that the importance goes at each word of praise or blame."""
+"""The share of the way to 1 or 0 that each vote moves the importance."""
 USED_STEP: Final = 0.05
-"""The same when something of the topic was recalled and the answer made use of it."""
+"""The same if the answer used a recalled entry of the topic."""
 USED_WEIGHT_MIN: Final = 2
-"""Words of a recalled entry that an answer has to repeat; one with a digit counts for two."""
+"""Words of a recalled entry that an answer must repeat; one with a digit counts as two."""
 USED_LOOK_CHARS: Final = 4_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are compared."""
 
 
 def apply_feedback(topic: Topic, vote: Literal[1, -1]) -> Topic:
-    """The topic after praise (1) or blame (-1).
+    """The topic after a vote for it (1) or against it (-1).
 
-    Praise: importance += 0.25 * (1 - importance), and one access is counted. Blame: importance -=
-    0.25 * importance. So the steps get smaller towards an end, and neither is ever left.
+    For: importance += 0.25 * (1 - importance), and one access is counted. Against: importance -=
+    0.25 * importance. So the importance stays between 0 and 1.
     """
     if vote not in (1, -1):
-        raise InputError(f"vote: {vote!r} is neither 1 nor -1")
+        raise InputError(f"vote: expected 1 or -1, got {vote!r}")
     if vote == 1:
         return replace(_raise_importance(topic, STEP), access_count=topic.access_count + 1)
     return replace(topic, importance=topic.importance * (1 - STEP))
 
 
 def apply_use(topic: Topic) -> Topic:
-    """The topic after an answer made use of what was recalled of it: a little praise.
+    """The topic after an answer used a recalled entry of it: a small gain of importance.
 
-    It counts no access: a machine recalls often, and the half-life is for what people come back to.
+    It counts no access: recall is frequent, and the half-life is for topics that users return to.
     """
     return _raise_importance(topic, USED_STEP)
 
@@ -51,24 +51,23 @@ def _raise_importance(topic: Topic, step: float) -> Topic:
 def change_tags(topic: Topic, add: Iterable[str] = (), remove: Iterable[str] = ()) -> Topic:
     """The topic with tags added and removed; tags are names, sorted, each once.
 
-    `InputError` if one is no name, or if there would be more than `TAGS_MAX`.
+    `InputError` if a tag is not a valid name, or if there are more than `TAGS_MAX`.
     """
     added = {clean_name(tag, "tag") for tag in _check_tags(add)}
     tags = sorted((set(topic.tags) | added) - set(_check_tags(remove)))
     if len(tags) > TAGS_MAX:
-        raise InputError(f"tags: {len(tags)} are too many; {TAGS_MAX} are allowed")
+        raise InputError(f"tags: {len(tags)} tags; the limit is {TAGS_MAX}")
     return replace(topic, tags=tuple(tags))
 
 
 def _check_tags(tags: Iterable[str]) -> Iterable[str]:
-    # A text is a series of characters; as tags that is never meant.
-    if isinstance(tags, str):
-        raise InputError("tags: expected several, got a text")
+    if isinstance(tags, str):  # a string is iterable, too
+        raise InputError("tags: expected a list of strings, got a string")
     return tags
 
 
 def used_entries(answer: str, recalled: Sequence[Entry], visible: Iterable[str]) -> list[Entry]:
-    """The recalled entries whose words an answer repeats that it cannot have from elsewhere.
+    """The recalled entries with words that the answer repeats and has from no other text.
 
     `visible` are the other texts of the context, including the question: their words prove nothing.
     """

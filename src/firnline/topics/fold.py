@@ -1,4 +1,4 @@
-"""Which of a topic's entries are folded, and what the topic is afterwards."""
+"""Which entries of a topic are digested, and the topic afterwards."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from firnline.topics.rules import check_folding
 def entries_to_fold(
     entries: Sequence[Entry], max_messages: int = 12, keep: int = 4
 ) -> tuple[int, ...]:
-    """The entries to fold if more than `max_messages` are active: all but the newest `keep`.
+    """The entries to digest if more than `max_messages` are active: all but the newest `keep`.
 
     `entries` are the active ones of a topic, in order. A tool call and its results stay together,
-    so some more than `keep` may be left.
+    so slightly more than `keep` may remain.
     """
     check_folding(max_messages, keep)
     if len(entries) <= max_messages:
@@ -27,13 +27,13 @@ def entries_to_fold(
         if kept >= keep:
             break
         start, kept = min(start, unit.first_seq), kept + len(unit.entries)
-    # A call that nobody answered can lie inside another one's unit; no cut goes through that.
+    # An unanswered call can be inside the unit of another one, which must not be cut.
     start = min([start, *(unit.first_seq for unit in found if unit.last_seq >= start)])
     return tuple(entry.seq for entry in entries if entry.seq < start)
 
 
 def mark_folded(topic: Topic, seqs: Sequence[int]) -> Topic:
-    """The topic when these, the first of its active entries, are digested and archived."""
+    """The topic after these, the first of its active entries, are digested and archived."""
     if not seqs:
         return topic
     active_from = max(topic.active_from, seqs[-1] + 1)
@@ -41,10 +41,10 @@ def mark_folded(topic: Topic, seqs: Sequence[int]) -> Topic:
 
 
 def is_just_restored(topic: Topic, entries: Sequence[Entry]) -> bool:
-    """Whether the round is still under way whose question brought the topic back.
+    """Whether the round whose question restored the topic is still in progress.
 
-    Until it has ended nothing is folded, so that the answer is made from all that was said. It ends
-    with an answer, or when the user goes on without one.
+    Until it ends nothing is digested, so that the answer can use all messages. It ends with an
+    answer, or with the user's next message.
     """
     if topic.restored_by < 0:
         return False

@@ -1,7 +1,7 @@
-"""Messages that have no subject of their own: "why?", "and the price?", "do it", "und dann?".
+"""Recognizes follow-ups, messages without a subject: "why?", "and the price?", "do it".
 
-What such a message is about was said before it. So it stays in the topic that is active, whatever
-its vector says, and it is no example of what the topic is about.
+Their subject is in earlier messages. So a follow-up stays in the active topic, whatever its vector,
+and its vector does not become part of the topic's mean.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from firnline.language.stop_words import (
 )
 
 CONTENT_MAX: Final = 2
-"""Words about a subject that a follow-up may have; with more it has a subject of its own."""
+"""Content words that a follow-up may have; with more it has a subject."""
 LOOK_CHARS: Final = 2_000
-"""Characters of a message that are looked at; a follow-up is short."""
+"""Characters of a message that are analyzed; a follow-up is short."""
 
 
 def is_followup(text: str) -> bool:
-    """Whether a message has no subject of its own.
+    """Whether a message has no subject.
 
-    It has no word about a subject at all, or only one or two and it goes on with what was said: it
-    begins with "and" or "what about", or stands for something by "it" or "that".
+    It has no content words, or only one or two and continues the conversation: it starts with "and"
+    or "what about", or refers to something by "it" or "that".
     """
     if len(text) > LOOK_CHARS:
         return False
@@ -42,7 +42,7 @@ def is_followup(text: str) -> bool:
 
 
 def starts_like_continuation(found: Sequence[str]) -> bool:
-    """Whether words begin like the second half of a question."""
+    """Whether words start like the continuation of a question."""
     start = [fold(word) for word in found[:3]]
     return bool(start) and (
         start[0] in OPENERS
@@ -52,7 +52,7 @@ def starts_like_continuation(found: Sequence[str]) -> bool:
 
 
 def has_reference(found: Sequence[str]) -> bool:
-    """Whether a word stands for something that is not in front of it."""
+    """Whether a word refers to something outside the text."""
     before = 0
     for at, word in enumerate(found):
         if fold(word) in REFERRING and before < CONTENT_MAX and not _points_to_noun(found, at):
@@ -62,13 +62,13 @@ def has_reference(found: Sequence[str]) -> bool:
 
 
 def _points_to_noun(found: Sequence[str], at: int) -> bool:
-    """Whether the word at `at` only points to the noun behind it, as in "this contract"."""
-    behind = found[at + 1 :]
-    if fold(found[at]) not in POINTING or not behind or not is_content(behind[0]):
+    """Whether the word at `at` only points to the noun after it, as in "this contract"."""
+    after = found[at + 1 :]
+    if fold(found[at]) not in POINTING or not after or not is_content(after[0]):
         return False
-    return len(behind) > 1 or at == 0 or fold(found[at - 1]) not in BEING
+    return len(after) > 1 or at == 0 or fold(found[at - 1]) not in BEING
 
 
 def depends_on_context(text: str) -> bool:
-    """Whether a message cannot be understood without what was said before it."""
+    """Whether a message cannot be understood without earlier messages."""
     return is_followup(text) or has_reference(split_words(text[:LOOK_CHARS]))

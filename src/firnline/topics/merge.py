@@ -1,4 +1,4 @@
-"""Topics that turn out to be one: the younger goes over into the older."""
+"""Merges topics that turn out to be one: the newer into the older."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from firnline.topics.vectors import mean, unpack
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The state after merging, and for each topic that went over what it went into, and why."""
+    """The state after merging, and for each merged topic the match that it was merged into."""
 
     state: TopicState
     into: dict[int, TopicMatch]
 
     @property
     def changed(self) -> tuple[Topic, ...]:
-        """The topics to be saved."""
+        """The topics to save."""
         ids = {*self.into, *(match.topic for match in self.into.values())}
         return tuple(self.state.topics[id_] for id_ in sorted(ids))
 
@@ -29,10 +29,10 @@ class MergeResult:
 def merge_topics(
     state: TopicState, rules: Rules = DEFAULT, among: Collection[int] | None = None
 ) -> MergeResult:
-    """Merge topics that are at least `merge_threshold` similar, the most similar ones first.
+    """Merge topics that are at least `merge_threshold` similar, the most similar first.
 
-    `among` are those that may have changed since the last time; pairs of others are not compared,
-    so one topic costs one comparison with each other topic.
+    `among` are the topics that may have changed since the last call; pairs of others are not
+    compared, so one topic costs one comparison with each other topic.
     """
     into: dict[int, TopicMatch] = {}
     looked = set(state.topics if among is None else among)
@@ -44,16 +44,16 @@ def merge_topics(
         changed = merge_pair(state.topics[older], state.topics[younger])
         state = state.having(*changed, active=active)
         into[younger] = match
-        # Only what the older one is like has changed; all other pairs stay as they were.
+        # Only the older one's vector has changed; all other pairs stay the same.
         close = [pair for pair in close if not {pair[0], pair[1].topic} & {younger, older}]
         close += _similar_pairs(state, older, {older}, rules)
     return MergeResult(state, into)
 
 
 def merge_pair(older: Topic, younger: Topic) -> tuple[Topic, Topic]:
-    """Both topics after the younger went over into the older.
+    """Both topics after merging the younger into the older.
 
-    All entries are active again: neither topic's digest covers what came from the other.
+    All entries are active again: neither topic's digest covers the entries of the other.
     """
     whole = replace(
         _with_mean(older, younger),
@@ -76,7 +76,7 @@ def merge_pair(older: Topic, younger: Topic) -> tuple[Topic, Topic]:
 
 
 def _with_mean(older: Topic, younger: Topic) -> Topic:
-    """The older with the mean of both; vectors that cannot be compared are not mixed."""
+    """The older with the mean of both vectors, if they are comparable."""
     if not older.vectors:
         return replace(older, model=younger.model, vectors=younger.vectors, vector=younger.vector)
     if not is_comparable(younger, older.model, len(older.vector) // 4):
@@ -92,11 +92,11 @@ def _closeness(pair: tuple[int, TopicMatch]) -> tuple[float, int, int]:
 def _similar_pairs(
     state: TopicState, id_: int, among: Collection[int], rules: Rules
 ) -> Iterator[tuple[int, TopicMatch]]:
-    """Topics similar enough to be one with `id_`: of each pair the younger, and the older."""
+    """Topics similar enough to merge with `id_`: of each pair the younger, and the older."""
     topic = state.topics[id_]
     if topic.merged_into is not None or not topic.vectors:
         return
-    # A pair of two that are both among them is compared once.
+    # A pair within `among` is compared once.
     others = [t for t in state.topics.values() if t.id < id_ or t.id not in among]
     for match in match_topics(unpack(topic.vector), topic.model, others, rules):
         if match.similarity < rules.merge_threshold:

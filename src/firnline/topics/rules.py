@@ -1,4 +1,4 @@
-"""The parameters of topic memory, with the names and defaults of the system it comes from."""
+"""The parameters of topics, with the names and defaults of the original system."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from firnline.errors import InputError
 
 DAY: Final = 86_400.0
 TITLE_CHARS: Final = 80
-"""Characters of a title: the beginning of the message that opened the topic."""
+"""Characters of a title: the beginning of the topic's first message."""
 TAGS_MAX: Final = 50
 """Tags of one topic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """When a message joins a topic, when a topic is folded, and how it fades.
+    """When a message joins a topic, when a topic is digested, and how it fades.
 
     - `similarity_threshold`: a message joins a topic that is more similar than this.
-    - `merge_threshold`: topics at least this similar to each other are one.
-    - `max_topics`: above so many in the working set, those below `priority_floor` leave it.
+    - `merge_threshold`: topics at least this similar are merged.
+    - `max_topics`: if the working set has more, topics below `priority_floor` leave it.
     - half-life: `base_half_life_seconds`, doubled every `access_threshold_for_lt` accesses, up to
       `max_half_life_seconds`.
-    - above `max_messages_per_topic` active entries all but `recent_message_keep` are folded.
-    - `importance`: what a topic starts with, unless its first message says something else.
-    - `likeness`: by model, the raw cosine that means `similarity_threshold`; it goes before
+    - above `max_messages_per_topic` active entries all but `recent_message_keep` are digested.
+    - `importance`: the initial importance of a topic, unless its first message sets another.
+    - `likeness`: by model, the raw cosine that means `similarity_threshold`; it overrides
       `firnline.topics.similarity.LIKENESS`.
     """
 
@@ -44,19 +44,23 @@ class Rules:
 
     def __post_init__(self) -> None:
         if self.max_topics < 1 or self.access_threshold_for_lt < 1:
-            raise InputError("max_topics and access_threshold_for_lt are at least 1")
+            raise InputError("max_topics and access_threshold_for_lt must be at least 1")
         if not 0 < self.base_half_life_seconds <= self.max_half_life_seconds:
-            raise InputError("base_half_life_seconds is positive, up to max_half_life_seconds")
+            raise InputError(
+                "base_half_life_seconds must be positive and at most max_half_life_seconds"
+            )
         check_folding(self.max_messages_per_topic, self.recent_message_keep)
         if not 0 < self.similarity_threshold <= self.merge_threshold <= 1:
-            raise InputError("similarity_threshold is in (0, 1], up to merge_threshold")
+            raise InputError("similarity_threshold must be in (0, 1] and at most merge_threshold")
         if not 0 <= self.importance <= 1 or not 0 <= self.priority_floor <= 1:
-            raise InputError("importance and priority_floor are in [0, 1]")
+            raise InputError("importance and priority_floor must be in [0, 1]")
         if not all(-1 < raw < 1 for raw in self.likeness.values()):
-            raise InputError("likeness: a cosine lies between -1 and 1")
+            raise InputError("likeness: a cosine must be between -1 and 1")
 
 
 def check_folding(max_messages: int, keep: int) -> None:
-    """Raise `InputError` unless a fold of all but `keep` leaves at most `max_messages`."""
+    """Raise `InputError` unless `keep` is between 1 and `max_messages`."""
     if not 1 <= keep <= max_messages:
-        raise InputError("of the messages at least 1 is kept, and at most as many as are allowed")
+        raise InputError(
+            f"the number of messages to keep must be between 1 and {max_messages}, got {keep}"
+        )

@@ -1,8 +1,8 @@
-"""How alike a message and a topic are: a cosine, brought to one scale for every model.
+"""The similarity of a message and a topic: a cosine, calibrated to one scale for every model.
 
-The threshold of 0.7 supposes a model whose cosines are high. Those of sentence models are lower:
-with MiniLM two messages on one subject have about 0.35, on different ones 0.03. So each model has a
-**likeness**: the raw cosine between a message and a topic's mean at which they most often belong
+The threshold of 0.7 assumes a model with high cosines. Those of sentence models are lower: with
+MiniLM two messages on one subject have about 0.35, on different subjects 0.03. So each model has a
+**likeness**: the raw cosine between a message and a topic's mean from which they usually belong
 together. The calibrated similarity is linear through (-1, 0), (likeness, 0.7) and (1, 1).
 """
 
@@ -23,13 +23,13 @@ LIKENESS: Final[Mapping[str, float]] = {
     "universal-sentence-encoder-multilingual-3": 0.44,
     "words-1": 0.14,
 }
-"""By the name of the embedder; see docs/strategies/topics.md for the figures."""
+"""By the name of the embedder; docs/strategies/topics.md has the measurements."""
 LIKENESS_DEFAULT: Final = 0.45
-"""For models that were not measured: between MiniLM's and that of models with high cosines."""
+"""For models that were not measured: between MiniLM's and those with high cosines."""
 COMPARED_MAX: Final = 100
-"""Topics whose cosines are computed for one message."""
+"""Topics that one message is compared with."""
 ANCHOR: Final = 0.7
-"""What the likeness becomes."""
+"""The calibrated similarity of the likeness."""
 
 
 class TopicMatch(NamedTuple):
@@ -46,7 +46,7 @@ def likeness(model: str, rules: Rules) -> float:
 
 
 def calibrate(raw: float, likeness_: float) -> float:
-    """The similarity that a raw cosine stands for, from 0 to 1; grows with it."""
+    """The similarity for a raw cosine, from 0 to 1; monotone."""
     raw = max(-1.0, min(1.0, raw))
     if raw <= likeness_:
         return ANCHOR * (raw + 1) / (likeness_ + 1)
@@ -56,10 +56,10 @@ def calibrate(raw: float, likeness_: float) -> float:
 def match_topics(
     vector: Floats, model: str, topics: Iterable[Topic], rules: Rules
 ) -> list[TopicMatch]:
-    """How similar each topic is, best first; of equal ones the one that was active last.
+    """The similarity of each topic, best first; of equal ones the most recently active first.
 
-    Topics without a vector, of another model or of another dimension are not among them, nor those
-    that were merged into another. Of very many only those are compared whose signs agree most.
+    Topics without a vector, with one of another model or dimension, and merged topics are left out.
+    Of very many topics only those whose signs agree most are compared.
     """
     at = likeness(model, rules)
     length = norm(vector)
@@ -73,9 +73,9 @@ def match_topics(
 
 
 def _preselect(vector: Floats, topics: list[Topic]) -> list[Topic]:
-    """The topics themselves, or those of many in whose means the fewest signs differ.
+    """The topics; of very many those whose means differ in the fewest signs.
 
-    A hundred times cheaper than a cosine, and it is the nearest that are asked for.
+    This is a hundred times cheaper than a cosine.
     """
     if len(topics) <= COMPARED_MAX:
         return topics
@@ -86,7 +86,7 @@ def _preselect(vector: Floats, topics: list[Topic]) -> list[Topic]:
 
 
 class _Mean(NamedTuple):
-    """A topic's mean vector, ready to be compared."""
+    """A topic's mean vector, prepared for comparison."""
 
     values: Floats
     norm: float
@@ -100,6 +100,6 @@ def _read_mean(body: bytes) -> _Mean:
 
 
 def is_comparable(topic: Topic, model: str, dimension: int) -> bool:
-    """Whether the topic has a vector that such a one can be compared with."""
-    ours = topic.model == model and len(topic.vector) == 4 * dimension  # bytes of a float32
-    return ours and topic.vectors > 0 and topic.merged_into is None
+    """Whether the topic has a vector of this model and dimension."""
+    same = topic.model == model and len(topic.vector) == 4 * dimension  # bytes of a float32
+    return same and topic.vectors > 0 and topic.merged_into is None

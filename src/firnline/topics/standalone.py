@@ -1,7 +1,7 @@
-"""A follow-up question made to stand alone, for a search that knows nothing of what was said.
+"""Rewrites a follow-up question so that a search can understand it without the conversation.
 
-By rules, which only repeat words of the conversation, or by a model, whose answer is taken only if
-it does the same.
+By rules, which only repeat words of the conversation, or by a model, whose answer is accepted only
+if it does the same.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from firnline.log.regex import regex
 from firnline.topics.followup import has_reference, is_followup
 
 LOOK_BACK: Final = 12
-"""Newest entries of the topic that are looked at."""
+"""Newest entries of the topic that are used."""
 SUBJECT_WORDS_MAX: Final = 8
-"""Words that are added to a question at most."""
+"""The most words that are added to a question."""
 SUBJECT_CHARS_MAX: Final = 160
-"""Characters that are added at most."""
+"""The most characters that are added."""
 ENTRY_CHARS: Final = 600
-"""Characters of an entry that are looked at, and that a model is shown."""
+"""Characters of an entry that are used, also in the prompt."""
 GROWTH: Final = 3
-"""How many times as long as the question and the longest subject a model's answer may be."""
+"""The longest answer of a model, as a multiple of the question or the longest subject."""
 
 PROMPT: Final = (
     "Rewrite the last question so that it can be understood without the conversation: put what "
@@ -38,7 +38,7 @@ _SENTENCE_END: Final = (".", "!", "?", ":", "\n", "")
 
 
 def standalone(question: str, entries: Sequence[Entry], title: str = "") -> str:
-    """The question with the words in brackets that say what it is about; itself if it says so.
+    """The question followed by its subject in parentheses; unchanged if it names its subject.
 
     `entries` are the topic's, newest last, without the question. Every word of the result is in the
     question, the entries or the title: "What does it cost?" becomes "What does it cost? (Alfama
@@ -55,13 +55,15 @@ def standalone(question: str, entries: Sequence[Entry], title: str = "") -> str:
 
 
 def _subject(entries: Sequence[Entry], title: str) -> list[str]:
-    """The phrases of the newest question that has a subject, or of the title, or of an answer."""
-    asked = [e.message.text[:ENTRY_CHARS] for e in reversed(entries) if is_question(e.message)]
-    said = [e.message.text[:ENTRY_CHARS] for e in reversed(entries) if not is_question(e.message)]
-    named = next((text for text in asked if not is_followup(text) and not _has_reference(text)), "")
-    # A question that itself leans on an earlier one says something, too, but comes second.
-    leaning = [text for text in asked[:1] if text != named]
-    for texts in ([named, *leaning], [title], said[:1]):
+    """The phrases of the newest question with a subject, or of the title, or of an answer."""
+    newest_first = [(e.message.text[:ENTRY_CHARS], e.message) for e in reversed(entries)]
+    questions = [text for text, message in newest_first if is_question(message)]
+    answers = [text for text, message in newest_first if not is_question(message)]
+    clear = (text for text in questions if not is_followup(text) and not _has_reference(text))
+    subject = next(clear, "")
+    # A question that depends on an earlier one has words of the subject, too, but comes second.
+    dependent = [text for text in questions[:1] if text != subject]
+    for texts in ([subject, *dependent], [title], answers[:1]):
         if phrases := [phrase for text in texts for phrase in _phrases(text)]:
             return phrases
     return []
@@ -72,7 +74,7 @@ def _has_reference(text: str) -> bool:
 
 
 def _phrases(text: str) -> Iterator[str]:
-    """Runs of words about a subject, as they are written."""
+    """Runs of content words, as written."""
     for piece in _PHRASE_END.split(text):
         run: list[str] = []
         for word in split_words(piece):
@@ -95,7 +97,7 @@ def _persons(found: Iterable[str], entries: Sequence[Entry]) -> list[str]:
 
 
 def _is_name(phrase: str, text: str) -> bool:
-    """Two capital words, or one that does not just begin a sentence."""
+    """Two capitalized words, or one that does not start a sentence."""
     parts = phrase.split()
     if not all(part[0].isupper() for part in parts):
         return False
@@ -104,7 +106,7 @@ def _is_name(phrase: str, text: str) -> bool:
 
 
 def _fit_phrases(phrases: Iterable[str], known: set[str]) -> list[str]:
-    """The phrases without words that are known already, as many as may be added."""
+    """The phrases without known words, as many as fit."""
     added: list[str] = []
     count = chars = 0
     for phrase in phrases:
@@ -124,25 +126,25 @@ def _fit_phrases(phrases: Iterable[str], known: set[str]) -> list[str]:
 
 
 def standalone_messages(question: str, entries: Sequence[Entry]) -> list[dict[str, str]]:
-    """What a model is asked, in the OpenAI chat shape; its answer is for `check_rewrite`."""
-    said = [f"{e.message.role}: {_line(e.message.text)}" for e in entries[-LOOK_BACK:]]
-    talk = "\n".join(line for line in said if not line.endswith(": "))
-    asked = f"Conversation:\n{talk}\n\nLast question: {_line(question)}"
-    return [{"role": "system", "content": PROMPT}, {"role": "user", "content": asked}]
+    """The prompt for a model, in the OpenAI chat shape; its answer is for `check_rewrite`."""
+    lines = [f"{e.message.role}: {_line(e.message.text)}" for e in entries[-LOOK_BACK:]]
+    talk = "\n".join(line for line in lines if not line.endswith(": "))
+    prompt = f"Conversation:\n{talk}\n\nLast question: {_line(question)}"
+    return [{"role": "system", "content": PROMPT}, {"role": "user", "content": prompt}]
 
 
 def check_rewrite(answer: str, question: str, entries: Sequence[Entry], title: str = "") -> str:
-    """A model's answer if it can be trusted, else what the rules make of the question.
+    """A model's answer if it can be trusted, otherwise the result of the rules.
 
-    It is one line, not much longer than the question, and has no word that is neither in the
-    conversation nor without a subject. A plural counts as its singular.
+    It must be one line, not much longer than the question, and its content words must be in the
+    conversation. A plural counts as its singular.
     """
     text = answer.strip()
     room = GROWTH * max(len(question), SUBJECT_CHARS_MAX)
     if text and len(text.splitlines()) == 1 and len(text) <= room:
         sources = (question, title, *(entry.message.text for entry in entries[-LOOK_BACK:]))
-        said = {_stem(word) for source in sources for word in split_words(source)}
-        if all(_stem(word) in said or not is_content(word) for word in split_words(text)):
+        known = {_stem(word) for source in sources for word in split_words(source)}
+        if all(_stem(word) in known or not is_content(word) for word in split_words(text)):
             return text
     return standalone(question, entries, title)
 

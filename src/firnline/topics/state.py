@@ -1,7 +1,7 @@
-"""The state machine: which topic an entry belongs to, and what that does to the topics.
+"""The state machine: which topic an entry belongs to, and how that changes the topics.
 
-Pure and a function of the log alone: time is the entries' own, so replaying the same entries with
-the same vectors, from any state on, gives the same topics.
+Pure, and a function of the log alone: times come from the entries, so replaying the same entries
+with the same vectors, from any state on, gives the same topics.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ DEFAULT: Final = Rules()
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """The topics of a conversation by id, and the one that is active: that of the last entry."""
+    """The topics of a conversation by id, and the active one: that of the last entry."""
 
     topics: Mapping[int, Topic] = field(default_factory=dict)
     active: int | None = None
 
     @classmethod
     def of(cls, topics: Iterable[Topic]) -> TopicState:
-        """The state that these topics are in: active is the one with the newest entry."""
-        known = {topic.id: topic for topic in topics}
-        there = [topic for topic in known.values() if topic.merged_into is None]
-        newest = max(there, key=lambda topic: topic.last_seq, default=None)
-        return cls(known, newest.id if newest else None)
+        """The state of these topics: the one with the newest entry is active."""
+        by_id = {topic.id: topic for topic in topics}
+        unmerged = [topic for topic in by_id.values() if topic.merged_into is None]
+        newest = max(unmerged, key=lambda topic: topic.last_seq, default=None)
+        return cls(by_id, newest.id if newest else None)
 
     @property
     def active_topic(self) -> Topic | None:
-        """The active topic; None before the first."""
+        """The active topic; None if there is none yet."""
         return None if self.active is None else self.topics[self.active]
 
     def working(self) -> list[Topic]:
@@ -52,24 +52,24 @@ class TopicState:
         return [t for t in self.topics.values() if not t.dormant and t.merged_into is None]
 
     def current(self, topic: int) -> Topic:
-        """The topic that the entries of a topic are in now, after all merging."""
+        """The topic that a topic was merged into, or the topic itself."""
         found = self.topics[topic]
         while found.merged_into is not None:
             found = self.topics[found.merged_into]
         return found
 
     def having(self, *topics: Topic, active: int | None = None) -> TopicState:
-        """The state with these topics in place of those of their ids."""
+        """The state with these topics added or replaced."""
         changed = {**self.topics, **{topic.id: topic for topic in topics}}
         return TopicState(changed, self.active if active is None else active)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStep:
-    """What one entry did.
+    """The effect of one entry.
 
-    `topic` is the entry's; None for what the system says before anybody else. `changed` are the
-    topics to be saved, `match` is the best of those the message was compared with, taken or not.
+    `topic` is the entry's topic; None for system messages before all others. `changed` are the
+    topics to save, `match` is the most similar topic, whether the message joined it or not.
     `opened`, `restored` and `dormant` are the topics to which that happened.
     """
 
@@ -83,7 +83,7 @@ class TopicStep:
 
 
 def needs_vector(message: Message) -> bool:
-    """Whether `assign` would make use of a vector of this message."""
+    """Whether `assign` uses a vector of this message."""
     return is_question(message) and not is_followup(message.text)
 
 
@@ -95,26 +95,26 @@ def assign(
     model: str = "",
     rules: Rules = DEFAULT,
 ) -> TopicStep:
-    """Put the next entry of a conversation into a topic.
+    """Assign the next entry of a conversation to a topic.
 
-    A message of the user joins the most similar topic, dormant ones among them, if it is more
-    similar than the threshold, and else opens one. One without a subject of its own, or without a
-    `vector` (by `model`), stays in the active topic, and so does whatever the user did not say.
+    A user's message joins the most similar topic, which may be dormant, if the similarity exceeds
+    the threshold; otherwise it opens a new one. A message without a subject, or without a `vector`
+    (by `model`), stays in the active topic, and so do all messages of other roles.
     """
     newest = state.active_topic
     if newest and entry.seq <= newest.last_seq:
-        raise InputError(f"entry {entry.seq} is not behind {newest.last_seq}, the last assigned")
+        raise InputError(f"entry {entry.seq} is not after {newest.last_seq}, the last assigned")
     if not is_question(entry.message):
         return _continue_topic(state, entry, rules)
-    # A follow-up is no example of what its topic is about, so its vector is not used at all.
-    given = None if is_followup(entry.message.text) else unit(vector)
-    best = _best_match(state, given, model, rules)
-    chosen = _choose_topic(state, given, best, rules)
+    # A follow-up does not show what its topic is about, so its vector is not used.
+    usable = None if is_followup(entry.message.text) else unit(vector)
+    best = _best_match(state, usable, model, rules)
+    chosen = _choose_topic(state, usable, best, rules)
     if chosen is None:
-        topic = _with_vector(_open_topic(entry, rules), given, model)
+        topic = _with_vector(_open_topic(entry, rules), usable, model)
     else:
         topic = _with_vector(
-            _join_topic(chosen, entry, back=chosen.id != state.active), given, model
+            _join_topic(chosen, entry, back=chosen.id != state.active), usable, model
         )
     restored = chosen is not None and topic.restored_by == entry.seq
     moved = state.having(topic, active=topic.id)
@@ -138,7 +138,7 @@ def replay(
     model: str = "",
     rules: Rules = DEFAULT,
 ) -> Iterator[TopicStep]:
-    """A step for each of the entries, in order; `vectors` are by sequence number."""
+    """A step for each entry, in order; `vectors` are by sequence number."""
     now = state or TopicState()
     for entry in entries:
         step = assign(now, entry, vectors.get(entry.seq), model=model, rules=rules)
@@ -146,7 +146,7 @@ def replay(
         yield step
 
 
-# -- which topic ------------------------------------------------------------------------------
+# -- choosing a topic -------------------------------------------------------------------------
 
 
 def _best_match(
@@ -161,24 +161,24 @@ def _best_match(
 def _choose_topic(
     state: TopicState, vector: Floats | None, best: TopicMatch | None, rules: Rules
 ) -> Topic | None:
-    """The topic that the message joins; None if it opens one."""
+    """The topic that the message joins; None if it opens a new one."""
     if best and best.similarity > rules.similarity_threshold:
         return state.topics[best.topic]
     active = state.active_topic
-    # Where nothing can be compared, nothing says that the subject has changed.
+    # If nothing can be compared, there is no sign of a change of subject.
     return active if active and (vector is None or not active.vectors) else None
 
 
-# -- what that does to it ---------------------------------------------------------------------
+# -- changing the topic -----------------------------------------------------------------------
 
 
 def _continue_topic(state: TopicState, entry: Entry, rules: Rules) -> TopicStep:
-    """The step of an entry that the user did not say."""
+    """The step of an entry that is not the user's."""
     active = state.active_topic
     if active is None:
         if entry.message.role in ("system", "developer"):
             return TopicStep(state=state)
-        # A greeting comes before the first question, which gives the topic its title.
+        # A greeting may precede the first question, which gives the topic its title.
         opened = replace(_open_topic(entry, rules), title="")
         return TopicStep(
             state=state.having(opened, active=opened.id),
@@ -191,13 +191,13 @@ def _continue_topic(state: TopicState, entry: Entry, rules: Rules) -> TopicStep:
 
 
 def _open_topic(entry: Entry, rules: Rules) -> Topic:
-    said = _importance(entry.message)
+    importance = _importance(entry.message)
     return Topic(
         id=entry.seq,
         title=title_of(marks.said(entry.message)),
         created_at=_time(entry),
         last_active_at=_time(entry),
-        importance=rules.importance if said is None else said,
+        importance=rules.importance if importance is None else importance,
         entries=1,
         last_seq=entry.seq,
     )
@@ -206,9 +206,9 @@ def _open_topic(entry: Entry, rules: Rules) -> Topic:
 def _join_topic(topic: Topic, entry: Entry, *, back: bool) -> Topic:
     """The topic with one more message of the user.
 
-    `back`: the user comes back to it from another one. Then what was archived is active again.
+    `back`: the user returns to it from another topic. Then its archived entries are active again.
     """
-    # A title that names no subject ("hello") gives way to the first message that has one.
+    # A title without a subject ("hello") is replaced by the first message that has one.
     nameless = not topic.vectors and is_followup(topic.title)
     joined = replace(
         topic,
@@ -235,7 +235,7 @@ def _with_vector(topic: Topic, vector: Floats | None, model: str) -> Topic:
 
 
 def _fade_topics(state: TopicState, now: datetime, rules: Rules) -> list[Topic]:
-    """The topics that become dormant, lowest priority first; never the active one."""
+    """The topics that become dormant, lowest priority first, but never the active one."""
     working = state.working()
     if len(working) <= rules.max_topics:
         return []
@@ -245,11 +245,11 @@ def _fade_topics(state: TopicState, now: datetime, rules: Rules) -> list[Topic]:
 
 
 def _importance(message: Message) -> float | None:
-    """The importance that a message claims for its topic in ``metadata["importance"]``."""
-    said = message.metadata.get("importance")
-    if isinstance(said, bool) or not isinstance(said, int | float):
+    """The importance that a message sets for its topic in ``metadata["importance"]``."""
+    value = message.metadata.get("importance")
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(said) if math.isfinite(said) and 0 <= said <= 1 else None
+    return float(value) if math.isfinite(value) and 0 <= value <= 1 else None
 
 
 def _time(entry: Entry) -> datetime:

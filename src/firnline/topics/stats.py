@@ -1,4 +1,4 @@
-"""What can be told about a topic in numbers."""
+"""The statistics of a topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firnline.topics.rules import DAY, Rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicStats:
-    """A topic in numbers at one moment."""
+    """The statistics of a topic at one moment."""
 
     topic_id: int
     title: str
@@ -37,7 +37,7 @@ class TopicStats:
 
 
 def topic_stats(topic: Topic, now: datetime, rules: Rules, *, has_summary: bool) -> TopicStats:
-    """The topic in numbers at `now`."""
+    """The statistics of the topic at `now`."""
     return TopicStats(
         topic_id=topic.id,
         title=topic.title,

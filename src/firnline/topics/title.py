@@ -1,4 +1,4 @@
-"""A topic's title: the beginning of its first message, cut between whole characters."""
+"""A topic's title: the beginning of its first message, cut between graphemes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _FLAGS: Final = range(0x1F1E6, 0x1F200)
 
 
 def title_of(text: str, chars_max: int = TITLE_CHARS) -> str:
-    """The first characters of a text, blanks collapsed; an accent stays with its letter.
+    """The first characters of a text, spaces collapsed; an accent stays with its letter.
 
-    If not even one whole character fits, it is cut anyway.
+    If not even one grapheme fits, it is cut.
     """
-    # A title is short: what is far behind it need not be split into words.
+    # A title is short: text far after it need not be split into words.
     words = " ".join(text[: 64 * chars_max].split())
     if len(words) <= chars_max:
         return words

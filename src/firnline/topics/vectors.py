@@ -1,4 +1,4 @@
-"""Vectors as float32 bytes: their cosine and their mean, in plain Python."""
+"""Vectors as float32 bytes: dot product, norm and mean, in plain Python."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def norm(vector: Floats) -> float:
 
 
 def unit(vector: Floats | None) -> array[float] | None:
-    """The vector at length 1; None if it has no direction: empty, all zero, or not finite."""
+    """The vector scaled to length 1; None if it is empty, all zero, or not finite."""
     length = norm(vector) if vector else 0.0
-    if not vector or not 0 < length < math.inf:  # false for what is not a number, too
+    if not vector or not 0 < length < math.inf:  # also false for NaN
         return None
     return array("f", (value / length for value in vector))
 
