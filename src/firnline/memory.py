@@ -34,7 +34,7 @@ from firnline.digest import (
 )
 from firnline.embedding.words import WordEmbedder
 from firnline.engine import stats
-from firnline.engine.context_builder import ContextBuilder, ContextRequest
+from firnline.engine.context_builder import BuildRequest, ContextBuilder
 from firnline.engine.digest_history import (
     STUCK_AFTER,
     Difference,
@@ -404,7 +404,7 @@ class Memory:
         """
         if not isinstance(question, str | None):
             raise InputError(f"question: expected a text, got {type(question).__name__}")
-        request = ContextRequest(
+        request = BuildRequest(
             budget=as_budget(budget),
             question=question,
             system=as_system(system),
@@ -828,7 +828,7 @@ class Memory:
         own, rules = await self.strategy(conversation), self._topics.rules
         most, keep = rules.max_messages_per_topic, rules.recent_message_keep
         strategy = own if own.by_topic else by_topics(max_messages=most, keep=keep)
-        request = ContextRequest(budget=as_budget(budget), fold=fold)
+        request = BuildRequest(budget=as_budget(budget), fold=fold)
         key, chosen = self._key(conversation), summary_as_system(strategy)
         if not fold:
             return await self._builder.build(key, request, chosen)

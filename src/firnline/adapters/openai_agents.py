@@ -42,14 +42,16 @@ class FirnlineSession:
             return []
         if limit is not None:
             newest = await self._memory.read(name, first_seq=max(end - limit, 0))
-            return _typed([item for entry in newest for item in items_of(entry.message)][-limit:])
+            return _as_items(
+                [item for entry in newest for item in items_of(entry.message)][-limit:]
+            )
         context = await self._memory.context(name, self._budget, past=True)
         plain = plain_calls((piece.message, piece.whole) for piece in context.pieces)
         found: list[dict[str, Any]] = []
         for piece in context.pieces:
             ids = {piece.message.tool_call_id, *(call.id for call in piece.message.tool_calls)}
             found += items_of(piece.message, whole=piece.whole and not ids & plain)
-        return _typed(found)
+        return _as_items(found)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Store items; durable when this returns."""
@@ -70,7 +72,7 @@ class FirnlineSession:
         if rest:
             await self._memory.append(branch, messages_of(rest))
         await self._continue_as(branch)
-        return _typed([popped])[0]
+        return _as_items([popped])[0]
 
     async def clear_session(self) -> None:
         """Start with an empty session; old messages stay in the log until erased."""
@@ -92,5 +94,5 @@ class FirnlineSession:
         await self._memory.describe(self.session_id, metadata={**known, _CONTINUES_AS: branch})
 
 
-def _typed(items: list[dict[str, Any]]) -> list[TResponseInputItem]:
+def _as_items(items: list[dict[str, Any]]) -> list[TResponseInputItem]:
     return cast("list[TResponseInputItem]", items)

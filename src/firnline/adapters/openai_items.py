@@ -57,7 +57,7 @@ def _input(item: Mapping[str, Any]) -> Message:
     if isinstance(content, Mapping) and "image_url" in content:  # counted as a picture
         rest |= {_SHOT: content.get("type")}
         content = [{**content, "type": "input_image"}]
-    elif not isinstance(content, str | list) or not all(map(_typed, content)):
+    elif not isinstance(content, str | list) or not all(map(_is_part, content)):
         content, rest = encode_json(_rest(item, _ABOUT)), {_MADE: dict(item)}
     plain = {"role": "tool" if _is_result(item) else item["role"], "content": content}
     named = {"tool_call_id": item["call_id"]} if _is_result(item) else {}
@@ -74,7 +74,7 @@ def _output(items: Sequence[Mapping[str, Any]]) -> Message:
             calls.append(ToolCall.of(*(item[name] for name in _CALL)))
             notes.append({"call": _rest(item, _CALL)})
         elif _is_call(item):
-            calls.append(_named(item))
+            calls.append(_tool_call(item))
             notes.append({_MADE: dict(item)})
         elif item.get("role") == "assistant":
             content = item["content"]
@@ -89,12 +89,12 @@ def _output(items: Sequence[Mapping[str, Any]]) -> Message:
     return Message.assistant(parts or None, tool_calls=calls, metadata={ITEMS: notes})
 
 
-def _typed(part: object) -> bool:
+def _is_part(part: object) -> bool:
     """Whether this is a character or a part of a message."""
     return isinstance(part, str) or (isinstance(part, Mapping) and "type" in part)
 
 
-def _named(item: Mapping[str, Any]) -> ToolCall:
+def _tool_call(item: Mapping[str, Any]) -> ToolCall:
     """A call of a tool that is not a function, so that its result has a call."""
     given = item.get("input")
     arguments = given if isinstance(given, str) else encode_json(_rest(item, _ABOUT))

@@ -269,7 +269,7 @@ def add(command: Command) -> None:
         "seqs",
     )
     pin.add_argument("conversation")
-    pin.add_argument("seqs", nargs="*", metavar="SEQ", help="the number of an entry")
+    pin.add_argument("seqs", nargs="*", metavar="SEQ", help="entry numbers (default: list pins)")
 
     unpin = command("unpin", _unpin, "Unpin messages.", "seqs")
     unpin.add_argument("conversation")

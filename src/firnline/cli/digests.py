@@ -107,19 +107,19 @@ def _detail_text(conversation: str, digest: Digest, force: Collection[int]) -> s
     parts = [
         f"digest {digest.version} of {conversation}: entries {_span(digest)}",
         ", ".join(filter(None, facts)),
-        _titled("Error", digest.error),
-        _titled("Text", digest.text),
-        _titled(
+        _section("Error", digest.error),
+        _section("Text", digest.text),
+        _section(
             "Important data",
             "\n".join(map(_item, items.items_with_speakers(items.from_json(digest.data)))),
         ),
-        _titled("Set aside, no evidence", "\n".join(_aside(digest))),
-        _titled("Receipt", describe(digest.receipt) if digest.receipt else ""),
+        _section("Set aside, no evidence", "\n".join(_aside(digest))),
+        _section("Receipt", describe(digest.receipt) if digest.receipt else ""),
     ]
     return "\n".join(filter(None, parts))
 
 
-def _titled(title: str, text: str) -> str:
+def _section(title: str, text: str) -> str:
     return f"\n{title}\n{textwrap.indent(text, '  ')}" if text else ""
 
 

@@ -103,14 +103,14 @@ def _restore(options: argparse.Namespace) -> None:
 def _erase(options: argparse.Namespace) -> None:
     with open_memory(options) as memory:
         head = existing_head(memory, options.conversation)
-        if not options.yes and not _confirmed(head):
+        if not options.yes and not _confirm(head):
             raise InputError("nothing was erased; use --yes to erase without confirmation")
         erased = memory.erase(options.conversation)
     fields = {**asdict(erased), "erased_at": format_time(erased.erased_at)}
     report(options, f"{erased.conversation} erased: ", fields, ("entries", "digests", "tokens"))
 
 
-def _confirmed(head: Head) -> bool:
+def _confirm(head: Head) -> bool:
     if not sys.stdin.isatty():
         return False
     question = f"Erase {head.entries:,} entries of {head.conversation!r} for good? Type its name: "
@@ -149,7 +149,7 @@ def add(command: Command) -> None:
     export.add_argument("conversations", nargs="*", help="default: all")
 
     imports = command(
-        "import", _import, "Import an export of Firnline or of another program; repeatable."
+        "import", _import, "Import an export of Firnline or another program; adds only what is new."
     )
     imports.add_argument("file", help="a file, a zip archive, or a folder; - is standard input")
     imports.add_argument(
@@ -172,7 +172,7 @@ def add(command: Command) -> None:
         "--keep",
         type=count,
         default=1_000,
-        help="the number of newest entries to leave (default: %(default)s)",
+        help="leave the newest N entries (default: %(default)s)",
     )
 
     restore = command("restore", _restore, "Decompress archived entries.")

@@ -55,7 +55,7 @@ def _search(options: argparse.Namespace) -> None:
         else:
             print(_line(hit.conversation, hit.entry, zone))
             if options.explain:
-                print(f"     {_explained(hit)}")
+                print(f"     {_score_text(hit)}")
     if not hits and not options.json:
         print("Nothing found.")
 
@@ -78,7 +78,7 @@ def _filters(options: argparse.Namespace) -> Filters:
     return filters
 
 
-def _explained(hit: Hit) -> str:
+def _score_text(hit: Hit) -> str:
     """The parts of the score, the largest first."""
     parts = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
     listed = ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= _LEAST)
@@ -250,7 +250,7 @@ def add(command: Command) -> None:
         "--role", action="append", choices=ROLES, help="only messages of this role; repeatable"
     )
     search.add_argument(
-        "--on", metavar="DATE", help="only messages of then: 'last tuesday', '2026-03', ..."
+        "--on", metavar="DATE", help="only messages of this time: 'last tuesday', '2026-03', ..."
     )
     search.add_argument("--project", help="only conversations of this project")
     search.add_argument(

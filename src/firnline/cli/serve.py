@@ -45,7 +45,9 @@ def add(command: Command) -> None:
     serve.add_argument(
         "--upstream", metavar="URL", help="the provider behind the proxy, ending in /v1"
     )
-    serve.add_argument("--log-level", choices=["debug", "info", "warning", "error"])
+    serve.add_argument(
+        "--log-level", choices=["debug", "info", "warning", "error"], help="default: info"
+    )
     serve.add_argument("--config", metavar="FILE", help="settings as TOML (default: firnline.toml)")
     serve.add_argument("--sample", action="store_true", help="add a sample conversation")
     serve.epilog = (

@@ -60,16 +60,20 @@ def _observer(counts: _WorkerCounts, *, as_json: bool) -> Callable[[Event], None
     def observe(event: Event) -> None:
         if event.name not in ("fold", "fold_failed"):
             return
-        made = event.name == "fold"
-        counts.digests += made
-        counts.failed += not made
+        succeeded = event.name == "fold"
+        counts.digests += succeeded
+        counts.failed += not succeeded
         seen.add(Key(event.tenant, event.conversation))
         counts.conversations = len(seen)
         where = {"tenant": event.tenant, "conversation": event.conversation}
         if as_json:
             print_json({"event": event.name, **where, **event.values})
         else:
-            how = f"digested in {event.values['milliseconds']:,} ms" if made else "the model failed"
+            how = (
+                f"digested in {event.values['milliseconds']:,} ms"
+                if succeeded
+                else "the model failed"
+            )
             print(plain(f"{event.tenant}/{event.conversation}: {how}"))
         sys.stdout.flush()  # show it at once, in a pipe too
 
@@ -105,11 +109,11 @@ async def _run(memory: Memory, poll_seconds: float) -> None:
 async def _create_due(memory: Memory) -> None:
     """Create digests until none is due, or none can be created."""
     before: list[Key] = []
-    made = 0
+    created = 0
     while due := await memory.due(limit=_PAGE, all_tenants=True):
-        if due == before and not made:
+        if due == before and not created:
             break
-        before, made = due, await memory.work(once=True, all_tenants=True)
+        before, created = due, await memory.work(once=True, all_tenants=True)
 
 
 def add(command: Command) -> None:

@@ -54,7 +54,7 @@ _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContextRequest:
+class BuildRequest:
     """What a context is built for."""
 
     budget: Budget
@@ -111,7 +111,7 @@ class ContextBuilder:
     # -- the flow -----------------------------------------------------------------------------
 
     async def build(
-        self, key: Key, request: ContextRequest, strategy: Strategy | None = None
+        self, key: Key, request: BuildRequest, strategy: Strategy | None = None
     ) -> Context:
         """The context for a request; digests first what the strategy wants digested now.
 
@@ -158,7 +158,7 @@ class ContextBuilder:
         head = await self._store.head(key)
         if head is None:
             return 0
-        request = ContextRequest(budget=self._pending.budget_of(head))
+        request = BuildRequest(budget=self._pending.budget_of(head))
         for made in range(limits.FOLD_ROUNDS_MAX):
             scene = await self._look(key, request, planned=True)
             if not scene.plan.folds:
@@ -178,7 +178,7 @@ class ContextBuilder:
     async def _look(
         self,
         key: Key,
-        request: ContextRequest,
+        request: BuildRequest,
         strategy: Strategy | None = None,
         *,
         planned: bool = False,
@@ -312,13 +312,13 @@ class ContextBuilder:
         budget = less(budget, scene.material.recall_tokens)
         await self._pending.add(key, scene.strategy, budget)
 
-    async def _task(self, key: Key, head: Head | None, request: ContextRequest) -> str:
+    async def _task(self, key: Key, head: Head | None, request: BuildRequest) -> str:
         if request.task is not None or head is None or head.project is None:
             return request.task or ""
         projects = await self._store.projects(key.tenant)
         return next((p.task for p in projects if p.name == head.project), "")
 
-    async def _recall(self, key: Key, request: ContextRequest, scene: _Scene) -> tuple[Hit, ...]:
+    async def _recall(self, key: Key, request: BuildRequest, scene: _Scene) -> tuple[Hit, ...]:
         """Old entries for the question; none if the whole log is shown."""
         if not request.question or not scene.material.recall_tokens:
             return ()
@@ -327,7 +327,7 @@ class ContextBuilder:
         tokens = 2 * request.budget.recall_room
         return tuple(await self._recaller.for_context(key, question, tokens))
 
-    async def _retrieve(self, context: Context, request: ContextRequest, sizes: Sizes) -> Context:
+    async def _retrieve(self, context: Context, request: BuildRequest, sizes: Sizes) -> Context:
         """The context with the documents of the retriever, as many as fit."""
         if request.retriever is None:
             return context
@@ -391,7 +391,7 @@ def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
     return total + notes + material.tools_tokens + REPLY_TOKENS
 
 
-def _kept_for_recall(plan: Plan, view: View, request: ContextRequest) -> int:
+def _kept_for_recall(plan: Plan, view: View, request: BuildRequest) -> int:
     """The tokens that are kept for recalled entries: none as long as all that was said is shown."""
     free = max(request.budget.limit - view.fixed_tokens, 0)
     some = plan.recent_count is not None and plan.recent_count < view.next_seq

@@ -117,7 +117,7 @@ async def by_date(deps: ToolDeps, request: args.ByDateArguments) -> results.Date
         page = limits.AGENT_CONVERSATIONS
         heads = await deps.memory.conversations(after=request.after, limit=page + 1)
         names, more = [head.conversation for head in heads[:page]], len(heads) > page
-    found, after = await _dated(deps, request, span, names)
+    found, after = await _entries_in(deps, request, span, names)
     shown, left = await quote_page(quoter, found[: request.limit])
     left += found[request.limit :]
     first_left = {one.conversation: one for one in reversed(left)}
@@ -130,7 +130,7 @@ async def by_date(deps: ToolDeps, request: args.ByDateArguments) -> results.Date
     )
 
 
-async def _dated(
+async def _entries_in(
     deps: ToolDeps, request: args.ByDateArguments, span: Interval, names: list[str]
 ) -> tuple[list[FoundEntry], str]:
     """One entry more than the limit, and the last conversation read if some were not needed."""

@@ -25,7 +25,7 @@ from firnline.transfer.formats.finetune import message_line
 from firnline.transfer.formats.records import brief
 from firnline.transfer.jsonl import Manifest
 from firnline.transfer.jsonl import export as export_own
-from firnline.transfer.scan import erased, heads
+from firnline.transfer.scan import erased_error, heads
 
 ExportFormat: TypeAlias = Literal["jsonl", "openai", "markdown", "html"]
 FORMATS: Final[tuple[ExportFormat, ...]] = get_args(ExportFormat)
@@ -118,7 +118,7 @@ class _Source(NamedTuple):
         while first <= last:
             page = await self.store.read(self.key, first, last, limits.BACKLOG_PAGE)
             if not page or (page[-1].seq == self.head.seq and page[-1].hash != self.head.hash):
-                raise erased(self.key)
+                raise erased_error(self.key)
             counter.entries(page)
             yield page
             first = page[-1].seq + 1

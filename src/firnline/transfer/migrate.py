@@ -16,7 +16,7 @@ from firnline.errors import ConflictError, InputError, StoreCorrupt
 from firnline.log.entry import Card, EntryDraft, Head, Key, Record, genesis
 from firnline.log.message import decode
 from firnline.protocols import Progress, Store
-from firnline.transfer.scan import checked_pages, digests_up_to, erased, heads, topics_up_to
+from firnline.transfer.scan import checked_pages, digests_up_to, erased_error, heads, topics_up_to
 
 _CARDS: Final = 200
 _NEVER: Final = datetime.min.replace(tzinfo=UTC)
@@ -129,7 +129,7 @@ class _ConversationCopy:
             for store in (self._source, self._target)
         ]
         if not ours or not theirs:
-            raise erased(self._key)
+            raise erased_error(self._key)
         if ours != theirs:
             raise ConflictError(
                 f"{self._key.conversation}: the entries in the target differ from the source; "

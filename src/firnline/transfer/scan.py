@@ -51,14 +51,14 @@ async def checked_pages(
         entries = await store.read(key, first, first + max(len(page), 1) - 1)
         same = [entry.hash for entry in entries] == [record.hash for record in page]
         if not page or not same or flaw(page[0], before):
-            raise erased(key)
+            raise erased_error(key)
         first, before = first + len(page), page[-1].hash
         if first == head.entries and before != head.hash:
-            raise erased(key)
+            raise erased_error(key)
         yield page
 
 
-def erased(key: Key) -> ConflictError:
+def erased_error(key: Key) -> ConflictError:
     """The error for a conversation that was erased after its head was read."""
     return ConflictError(f"{key.conversation} was erased while it was being read")
 

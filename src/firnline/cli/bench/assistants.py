@@ -50,7 +50,7 @@ def longmemeval(spot: JsonSpot, name: str) -> BenchCase:
     question, kind = spot["question"].text, spot["question_type"].label
     if name.endswith("_abs"):
         builder.left_out[ABSTENTION] += 1
-    elif marked or not (held := _held(spot, spans)):
+    elif marked or not (held := _answer_sessions(spot, spans)):
         builder.ask(name, question, kind, marked)
     else:
         builder.questions.append(BenchQuestion(name, question, kind, held, by_session=True))
@@ -80,7 +80,7 @@ def _date(spot: JsonSpot) -> datetime:
         raise spot.wrong("a time such as '2023/05/20 (Sat) 02:21'") from None
 
 
-def _held(spot: JsonSpot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
+def _answer_sessions(spot: JsonSpot, spans: dict[str, frozenset[int]]) -> tuple[Evidence, ...]:
     """The sessions with the answer that are in the haystack."""
     given = spot.get("answer_session_ids")
     names = dict.fromkeys(i.label for i in given.each("id")) if given else ()

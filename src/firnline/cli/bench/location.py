@@ -26,7 +26,7 @@ class JsonSpot:
 
     def wrong(self, expected: str) -> InputError:
         """The error for an unexpected value."""
-        return InputError(f"{self.where}: expected {expected}, found {_shown(self.value)}")
+        return InputError(f"{self.where}: expected {expected}, found {_value_text(self.value)}")
 
     @property
     def fields(self) -> dict[str, object]:
@@ -73,7 +73,7 @@ class JsonSpot:
         return clean_text(self.value)
 
 
-def _shown(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, dict):
         return f"an object with {_names(value)}"
     if isinstance(value, list):

@@ -88,7 +88,7 @@ class BenchRun:
     answers: dict[str, list[QuestionResult]]
 
 
-class _Returned(NamedTuple):
+class _Retrieved(NamedTuple):
     """The entries that are in the result in full, and its tokens."""
 
     seqs: frozenset[int]
@@ -179,7 +179,7 @@ class _Run:
         took = time.perf_counter() - started
         for budget in self.tokens:
             taken = pack(ranked, self.turns, budget)
-            answer.found[budget] = _budget_result(question, _returned(taken, self.turns), took)
+            answer.found[budget] = _budget_result(question, _retrieved(taken, self.turns), took)
             self.tick()
         return answer
 
@@ -203,31 +203,33 @@ class _Run:
                 self.tick()
         return answers
 
-    async def _by_recall(self, question: str, budget: int) -> _Returned:
+    async def _by_recall(self, question: str, budget: int) -> _Retrieved:
         """Hits with the complete entry, packed as the baselines are."""
         hits = await self.memory.recall(self.case.conversation, question, tokens=budget)
         whole = [hit.seq for hit in hits if hit.message.text == self.turns[hit.seq].text]
         taken = pack(dict.fromkeys(whole), self.turns, budget)
-        return _returned(taken, self.turns, over=len(taken) < len(whole))
+        return _retrieved(taken, self.turns, over=len(taken) < len(whole))
 
-    async def _by_context(self, question: str | None, budget: int) -> _Returned:
+    async def _by_context(self, question: str | None, budget: int) -> _Retrieved:
         """Entries that the context lists and whose text is in its messages."""
         try:
             context = await self.memory.context(self.case.conversation, budget, question)
         except BudgetError:
-            return _Returned(frozenset(), 0, refused=True)
+            return _Retrieved(frozenset(), 0, refused=True)
         if context.tokens > budget:
-            return _Returned(frozenset(), context.tokens, over=True)
-        return _Returned(entries_in(context, self.turns), context.tokens)
+            return _Retrieved(frozenset(), context.tokens, over=True)
+        return _Retrieved(entries_in(context, self.turns), context.tokens)
 
 
-def _returned(seqs: Sequence[int], turns: Sequence[PackedTurn], *, over: bool = False) -> _Returned:
-    return _Returned(frozenset(seqs), sum(turns[seq].tokens for seq in seqs), over)
+def _retrieved(
+    seqs: Sequence[int], turns: Sequence[PackedTurn], *, over: bool = False
+) -> _Retrieved:
+    return _Retrieved(frozenset(seqs), sum(turns[seq].tokens for seq in seqs), over)
 
 
-def _budget_result(question: BenchQuestion, returned: _Returned, seconds: float) -> BudgetResult:
-    there = tuple(bool(piece.seqs & returned.seqs) for piece in question.evidence)
-    return BudgetResult(there, returned.tokens, seconds * 1_000, returned.over, returned.refused)
+def _budget_result(question: BenchQuestion, retrieved: _Retrieved, seconds: float) -> BudgetResult:
+    there = tuple(bool(piece.seqs & retrieved.seqs) for piece in question.evidence)
+    return BudgetResult(there, retrieved.tokens, seconds * 1_000, retrieved.over, retrieved.refused)
 
 
 def entries_in(context: Context, turns: Sequence[PackedTurn]) -> frozenset[int]:

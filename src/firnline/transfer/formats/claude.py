@@ -81,7 +81,7 @@ def _messages(message: Mapping[str, Any], where: str, notes: Notes) -> Iterator[
     converter = BlockConverter(key, where, notes)
     for block in blocks:
         converter.add_block(block)
-    for part in _attached(message):
+    for part in _attachments(message):
         converter.add(part)
     time = checked_time(time_from_iso(given := message.get("created_at")), given, where, notes)
     messages = converter.messages(role)
@@ -93,7 +93,7 @@ def _messages(message: Mapping[str, Any], where: str, notes: Notes) -> Iterator[
         yield from build_message(where, notes, **fields, metadata=about, created_at=time)
 
 
-def _attached(message: Mapping[str, Any]) -> Iterator[Part]:
+def _attachments(message: Mapping[str, Any]) -> Iterator[Part]:
     """Attached files: their text, or else their name."""
     for file in as_objects(message.get("attachments")):
         name, text = as_text(file.get("file_name")), as_text(file.get("extracted_content"))

@@ -56,7 +56,7 @@ def _messages(
         line = as_dict(value)
         if (item := _item(line, where, notes)) is not None:
             key = str(number)
-            fields = _FIELDS.get(as_text(item.get("type")), _unknown)(item, where, notes)
+            fields = _FIELDS.get(as_text(item.get("type")), _unknown_item)(item, where, notes)
             if fields is not None:
                 time = checked_time(
                     time_from_iso(given := line.get("timestamp")), given, where, notes
@@ -141,7 +141,7 @@ def _reasoning(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     return {"role": "assistant", "content": (Part.reasoning(text),)}
 
 
-def _unknown(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
+def _unknown_item(item: Mapping[str, Any], where: str, notes: Notes) -> _Fields:
     notes.reject(f"an item of type {item.get('type')!r:.60}", where)
     return None
 

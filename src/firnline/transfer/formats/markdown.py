@@ -17,14 +17,14 @@ def opening(head: Head, digests: Sequence[Digest]) -> str:
     """The title, the facts, and the text of the digests in force."""
     title = head.metadata.get("title")
     lines = [
-        f"# {_escaped(title if isinstance(title, str) and title.strip() else head.conversation)}",
+        f"# {_escape(title if isinstance(title, str) and title.strip() else head.conversation)}",
         "",
         f"{head.entries:,} messages, {head.tokens:,} tokens; the last hash is `{head.hash}`.",
         "",
     ]
     for digest in digests:
         span = f"messages {digest.first_seq} to {digest.last_seq}"
-        lines += [f"## Digest {digest.version}, {span}", "", _quoted(digest.text), ""]
+        lines += [f"## Digest {digest.version}, {span}", "", _quote(digest.text), ""]
     return "\n".join(lines) + "\n"
 
 
@@ -34,9 +34,9 @@ def render_message(entry: Entry) -> str:
     when = (
         f", {format_time(message.created_at)[:16].replace('T', ' ')}" if message.created_at else ""
     )
-    who = f"{message.role} ({_escaped(message.name)})" if message.name else message.role
+    who = f"{message.role} ({_escape(message.name)})" if message.name else message.role
     body = "\n\n".join(filter(None, _pieces(message))) or "*(nothing)*"
-    return f"## {entry.seq}: {who}{when}\n\n{_quoted(body)}\n\n"
+    return f"## {entry.seq}: {who}{when}\n\n{_quote(body)}\n\n"
 
 
 def _pieces(message: Message) -> Iterator[str]:
@@ -45,11 +45,11 @@ def _pieces(message: Message) -> Iterator[str]:
     for part in message.content or () if not isinstance(message.content, str) else ():
         yield _part(part)
     for call in message.tool_calls:
-        yield f"→ `{' '.join(call.name.replace('`', '').split())}`\n\n{_fenced(call.arguments)}"
+        yield f"→ `{' '.join(call.name.replace('`', '').split())}`\n\n{_fence(call.arguments)}"
 
 
 def _part(part: Part) -> str:
-    return part.text or f"*({_escaped(part_label(part))})*"
+    return part.text or f"*({_escape(part_label(part))})*"
 
 
 def part_label(part: Part) -> str:
@@ -63,14 +63,14 @@ def part_label(part: Part) -> str:
     return f"{part.type or 'a part'}: {name}" if isinstance(name, str) and name else part.type
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
 
 
-def _fenced(text: str) -> str:
+def _fence(text: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in _TICKS.findall(text)), default=0))
     return f"{fence}\n{text}\n{fence}"

@@ -35,7 +35,7 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
     found: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
     for number, (where, value) in enumerate(_memories(source, notes), 1):
         if number % limits.IMPORT_HELD_MAX == 0:
-            yield from _sorted(found, notes)
+            yield from _by_owner(found, notes)
             found = {}
         memory = as_dict(value)
         if not as_text(memory.get("id")) or not _text(memory):
@@ -43,10 +43,10 @@ def read(source: SourceFile, notes: Notes) -> Iterator[SourceConversation]:
             continue
         whose = "/".join(filter(None, (as_text(memory.get(name)) for name in _WHOSE)))
         found.setdefault(whose or "nobody", []).append((where, memory))
-    yield from _sorted(found, notes)
+    yield from _by_owner(found, notes)
 
 
-def _sorted(
+def _by_owner(
     found: Mapping[str, list[tuple[str, Mapping[str, Any]]]], notes: Notes
 ) -> Iterator[SourceConversation]:
     for whose, memories in found.items():

@@ -151,13 +151,13 @@ def _check_ratio(path: Path, unpacked: int) -> None:
 
 
 def _opener(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Callable[[], Stream]:
-    def opened() -> Stream:
+    def open_member() -> Stream:
         try:
             return _Member(archive.open(member))
         except _BROKEN as error:
             raise Unreadable(str(error)) from error
 
-    return opened
+    return open_member
 
 
 class Unreadable(InputError):
@@ -177,22 +177,22 @@ class _Member:
 
     def read(self, size: int = -1, /) -> bytes:
         """See `Stream`."""
-        return self._checked(lambda: self._inner.read(size))
+        return self._wrap_errors(lambda: self._inner.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
         """See `Stream`."""
-        return self._checked(lambda: self._inner.readline(size))
+        return self._wrap_errors(lambda: self._inner.readline(size))
 
     def seek(self, offset: int, /) -> int:
         """See `Stream`."""
-        return self._checked(lambda: self._inner.seek(offset))
+        return self._wrap_errors(lambda: self._inner.seek(offset))
 
     def close(self) -> None:
         """See `Stream`."""
         self._inner.close()
 
     @staticmethod
-    def _checked(read: Callable[[], T]) -> T:
+    def _wrap_errors(read: Callable[[], T]) -> T:
         try:
             return read()
         except _BROKEN as error:
@@ -237,11 +237,11 @@ class CountedStream:
 
     def read(self, size: int = -1, /) -> bytes:
         """See `Stream`."""
-        return self._counted(self._stream.read(size))
+        return self._count(self._stream.read(size))
 
     def readline(self, size: int = -1, /) -> bytes:
         """See `Stream`."""
-        return self._counted(self._stream.readline(size))
+        return self._count(self._stream.readline(size))
 
     def seek(self, offset: int, /) -> int:
         """See `Stream`."""
@@ -252,7 +252,7 @@ class CountedStream:
         """See `Stream`."""
         self._stream.close()
 
-    def _counted(self, data: bytes) -> bytes:
+    def _count(self, data: bytes) -> bytes:
         self._at += len(data)
         self._bar.read(self._at)
         return data

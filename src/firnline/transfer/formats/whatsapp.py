@@ -87,15 +87,15 @@ def _title(source: SourceFile) -> tuple[str, bool]:
     like WhatsApp's zip. Any other folder may contain another `_chat.txt` later.
     """
     path = PurePath(source.name)
-    if called := _called(path.name):
+    if called := _chat_name(path.name):
         return called, True
     holder = path.parent.name or source.owner
-    called = _called(holder)
+    called = _chat_name(holder)
     is_telling = path.stem == _SAME and _TELLING.match(holder) is not None
     return called or "chat", bool(called) and is_telling
 
 
-def _called(name: str) -> str:
+def _chat_name(name: str) -> str:
     """The chat's name in the name of a file or folder; empty if it has none."""
     match = _CHAT.fullmatch(name)
     found = (match[1] if match else name).strip()
