@@ -76,12 +76,12 @@ def test_who_may_only_read_is_not_asked_to_write(site, page, accessible, shot):
     enter(site, page, site.reader, site.path())
     expect(page.locator('.chat [data-seq="3"]')).to_contain_text("At nine.")
     expect(page.get_by_label("Your message")).to_have_count(0)
-    expect(page.locator(".composer")).to_contain_text("may only read")
+    expect(page.locator(".composer")).to_contain_text("it is read-only")
     first = page.locator('.chat [data-seq="0"]')
     expect(first.get_by_role("button")).to_have_text(["Copy"])
     new = page.get_by_role("button", name="New conversation")
     expect(new).to_be_disabled()
-    expect(new).to_have_attribute("title", "Your key may not change anything: it may only read.")
+    expect(new).to_have_attribute("title", "Your key cannot change anything: it is read-only.")
     page.keyboard.press("n")
     expect(page.locator(".chat h1")).to_have_text("talk")
     accessible(page)
@@ -89,7 +89,7 @@ def test_who_may_only_read_is_not_asked_to_write(site, page, accessible, shot):
 
 
 CHANGES = """Digest now;Rebuild;Undo newest;Clear;Undo this version;Edit;Pin;Unpin;Retract;Undo it;
-Take back;Remember it;Useful;Not useful;Merge;Save;Save the parameters;Pin it;Archive the rest;
+Restore;Remember it;Useful;Not useful;Merge;Save;Save the parameters;Pin it;Archive the rest;
 Restore all;Branch;Import it;Erase this conversation;New project;Begin a conversation"""
 
 
@@ -103,7 +103,7 @@ def test_panels_show_all_and_change_nothing_for_who_may_only_read(site, page, ac
     page.reload()
     for tab in TABS:
         panel = site.panel(page, tab)
-        expect(panel).to_contain_text("Your key may only read.")
+        expect(panel).to_contain_text("Your key is read-only.")
         for summary in panel.locator("summary").all():
             summary.click()
         settle(page)
@@ -114,7 +114,7 @@ def test_panels_show_all_and_change_nothing_for_who_may_only_read(site, page, ac
 
 def test_the_dashboard_changes_nothing_for_who_may_only_read(site, page, accessible, shot):
     enter(site, page, site.reader)
-    expect(page.locator(".board")).to_contain_text("Your key may only read.")
+    expect(page.locator(".board")).to_contain_text("Your key is read-only.")
     expect(page.get_by_label("Move talk to a project")).to_have_count(0)
     for name in ("New project", "Edit project travel", "Import it"):
         expect(page.get_by_role("button", name=name)).to_be_disabled()

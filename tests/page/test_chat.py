@@ -77,8 +77,8 @@ def test_a_sent_message_is_scrolled_into_view(site, page):
 def test_the_first_words_begin_a_conversation(site, page):
     site.open(page)
     page.keyboard.press("n")
-    expect(page.get_by_text("Nothing said yet")).to_be_visible()
-    expect(page.get_by_role("tabpanel")).to_contain_text("Say something")
+    expect(page.get_by_text("No messages yet")).to_be_visible()
+    expect(page.get_by_role("tabpanel")).to_contain_text("Write a message")
     site.model.say("Noted.")
     say(page, "We land in Lisbon on 3 March.")
     expect(message(page, 1)).to_contain_text("Noted.")
@@ -288,7 +288,7 @@ def test_a_jump_to_a_number_and_to_a_date(site, page, monkeypatch):
     is_shown(page, 590)
     jump.fill("1990-01-01")
     jump.press("Enter")
-    expect(page.locator(".said")).to_contain_text("Nothing was said 1990-01-01")
+    expect(page.locator(".said")).to_contain_text("There are no messages from 1990-01-01")
     is_shown(page, 590)
 
 
@@ -459,7 +459,7 @@ def test_keys_lead_to_the_views_and_never_while_typing(site, page):
     expect(page.get_by_label("Words or a question")).to_have_value("n")
     page.locator("#main").focus()
     page.keyboard.press("n")
-    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    expect(page.get_by_text("No messages yet")).to_be_visible()
 
 
 def test_the_colours_are_changed_and_remembered(site, page):

@@ -60,7 +60,7 @@ def test_every_project_is_shown_with_what_it_is_about(busy, page):
             )
         )
         assert int(numbers["conversations"]) == board["conversations"]
-        assert int(numbers["owed digests"]) == board["owed"]
+        assert int(numbers["pending digests"]) == board["owed"]
         title = card.locator(".numbers dd").nth(2).get_attribute("title")
         assert int(title.replace(",", "")) == board["tokens"]
     active = project(page, "support")
@@ -78,7 +78,7 @@ def test_a_project_is_made_and_changed(site, page):
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("harbour / 2")
     dialog.get_by_label("Schedule").fill("Fridays")
-    dialog.get_by_label("Task at hand").fill("Paint the ferry.")
+    dialog.get_by_label("Current task").fill("Paint the ferry.")
     dialog.get_by_role("button", name="Save").click()
     card = project(page, "harbour / 2")
     expect(card).to_contain_text("Paint the ferry.")
@@ -86,7 +86,7 @@ def test_a_project_is_made_and_changed(site, page):
     card.get_by_role("button", name="Edit").click()
     expect(dialog.get_by_label("Schedule")).to_have_value("Fridays")
     dialog.get_by_label("Status").fill("done")
-    dialog.get_by_label("Task at hand").fill("It is painted.")
+    dialog.get_by_label("Current task").fill("It is painted.")
     dialog.get_by_role("button", name="Save").click()
     expect(card).to_contain_text("It is painted.")
     saved = next(p for p in site.api.get("/projects")["data"] if p["name"] == "harbour / 2")
@@ -115,7 +115,7 @@ def test_a_new_project_does_not_overwrite_one_of_its_name(site, page):
     page.get_by_role("button", name="New project").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill(" support ")
-    dialog.get_by_label("Task at hand").fill("Something else.")
+    dialog.get_by_label("Current task").fill("Something else.")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("alert")).to_contain_text("There is a project support already")
     assert site.api.get("/projects")["data"] == before
@@ -129,10 +129,10 @@ def test_a_project_that_cannot_be_saved_says_why_and_keeps_what_was_typed(site, 
     page.get_by_role("button", name="New project").click()
     dialog = page.get_by_role("dialog")
     dialog.get_by_label("Name").fill("harbour")
-    dialog.get_by_label("Task at hand").fill("Paint the ferry.")
+    dialog.get_by_label("Current task").fill("Paint the ferry.")
     dialog.get_by_role("button", name="Save").click()
     expect(dialog.get_by_role("alert")).to_contain_text("The store is away.")
-    expect(dialog.get_by_label("Task at hand")).to_have_value("Paint the ferry.")
+    expect(dialog.get_by_label("Current task")).to_have_value("Paint the ferry.")
     page.unroute("**/projects/*")
     dialog.get_by_role("button", name="Save").click()
     expect(project(page, "harbour")).to_be_visible()
@@ -254,8 +254,8 @@ def test_health_shows_what_is_pending_stuck_and_failed_with_links(site, page):
     site.open(page)
     health = rows(page)
     expect(health["Server"]).to_contain_text("ready")
-    expect(health["Digests owed"]).to_contain_text(re.compile(r"^1\s*tried again in 1\d minutes"))
-    expect(health["Digests owed"].get_by_role("link", name="late")).to_be_visible()
+    expect(health["Pending digests"]).to_contain_text(re.compile(r"^1\s*next retry in 1\d minutes"))
+    expect(health["Pending digests"].get_by_role("link", name="late")).to_be_visible()
     expect(health["Stuck"]).to_contain_text("late, digest 1")
     expect(health["Failed"]).to_contain_text("the model has no words today")
     expect(health["Answers by"]).to_have_text("gpt-4o-mini")
@@ -302,7 +302,7 @@ def test_a_newcomer_is_shown_how_to_begin(bare, page, shot, accessible):
     assert copied == begin.locator("pre").nth(1).inner_text()
     accessible(page)
     shot(page, "dashboard-new")
-    begin.get_by_role("button", name="Begin a conversation").click()
+    begin.get_by_role("button", name="Start a conversation").click()
     expect(page.get_by_label("Your message")).to_be_focused()
 
 

@@ -68,7 +68,7 @@ def test_each_sentence_leads_to_what_it_was_made_of(site, page, shot):
         text = sentence.locator("> span").first.inner_text()
         best = int(sentence.get_by_role("button").first.inner_text().removeprefix("#"))
         assert text in said[best], "the offline summary is made of the messages' own sentences"
-    expect(panel).to_contain_text("likely, not proved")
+    expect(panel).to_contain_text("Likely, not proved")
     row = sentences.filter(has_text="I prefer e-mail")
     row.scroll_into_view_if_needed()
     shot(page, "digests-sources", unfold_panel)
@@ -103,12 +103,12 @@ def test_a_digest_unfolds_into_its_entries(site, page):
     panel = site.panel(page, "digests")
     newest = site.api.get(f"{site.about}/digests/in-force")["data"][-1]
     panel.get_by_role("button", name=re.compile(f"^Version {newest['version']} ")).click()
-    panel.get_by_text("The entries it covers").click()
+    panel.get_by_text("The messages it covers").click()
     covered = [e["seq"] for e in site.api.all(f"{site.about}/digests/{newest['version']}/messages")]
     rows = panel.locator(".covered li")
     expect(rows).to_have_count(min(len(covered), 50))
     if len(covered) > 50:
-        panel.get_by_role("button", name="More entries").click()
+        panel.get_by_role("button", name="More messages").click()
         expect(rows).to_have_count(len(covered))
     expect(rows.first).to_contain_text(f"#{covered[0]}")
 
@@ -147,7 +147,7 @@ def test_digests_are_rebuilt_and_cleared_and_made(site, page):
     panel = site.panel(page, "digests")
     panel.get_by_role("button", name="Rebuild").click()
     page.get_by_label("Only those that no model had a hand in").check()
-    page.get_by_role("button", name="Make them anew").click()
+    page.get_by_role("button", name="Rebuild them").click()
     expect(panel.locator(".version").first).to_contain_text("Version 2")
     assert site.api.get(f"{site.about}/digests/2")["made_by"] == "gpt-4o-mini"
     panel.get_by_role("button", name="Clear").click()
@@ -155,7 +155,7 @@ def test_digests_are_rebuilt_and_cleared_and_made(site, page):
     expect(panel.locator(".version.good")).to_have_count(0)
     assert site.api.get(site.about)["in_force"] == []
     panel.get_by_role("button", name="Digest now").click()
-    expect(page.get_by_role("status").filter(has_text="Nothing is owed")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Nothing is pending")).to_be_visible()
 
 
 @pytest.mark.requirement("E7")
@@ -188,11 +188,11 @@ def test_a_digest_in_progress_for_too_long_is_reported(site, page, monkeypatch, 
 
     apart(begin())
     panel = site.panel(page, "digests")
-    assert versions(panel)[0] == "Version 2 in the making"
+    assert versions(panel)[0] == "Version 2 in progress"
     expect(panel.get_by_role("alert")).to_have_count(0)
     memory = site.memory()
     monkeypatch.setattr(memory, "_clock", lambda: utc_now() + timedelta(minutes=6))
-    expect(panel.get_by_role("alert")).to_contain_text("Version 2 has been in the making since")
+    expect(panel.get_by_role("alert")).to_contain_text("Version 2 has been in progress since")
     expect(panel.get_by_role("button", name="Try again")).to_be_visible()
     shot(page, "digests-stuck", unfold_panel)
 

@@ -87,7 +87,7 @@ def test_layers_tell_what_they_are_and_open(site, page):
     layer = page.locator(".glacier .ice")
     layer.hover()
     expect(page.locator(".told")).to_contain_text(
-        f"entries {digest['first_seq']}\N{EN DASH}{digest['last_seq']} lie under digest 1"
+        f"entries {digest['first_seq']}\N{EN DASH}{digest['last_seq']} are covered by digest 1"
     )
     covered = digest["receipt"]["covers"]["tokens"]
     sizes = f"{digest['tokens']} tokens for {covered}"
@@ -100,7 +100,7 @@ def test_layers_tell_what_they_are_and_open(site, page):
     is_shown(page, recent["seqs"][0])
     under = page.locator(".glacier .under")
     under.hover()
-    expect(page.locator(".told")).to_contain_text(f"digest 1 stands for them, {sizes}")
+    expect(page.locator(".told")).to_contain_text(f"covered by digest 1, {sizes}")
     under.click()
     is_shown(page, digest["first_seq"])
     layer.focus()

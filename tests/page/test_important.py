@@ -47,7 +47,7 @@ def test_a_value_is_edited_and_the_old_one_is_history(site, page, shot):
     expect(older).to_contain_text("replaced by the application")
     assert important(site)["user_preferences"] == {"e-mail": "only on weekdays"}
     shot(page, "important-edited", unfold_panel)
-    older.get_by_role("button", name="Take back").click()
+    older.get_by_role("button", name="Restore").click()
     expect(older).to_contain_text("only on weekdays")
     assert important(site)["user_preferences"] == {"e-mail": "preferred"}
 
@@ -60,7 +60,7 @@ def test_enter_saves_what_was_typed(site, page):
     panel.get_by_label("New value of e-mail").press("Enter")
     expect(panel.get_by_role("list", name="Earlier values of e-mail")).to_contain_text("preferred")
     assert important(site)["user_preferences"] == {"e-mail": "only on weekdays"}
-    panel.get_by_text("Add what you know").click()
+    panel.get_by_text("Add an item").click()
     panel.get_by_role("textbox", name="Name", exact=True).fill("plan")
     panel.get_by_role("textbox", name="Value", exact=True).fill("gold")
     panel.get_by_role("textbox", name="Value", exact=True).press("Enter")
@@ -72,7 +72,7 @@ def test_enter_saves_what_was_typed(site, page):
 def test_the_last_change_is_undone(site, page):
     panel = site.panel(page, "important")
     expect(panel.get_by_text("The last change")).to_have_count(0)
-    panel.get_by_text("Add what you know").click()
+    panel.get_by_text("Add an item").click()
     panel.get_by_label("Field").select_option("key_decisions")
     expect(panel.get_by_role("textbox", name="Name", exact=True)).to_have_count(0)
     panel.get_by_label("Field").select_option("custom_fields")
@@ -82,7 +82,7 @@ def test_the_last_change_is_undone(site, page):
     panel.get_by_role("button", name="Remember it").click()
     expect(panel.locator(".item").filter(has_text="plan gold")).to_be_visible()
     assert important(site)["custom_fields"] == {"plan": "gold"}
-    expect(panel).to_contain_text("The last change is version 2, made by hand")
+    expect(panel).to_contain_text("The last change is version 2, changed by hand")
     panel.get_by_role("button", name="Undo it").click()
     page.get_by_role("dialog").get_by_role("button", name="Undo it").click()
     expect(panel.get_by_text("The last change")).to_have_count(0)
@@ -97,7 +97,7 @@ def test_an_item_of_a_list_is_retracted_and_restored(site, page, shot):
     page.get_by_role("button", name="Retract it").click()
     row = panel.locator(".item.retracted").filter(has_text=decision)
     expect(row).to_contain_text("retracted")
-    assert f'"{decision}": "no longer holds"' in told(site), "models are told"
+    assert f'"{decision}": "no longer holds"' in told(site), "prompts say"
     expect(panel.get_by_role("region", name="Your own fields")).to_have_count(0)
     shot(page, "important-retracted", unfold_panel)
     row.get_by_role("button", name="Restore").click()
@@ -112,7 +112,7 @@ def test_a_named_value_is_retracted_and_restored(site, page):
     page.get_by_role("button", name="Retract it").click()
     expect(panel.locator(".item.retracted")).to_contain_text("no longer holds")
     assert important(site)["user_preferences"] == {"e-mail": "no longer holds"}
-    panel.get_by_role("button", name="Take back: e-mail: preferred").click()
+    panel.get_by_role("button", name="Restore: e-mail: preferred").click()
     expect(panel.locator(".item.retracted")).to_have_count(0)
     assert important(site)["user_preferences"] == {"e-mail": "preferred"}
 
@@ -171,7 +171,7 @@ def test_a_later_value_replaces_and_can_be_undone(disputed, page, shot):
     expect(panel).to_contain_text("pet: a dragon")
     expect(panel).to_contain_text("its quote is in none of the messages")
     shot(page, "important-history", unfold_panel)
-    older.get_by_role("button", name="Take back").click()
-    page.get_by_role("dialog").get_by_role("button", name="Take it back").click()
+    older.get_by_role("button", name="Restore").click()
+    page.get_by_role("dialog").get_by_role("button", name="Restore it").click()
     expect(older).to_contain_text("window")
     assert important(disputed, "seats")["user_preferences"] == {"seat": "aisle"}

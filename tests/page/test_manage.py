@@ -21,13 +21,13 @@ def test_everything_is_verified_and_the_proof_is_shown(site, page, shot):
     proof = box(panel, "Proof")
     proof.get_by_role("button", name="Verify everything").click()
     head = site.api.get(site.about)
-    expect(proof).to_contain_text("Whole. Every hash of 43 entries")
+    expect(proof).to_contain_text("Verified. Every hash of 43 entries")
     expect(proof).to_contain_text(head["hash"])
     shot(page, "manage", unfold_panel)
     earlier = site.api.get(f"{site.about}/messages/7")["hash"]
     proof.get_by_label("A hash that you noted").fill(earlier)
     proof.get_by_role("button", name="Verify everything").click()
-    expect(proof).to_contain_text("Whole.")
+    expect(proof).to_contain_text("Verified.")
     proof.get_by_label("A hash that you noted").fill("sha256:" + "0" * 64)
     proof.get_by_role("button", name="Verify everything").click()
     expect(proof.get_by_role("alert")).to_contain_text("This hash is not in this chain.")
@@ -41,14 +41,14 @@ def test_what_is_no_hash_is_no_alarm(site, page):
     head = site.api.get(site.about)["hash"]
     for mistyped in ("x", "sha256:12", head[:-1], f"{head}0"):
         noted.fill(mistyped)
-        expect(proof).to_contain_text("That is no hash yet")
+        expect(proof).to_contain_text("This is not a hash")
         expect(proof.get_by_role("alert")).to_have_count(0)
         expect(proof.get_by_role("button", name="Verify everything")).to_be_disabled()
     for taken in (f"  {head} ", head.removeprefix("sha256:").upper()):
         noted.fill(taken)
-        expect(proof).not_to_contain_text("That is no hash yet")
+        expect(proof).not_to_contain_text("This is not a hash")
         proof.get_by_role("button", name="Verify everything").click()
-        expect(proof).to_contain_text("Whole.")
+        expect(proof).to_contain_text("Verified.")
 
 
 def test_damage_is_reported(site, page, tmp_path):
@@ -58,7 +58,7 @@ def test_damage_is_reported(site, page, tmp_path):
     database.close()
     box(panel, "Proof").get_by_role("button", name="Verify everything").click()
     alert = box(panel, "Proof").get_by_role("alert")
-    expect(alert).to_contain_text("not as it was acknowledged")
+    expect(alert).to_contain_text("Stored data has changed")
     expect(alert).to_contain_text("5")
 
 
@@ -97,7 +97,7 @@ def test_project_and_metadata_are_saved(site, page):
     expect(save).to_be_disabled()
     panel.get_by_label("Project").fill("ropes")
     panel.get_by_label("Metadata").fill("[1]")
-    expect(panel.get_by_role("alert")).to_contain_text("not an object")
+    expect(panel.get_by_role("alert")).to_contain_text("not a JSON object")
     expect(save).to_be_disabled()
     panel.get_by_label("Metadata").fill('{"customer": "4711"}')
     save.click()
@@ -143,13 +143,13 @@ def test_entries_are_archived_and_restored(site, page):
 
 def test_a_branch_is_made_and_both_know_each_other(site, page):
     panel = box(site.panel(page, "manage"), "Branches")
-    expect(panel).to_contain_text("None began here")
+    expect(panel).to_contain_text("No branches yet")
     panel.get_by_label("Up to entry").fill("5")
     panel.get_by_label("Name").fill("plan / b")
     panel.get_by_role("button", name="Branch", exact=True).click()
     expect(page.locator(".chat h1")).to_have_text("plan / b")
     page.get_by_role("tab", name="Manage").click()
-    expect(panel).to_contain_text(f"It began as {site.conversation} up to #5")
+    expect(panel).to_contain_text(f"It is a branch of {site.conversation} up to #5")
     panel.get_by_role("link", name=site.conversation).click()
     expect(page.locator(".chat h1")).to_have_text(site.conversation)
     is_shown(page, 5)
@@ -164,7 +164,7 @@ def test_another_beginning_has_no_number(site, page):
     site.api.patch("/conversations/other", branch)
     site.open(page, site.path("manage", "other"))
     panel = box(page.get_by_role("tabpanel"), "Branches")
-    expect(panel).to_contain_text(f"It is another beginning of {site.conversation}.")
+    expect(panel).to_contain_text(f"It is another start of {site.conversation}.")
     panel.get_by_role("link", name=site.conversation).click()
     expect(page.locator(".chat h1")).to_have_text(site.conversation)
     page.get_by_role("tab", name="Manage").click()
@@ -212,7 +212,7 @@ def test_an_error_is_shown_next_to_its_form(site, page, complaints, accessible):
     )
     panel = site.panel(page, "manage")
     box(panel, "Erase").get_by_role("button", name="Erase this conversation").click()
-    dialog = page.get_by_role("dialog", name="Erase it for good?")
+    dialog = page.get_by_role("dialog", name="Erase it permanently?")
     dialog.get_by_label(re.compile("^Type")).fill(site.conversation)
     dialog.get_by_role("button", name="Erase it").click()
     expect(dialog.get_by_role("alert")).to_contain_text("The API key lacks the scope")
@@ -224,7 +224,7 @@ def test_it_is_erased_when_its_name_is_typed_and_there_is_a_certificate(site, pa
     before = site.api.get(site.about)
     panel = site.panel(page, "manage")
     box(panel, "Erase").get_by_role("button", name="Erase this conversation").click()
-    dialog = page.get_by_role("dialog", name="Erase it for good?")
+    dialog = page.get_by_role("dialog", name="Erase it permanently?")
     yes = dialog.get_by_role("button", name="Erase it")
     expect(yes).to_be_disabled()
     dialog.get_by_label(re.compile("^Type")).fill("ticket")

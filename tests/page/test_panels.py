@@ -139,7 +139,7 @@ def test_another_panel_begins_at_its_top(site, page):
     panel.evaluate("e => { e.scrollTop = 500; }")
     assert panel.evaluate("e => e.scrollTop") > 0
     page.get_by_role("tab", name="Manage").click()
-    expect(panel).to_contain_text("Each entry's hash covers the entry before it")
+    expect(panel).to_contain_text("Each message's hash covers the one before it")
     assert panel.evaluate("e => e.scrollTop") == 0
 
 

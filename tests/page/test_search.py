@@ -91,7 +91,7 @@ def test_hits_come_while_one_types_with_their_words_marked(talks, page):
     page.clock.install()
     talks.open(page, "#/search")
     expect(words(page)).to_be_focused()
-    expect(page.get_by_text("Ask for anything that was said")).to_be_visible()
+    expect(page.get_by_text("Search all messages")).to_be_visible()
     asked = []
     page.on("request", lambda r: r.url.endswith("/search") and asked.append(r.post_data_json))
     page.clock.pause_at(page.evaluate("Date.now()") + 1_000)  # the machine may be slow
@@ -126,7 +126,7 @@ def test_filters_hold_together_and_are_in_the_address(talks, page):
     assert found(page) == {("garden%20talk", "0"), ("garden%20talk", "1")}
     page.get_by_label("From", exact=True).fill((NOW - timedelta(days=20)).strftime("%Y-%m-%d"))
     settled(page)
-    expect(page.get_by_text("Nothing fits")).to_be_visible()
+    expect(page.get_by_text("No match")).to_be_visible()
     page.goto("about:blank")
     page.goto(address)
     assert found(page) == {("garden%20talk", "2")}
@@ -254,6 +254,6 @@ def test_the_search_looks_well(talks, page, shot, accessible):
     accessible(page)
     shot(page, "search-new")
     talks.open(page, "#/search?q=zzzz")
-    expect(page.get_by_text("Nothing fits")).to_be_visible()
+    expect(page.get_by_text("No match")).to_be_visible()
     settled(page)
     shot(page, "search-nothing")

@@ -55,7 +55,7 @@ def test_a_key_is_judged_once_the_server_has_answered(site, page, complaints):
         page.wait_for_timeout(5)
     expect(page.get_by_role("alert")).to_have_count(0)
     held.pop().continue_()
-    expect(page.get_by_role("alert")).to_contain_text("The key was not taken")
+    expect(page.get_by_role("alert")).to_contain_text("The key was rejected")
     expect(page.get_by_label("API key")).to_have_value("fl_wrong")  # to be corrected
 
 

@@ -66,7 +66,7 @@ def test_a_second_conversation_within_a_minute_is_another_one(site, page):
     first = page.locator(".chat h1").inner_text()
     page.clock.set_fixed_time(datetime(2026, 3, 2, 9, 30, 40, tzinfo=UTC))
     page.get_by_label("New conversation").click()
-    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    expect(page.get_by_text("No messages yet")).to_be_visible()
     assert page.locator(".chat h1").inner_text() != first
 
 
@@ -108,7 +108,7 @@ def test_a_conversation_that_others_erase_is_no_longer_shown(site, page, complai
     open_and_erase(site, page, complaints)
     come_back(page)
     expect(page.locator(".said")).to_contain_text("was erased")
-    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    expect(page.get_by_text("No messages yet")).to_be_visible()
     expect(page.locator(".chat").get_by_text("Secret 29.")).to_have_count(0)
     expect(page.locator(".conversations")).not_to_contain_text("secret")
 
@@ -125,7 +125,7 @@ def test_a_message_after_an_erasure_starts_over(site, page, complaints):
 @pytest.mark.looks
 def test_an_empty_conversation_that_others_begin_is_shown(site, page):
     site.open(page, site.path(conversation="later"))
-    expect(page.get_by_text("Nothing said yet")).to_be_visible()
+    expect(page.get_by_text("No messages yet")).to_be_visible()
     site.api.say("later", "Somebody else was faster.", "So it seems.")
     come_back(page)
     expect(message(page, 1)).to_contain_text("So it seems.")
@@ -147,7 +147,7 @@ def test_an_entry_of_a_conversation_that_others_just_began_is_shown(site, page):
     site.open(page, f"{site.path(conversation='just begun')}?seq=1")
     is_shown(page, 1)
     expect(page.locator(".conversations")).to_contain_text("just begun")
-    assert not any("no entry" in told for told in page.evaluate("window.everSaid"))
+    assert not any("no message" in told for told in page.evaluate("window.everSaid"))
 
 
 def test_a_missing_entry_is_reported(site, page, complaints):
@@ -156,11 +156,11 @@ def test_a_missing_entry_is_reported(site, page, complaints):
     for asked in ("2", "99999", "-1", "abc"):
         site.open(page, "#/")
         site.open(page, f"{site.path(conversation='short')}?seq={asked}")
-        told = f"There is no entry #{asked} here: the newest is #1."
+        told = f"There is no message #{asked} here: the newest is #1."
         expect(page.locator(".said")).to_have_text(told)
         is_shown(page, 1)
     site.open(page, f"{site.path(conversation='never')}?seq=3")
-    expect(page.locator(".said")).to_contain_text("nothing was said yet")
+    expect(page.locator(".said")).to_contain_text("there are no messages yet")
     site.open(page, f"{site.path(conversation='short')}?seq=1")
     is_shown(page, 1)
     expect(page.locator(".said")).to_be_empty()

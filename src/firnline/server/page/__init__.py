@@ -1,7 +1,7 @@
-"""The page: a chat, and beside it what memory is doing. Plain files, no build step, no network.
+"""The page: a chat, and panels that show what memory does. Plain files, no build step.
 
-Everything on it comes from the REST API with the caller's own key; the files themselves hold
-nothing and are open to everybody.
+All data comes from the REST API with the caller's own key; the files themselves contain no data and
+need no key.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firnline.log.regex import regex
 router = APIRouter(include_in_schema=False)
 
 PATHS: Final = regex(r"/|/favicon\.svg|/page/[a-z0-9/._-]+", re.IGNORECASE)
-"""What anybody may get."""
+"""Paths that need no key."""
 _TYPES: Final = {
     ".js": "text/javascript; charset=utf-8",
     ".mjs": "text/javascript; charset=utf-8",

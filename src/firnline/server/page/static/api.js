@@ -19,7 +19,7 @@ export const key = {
 
 let scopes = null;
 /** What the server says that the key may do: "read", "write", "admin". */
-export const allow = (told) => { scopes = told; };
+export const allow = (granted) => { scopes = granted; };
 /** Whether the key may do it; as long as the server has not said, it may. */
 export const may = (scope) => !scopes || scopes.includes(scope);
 

@@ -78,7 +78,7 @@ function Conversations({ list, here, onNew, filterRef }) {
           <span class="meta" title=${`${number(one.tokens)} tokens`}>${compact(one.entries)} ${one.entries === 1 ? 'message' : 'messages'} · ${ago(one.updated_at)}${one.metadata?.branch ? ' · branch' : ''}</span>
         </a></li>`)}
     </ul>
-    ${list.value && !shown.length && html`<p class="empty">${filter ? 'None of that name.' : `No conversation yet.${may('write') ? ' Press + to begin one.' : ''}`}</p>`}
+    ${list.value && !shown.length && html`<p class="empty">${filter ? 'No conversation has this name.' : `No conversation yet.${may('write') ? ' Press + to start one.' : ''}`}</p>`}
   </section>`;
 }
 
@@ -108,7 +108,7 @@ function useKept(loaded) {
   return { ...loaded, value: last.current };
 }
 
-/** Why nobody is let in; the last reason until the next answer is there, so that the form for a key stays while one is tried. */
+/** Why the key was rejected; kept until the next answer, so that the key form stays while a key is checked. */
 function useRefusal({ busy, error }) {
   const last = useRef(null);
   if (!busy) last.current = error instanceof Problem && [401, 403].includes(error.status) ? error : null;
@@ -174,10 +174,10 @@ function App() {
       <span class="grow" />
       <span class=${`health ${ready === false ? 'bad' : ''}`} title=${ready === false ? 'The server is not ready' : 'The server is ready'}>
         <i aria-hidden="true" /> <span>${ready === false ? 'not ready' : 'ready'}</span></span>
-      ${me.value && key.get() && html`<button class="quiet" onClick=${() => setAccess(true)} title="Look at the API key, change or forget it"
+      ${me.value && key.get() && html`<button class="quiet" onClick=${() => setAccess(true)} title="View, change or forget the API key"
         aria-label=${may('write') ? 'Key' : 'Key: read only'}>Key${!may('write') && html`<span class="only-wide">: read only</span>`}</button>`}
       <button class="quiet icon only-wide" onClick=${() => setHelp(true)} aria-label="Keys" title="Keys (?)">?</button>
-      <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colours: ${theme}. Change`} title=${`Colours: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
+      <button class="quiet icon" onClick=${nextTheme} aria-label=${`Colors: ${theme}. Change`} title=${`Colors: ${theme}`}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
     </header>
     <div class=${`columns ${open ? 'open' : ''}`}>
       <aside class="side" onClick=${chosen}><${Conversations} list=${list} here=${here} onNew=${begin} /></aside>

@@ -41,7 +41,7 @@ function addCopying(text) {
   }
 }
 
-/** Markdown, made safe; drawn anew only when the text is another one. */
+/** Markdown, made safe; rendered again only when the text changes. */
 function Text({ of }) {
   const safe = useMemo(() => ({ __html: markdown(of) }), [of]);
   const [whole, setWhole] = useState(false);
@@ -60,7 +60,7 @@ function Body({ message }) {
   return html`<${Text} of=${text} />`;
 }
 
-/** Whether a message is the first of its day; of one whose predecessor is not loaded nobody knows. */
+/** Whether a message is the first of its day; unknown if the message before it is not loaded. */
 const opensDay = (entry, before) => entry.seq === 0 || Boolean(before && new Date(before.created_at).toDateString() !== new Date(entry.created_at).toDateString());
 
 function Message({ entry, opens, found, pinned, onEdit, onAgain, onPin }) {
@@ -90,7 +90,7 @@ const QUEUED = 'firnline.say'; // what is to be said in the branch that is opene
 
 // -- branches ---------------------------------------------------------------------------------
 
-/** What a conversation is a branch of, `{ of, at }`, if its metadata says so: anybody may write there. */
+/** What a conversation is a branch of, `{ of, at }`, if its metadata says so; any client can write there. */
 export function originOf(one) {
   const { of, at: last } = one?.metadata?.branch || {};
   return typeof of === 'string' && Number.isInteger(last) ? { of, at: last } : null;
@@ -137,7 +137,7 @@ async function branchBefore(name, head, seq, text) {
     await post(at(name, '/branch'), { name: branch, seq: seq - 1 });
     made.add(branch);
   }
-  // With nothing in common there is nothing to copy: it is told what it is a branch of when it exists.
+  // With nothing in common there is nothing to copy: its origin is recorded when it exists.
   const { name: strategy, parameters, own } = head.strategy;
   const about = { project: head.project, metadata: { ...head.metadata, branch: { of: name, at: -1 } }, strategy: own ? { name: strategy, parameters } : null };
   sessionStorage.setItem(QUEUED, JSON.stringify({ name: branch, text, about: seq > 0 ? null : about }));
@@ -158,7 +158,7 @@ function keep(name, text) {
   try { if (text) sessionStorage.setItem(name, text); } catch { /* it is too long */ }
 }
 
-/** What is typed and not sent yet; kept in the tab, for whoever looks something up elsewhere or loads the page again. */
+/** What is typed and not sent yet; kept in the tab when you go elsewhere or reload the page. */
 function useDraft(name) {
   const [typed, set] = useState(sessionStorage.getItem(DRAFT + name) || '');
   const setTyped = (text) => { set(text); keep(DRAFT + name, text); };
@@ -177,9 +177,9 @@ function useGrowing(input, typed) {
 
 /** What became of a message, as far as it is known: `stored` is null if the server cannot be asked. */
 const fate = (stored) => ({
-  true: 'Your message is stored; ask again whenever you like.',
-  false: 'Your message was not stored: it is below, to be sent again.',
-  null: 'Nobody can say yet whether your message is stored. It is below: sent again as it is, it is stored once.',
+  true: 'Your message is stored; you can ask again at any time.',
+  false: 'Your message was not stored. It is below; send it again.',
+  null: 'It is unknown whether your message was stored. It is below; if you send it again unchanged, it is stored once.',
 }[stored]);
 
 /** What is being said and answered: `{ question, text, error, stored, last }`; `last` is the entry it has become. */
@@ -201,9 +201,9 @@ function useAnswer(name, count, setCount, changed) {
       for await (const [kind, data] of events('POST', at(name, '/turns'), options)) {
         if (kind === 'delta') { got += data.text; setAnswer({ question: text, text: got }); }
         if (kind === 'turn') { got = data.text; last = data.answer.seq; }
-        if (kind === 'error') throw new Error(data.detail || 'The answer broke off.');
+        if (kind === 'error') throw new Error(data.detail || 'The answer was cut off.');
       }
-      if (last === undefined) throw new Error('The answer broke off.');
+      if (last === undefined) throw new Error('The answer was cut off.');
       setAnswer({ question: text, text: got, last });
       setCount(last + 1);
     } catch (error) {
@@ -212,7 +212,7 @@ function useAnswer(name, count, setCount, changed) {
       const stored = entries === null ? null : entries > before;
       if (stored === null) keep(UNSURE + name, JSON.stringify(request));
       if (stored) setCount(entries);
-      if (going.current.halted && stored) say('Stopped. The answer is kept as far as it came.');
+      if (going.current.halted && stored) say('Stopped. The partial answer is kept.');
       const trouble = !going.current.halted ? error : stored ? null : new Error('Stopped.');
       setAnswer({ question: text, text: got, error: trouble, stored, last: stored ? entries - 1 : undefined });
     }
@@ -299,7 +299,7 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     const path = at(name, `/pins/${entry.seq}`);
     try {
       await (on ? put(path) : del(path));
-      say(on ? `#${entry.seq} is in every context from now on.` : `#${entry.seq} is treated like any other again.`);
+      say(on ? `#${entry.seq} is in every context from now on.` : `#${entry.seq} is no longer pinned.`);
       changed();
     } catch (error) { say(error.message, true); }
   };
@@ -310,13 +310,13 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
     try {
       if (/^#?\d+$/.test(wanted)) {
         const seq = Math.min(Number(wanted.replace('#', '')), count - 1);
-        if (seq !== Number(wanted.replace('#', ''))) say(seq < 0 ? 'Nothing was said yet.' : `The newest is #${seq}.`);
+        if (seq !== Number(wanted.replace('#', ''))) say(seq < 0 ? 'There are no messages yet.' : `The newest is #${seq}.`);
         setJump({ seq, at: tick() });
         return;
       }
       const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
       const found = await get(at(name, '/dates'), { when: wanted, zone, limit: 1 });
-      if (found.data.length) setJump({ seq: found.data[0].seq, at: tick() }); else say(`Nothing was said ${wanted}.`);
+      if (found.data.length) setJump({ seq: found.data[0].seq, at: tick() }); else say(`There are no messages from ${wanted}.`);
     } catch (error) { say(error.message, true); }
   };
   const stop = (event) => { if (event.detail < 2) halt(); }; // it takes the place of Send, and a double click means Send
@@ -332,8 +332,8 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
       ${(busy || answer.text) && html`<li class="message assistant" aria-busy=${busy}><div class="who"><b>assistant</b> ${busy && html`<span class="meta">is answering …</span>`}</div>
         <${Text} of=${answer.text || '…'} /></li>`}</ol>`}
     ${answer?.error && html`<p class="trouble" role="alert">${sentence(answer.error.message)} ${fate(answer.stored)}</p>`}
-    ${!count && !answer && html`<div class="empty"><h2>Nothing said yet</h2>
-      <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes what was said.</p>
+    ${!count && !answer && html`<div class="empty"><h2>No messages yet</h2>
+      <p>Whatever you say here is kept for good, word for word, however long it gets. Ask for it later: even without a model, the answer quotes your messages.</p>
       <p class="starts">${may('write') && STARTS.map((text) => html`<button key=${text} type="button" onClick=${() => { setTyped(text); input.current.focus(); }}>${text}</button>`)}</p></div>`}
   </div>`;
   return html`<section class="chat" aria-label="Chat">
@@ -344,8 +344,8 @@ export function Chat({ name, head, seen, changed, list, openPanel }) {
       <button class="small only-narrow" onClick=${openPanel}>Memory</button>
     </div>
     <${Scroller} key=${name} count=${count} load=${load} item=${draw} seen=${jump && (!seen || jump.at > seen.at) ? jump : seen} end=${end} follow=${busy} onShown=${shown} label="Messages" />
-    ${!may('write') ? html`<p class="composer note">${forbidden('write')} With another one you can speak here.</p>` : html`<form class="composer" onSubmit=${submit}>
-      <textarea ref=${input} rows="2" aria-label="Your message" placeholder="Say something. Enter sends, Shift+Enter makes a new line." value=${typed}
+    ${!may('write') ? html`<p class="composer note">${forbidden('write')} With another key you can write here.</p>` : html`<form class="composer" onSubmit=${submit}>
+      <textarea ref=${input} rows="2" aria-label="Your message" placeholder="Write a message. Enter sends, Shift+Enter adds a line." value=${typed}
         onInput=${(e) => setTyped(e.target.value)} onKeyDown=${keys} />
       ${busy ? html`<button type="button" onClick=${stop}>Stop</button>` : html`<button class="strong" disabled=${!typed.trim()}>Send</button>`}
     </form>`}
@@ -358,8 +358,8 @@ function Edit({ entry, close, onDone }) {
   const [text, set] = useState(textOf(entry.message));
   useEffect(() => { dialog.current.showModal(); }, []);
   return html`<dialog ref=${dialog} class="wide" onClose=${close} aria-label="Edit the message">
-    <h2>Say it differently</h2>
-    <p class="meta">The conversation goes on from here as a branch. What was said before stays as it is.</p>
+    <h2>Edit the message</h2>
+    <p class="meta">The conversation continues here as a branch. The original stays unchanged.</p>
     <textarea rows="6" aria-label="The message" value=${text} onInput=${(e) => set(e.target.value)} />
     <div class="row end"><button type="button" class="quiet" onClick=${() => dialog.current.close()}>Cancel</button>
       <button type="button" class="strong" disabled=${!text.trim()} onClick=${() => onDone(text.trim())}>Send in a branch</button></div>

@@ -1,4 +1,4 @@
-// One conversation: the chat, and beside it what memory makes of it.
+// One conversation: the chat, and next to it what memory does.
 
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { at, get, LISTED } from './api.js';
@@ -21,7 +21,7 @@ export const TABS = [
   ['manage', 'Manage', Manage],
 ];
 
-/** All about it; null if nobody has said anything in it yet, which the list knows without asking. */
+/** Everything about it; null if it has no messages yet, which the list knows without a request. */
 async function load(name, known, signal) {
   if (!known) return null;
   try {
@@ -48,14 +48,14 @@ function useNews(name, about, list, changed) {
       if (!begun) list.again(); // until others begin it, the list knows best: it can say so without an error
       if (hash === undefined) return;
       const now = await get(at(name)).catch((error) => error); // when it is asked for, it says what is wrong
-      if (now.status === 404) say(`${name} was erased by somebody else.`, true);
+      if (now.status === 404) say(`${name} was erased by another user.`, true);
       if (now.status === 404 || (now.hash && now.hash !== hash)) changed();
     };
     return looking(look, 5000);
   }, [name, hash, begun]);
 }
 
-/** Counts up when what is here is another conversation than before: it was erased, and perhaps begun anew. */
+/** Counts up when what is here is another conversation than before: it was erased, and perhaps created again. */
 function useLives(head) {
   const before = useRef({ born: undefined, lives: 0 });
   const { born, lives } = before.current;
@@ -68,27 +68,27 @@ function useEnd(asked, head) {
   const entries = head === undefined ? undefined : head?.entries ?? 0;
   useEffect(() => {
     if (asked === null || entries === undefined || (/^\d+$/.test(asked) && Number(asked) < entries)) return;
-    say(`There is no entry #${asked} here: ${entries ? `the newest is #${number(entries - 1)}.` : 'nothing was said yet.'}`);
+    say(`There is no message #${asked} here: ${entries ? `the newest is #${number(entries - 1)}.` : 'there are no messages yet.'}`);
   }, [asked, entries === undefined]);
 }
 
 const AHEAD = [
-  ['Glacier', 'which messages a model sees word for word, which lie under a digest, and where the tokens go'],
+  ['Glacier', 'which messages a model sees word for word, which are covered by a digest, and where the tokens go'],
   ['Turns', 'the exact prompt of every answer, and what changed since the one before'],
-  ['Digests', 'what was summarised, what that kept and lost, and how to take it back'],
-  ['Important', 'what was settled, each item with the words it came from'],
+  ['Digests', 'what was summarized, what was kept and lost, and how to undo it'],
+  ['Important', 'facts, decisions and preferences, each with the words it came from'],
   ['Topics', 'what it is about, and how each part of it fades'],
-  ['Manage', 'strategy, proof, branches, export, and erasing'],
+  ['Manage', 'strategy, verification, branches, export, and erasing'],
 ];
 
-/** Beside a conversation in which nobody has said anything. */
-const Ahead = () => html`<div class="ahead"><h3>Say something, and see here what memory makes of it.</h3>
+/** Next to a conversation without messages. */
+const Ahead = () => html`<div class="ahead"><h3>Write a message, and see here what memory does with it.</h3>
   <dl>${AHEAD.map(([title, text]) => html`<div key=${title}><dt>${title}</dt><dd>${text}</dd></div>`)}</dl></div>`;
 
 export function Conversation({ name, tab, params, list }) {
   const asked = params.get('seq');
   const listed = isKnown(name, list);
-  const known = listed === false ? asked !== null : listed; // whoever names an entry says that it exists: ask, for the list may be old
+  const known = listed === false ? asked !== null : listed; // a link to an entry says that it exists: ask the server, because the list may be old
   const last = useRef();
   const about = useLoaded(async (signal) => {
     if (known === undefined) return new Promise(() => {}); // until the list is there

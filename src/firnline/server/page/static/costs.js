@@ -49,7 +49,7 @@ function Chart({ points, price }) {
     const turns = ((event.clientX - box.left - EDGE.left) / Math.max(box.width - EDGE.left - EDGE.right, 1)) * last.turns;
     setAt(found.reduce((best, one, n) => (Math.abs(one.turns - turns) < Math.abs(found[best].turns - turns) ? n : best), 0));
   };
-  const about = `After ${plural(last.turns, 'turn')}: ${number(last.sent)} tokens were sent; the whole history in every prompt would have been ${number(last.whole)}`;
+  const about = `After ${plural(last.turns, 'turn')}: ${number(last.sent)} tokens were sent; the full history in every prompt would have been ${number(last.whole)}`;
   return html`<figure class="chart" ref=${ref}>
     <svg width=${width} height=${HEIGHT} viewBox=${`0 0 ${width} ${HEIGHT}`} role="img" aria-label=${about} onPointerMove=${point} onPointerLeave=${() => setAt(null)}>
       ${[0, 0.5, 1].map((share) => html`<g key=${share}><line class="grid" x1=${EDGE.left} x2=${width - EDGE.right} y1=${y(top * share)} y2=${y(top * share)} />
@@ -62,33 +62,33 @@ function Chart({ points, price }) {
         <circle class="whole" cx=${x(shown.turns)} cy=${y(shown.whole)} r="4" /><circle class="sent" cx=${x(shown.turns)} cy=${y(shown.sent)} r="4" />`}
     </svg>
     <figcaption class="legend">
-      <span><i class="key whole" /> whole history in every prompt <b>${number(shown.whole)}</b></span>
+      <span><i class="key whole" /> full history in every prompt <b>${number(shown.whole)}</b></span>
       <span><i class="key sent" /> sent <b>${number(shown.sent)}</b></span>
-      <span>${at === null ? 'in all' : `until ${when(shown.until)}`}: ${word} <b>${sum}</b></span>
+      <span>${at === null ? 'in total' : `until ${when(shown.until)}`}: ${word} <b>${sum}</b></span>
     </figcaption>
   </figure>`;
 }
 
 /** The same for one more answer in each conversation, in three ways. */
 function Ways({ stats, price }) {
-  const ways = [['lean', 'lean: the newest messages', stats.lean.tokens], ['with_tools', 'lean, with recall tools', stats.with_tools.tokens], ['whole', 'the whole history', stats.whole.tokens]];
+  const ways = [['lean', 'lean: the newest messages', stats.lean.tokens], ['with_tools', 'lean, with recall tools', stats.with_tools.tokens], ['whole', 'the full history', stats.whole.tokens]];
   const most = Math.max(...ways.map(([, , tokens]) => tokens), 1);
   return html`<div class="ways"><h3>One more answer in each conversation</h3>
     <ul>${ways.map(([id, title, tokens]) => html`<li key=${id}><span>${title}</span>
       <span class="way" aria-hidden="true"><i class=${id} style=${{ width: `${(tokens / most) * 100}%` }} /></span>
       <b>${compact(tokens)}</b><span class="meta">${money(tokens * price / 1e6)}</span></li>`)}</ul>
-    <p class="meta">An estimate: besides messages, each request is taken to hold ${number(FIXED)} tokens of instructions.</p></div>`;
+    <p class="meta">An estimate: each request is assumed to have ${number(FIXED)} tokens of instructions in addition to messages.</p></div>`;
 }
 
 function Table({ points }) {
   return html`<details><summary>As a table</summary><div class="scroll" tabindex="0" role="group" aria-label="Tokens over time"><table>
-    <thead><tr><th>until</th><th class="n">turns</th><th class="n">sent</th><th class="n">whole history</th><th class="n">saved</th></tr></thead>
+    <thead><tr><th>until</th><th class="n">turns</th><th class="n">sent</th><th class="n">full history</th><th class="n">saved</th></tr></thead>
     <tbody>${points.map((one, n) => html`<tr key=${n}><td class="nowrap">${when(one.until)}</td><td class="n">${number(one.turns)}</td><td class="n">${number(one.sent)}</td>
       <td class="n">${number(one.whole)}</td><td class="n">${percent(Math.max(1 - one.sent / Math.max(one.whole, 1), 0))}</td></tr>`)}</tbody></table></div></details>`;
 }
 
 export function Costs({ costs, stats }) {
-  const [typed, set] = useState(localStorage.getItem(PRICE) || null); // '' while it is typed anew: then the server's price counts, and does not get in the way
+  const [typed, set] = useState(localStorage.getItem(PRICE) || null); // '' while it is being edited: then the server's price applies
   const price = typed && Number(typed) >= 0 ? Number(typed) : costs.value?.price ?? 0;
   const change = (value) => { set(value); localStorage.setItem(PRICE, value); };
   return html`<section class="card" aria-label="Cost">
@@ -97,13 +97,13 @@ export function Costs({ costs, stats }) {
     <${Loaded} of=${costs} what="what was sent">${(told) => (told.turns ? html`<div class="stack">
       <div class="tally three">
         <div><b>${compact(told.sent)}</b><span>tokens sent in ${plural(told.turns, 'turn')}, ${money(told.sent * price / 1e6)}</span></div>
-        <div><b>${compact(told.whole)}</b><span>with the whole history in each, ${money(told.whole * price / 1e6)}</span></div>
+        <div><b>${compact(told.whole)}</b><span>with the full history in each, ${money(told.whole * price / 1e6)}</span></div>
         <div class=${told.whole < told.sent ? '' : 'good'}><b>${balance(told, price)[1]}</b><span>${balance(told, price)[0]}, ${percent(Math.abs(1 - told.sent / Math.max(told.whole, 1)))} of it</span></div>
       </div>
       <${Chart} points=${told.data} price=${price} />
-      ${!told.complete && html`<p class="meta">Older turns are not counted: there are too many to look at each time.</p>`}
+      ${!told.complete && html`<p class="meta">Older turns are not included: there are too many.</p>`}
       <${Table} points=${told.data} />
-    </div>` : html`<${Empty} title="No turn yet">As soon as an answer goes through this server, you see here what was sent, and what the whole history would have cost.<//>`)}<//>
+    </div>` : html`<${Empty} title="No turn yet">When an answer has gone through this server, you see here what was sent, and what the full history would have cost.<//>`)}<//>
     ${stats.value?.conversations > 0 && html`<${Ways} stats=${stats.value} price=${price} />`}
   </section>`;
 }

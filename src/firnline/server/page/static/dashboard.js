@@ -9,7 +9,7 @@ import { Export, Import } from './transfer.js';
 
 const AGAIN = 15_000;
 
-/** Ask again now and then, as long as somebody looks. */
+/** Refresh now and then while the page is visible. */
 function useFresh(...loaded) {
   useEffect(() => looking(() => loaded.forEach((one) => one.again()), AGAIN), []);
 }
@@ -21,14 +21,14 @@ function Begin({ begin }) {
   const client = `from openai import OpenAI\n\nclient = OpenAI(\n    base_url="${location.origin}/v1",\n    api_key="${key.get() ? 'YOUR_KEY' : 'none'}",\n)`;
   const curl = `curl ${location.origin}/api/v1/conversations/first/turns${bearer} \\\n  -H "Content-Type: application/json" \\\n  -d '{"message": "We land in Lisbon on 3 March."}'`;
   return html`<section class="card begin" aria-label="How to begin">
-    <h2>Nothing is remembered yet. Three ways to begin</h2>
+    <h2>There are no conversations yet. Three ways to start</h2>
     <ol>
-      <li><h3>Talk here</h3><p>Press <kbd>+</kbd> beside the list, or the key <kbd>n</kbd>, and say something. It is kept word for word, and you see what memory makes of it.</p>
-        <${Press} class="strong" onClick=${begin}>Begin a conversation<//></li>
-      <li><h3>Point an OpenAI client at it</h3><p>Change one address, and its conversations have no end.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
-      <li><h3>Ask over HTTP</h3><p>Whatever language you use. The first message makes the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
+      <li><h3>Chat here</h3><p>Press <kbd>+</kbd> next to the list, or the key <kbd>n</kbd>, and write a message. It is kept word for word, and you see what memory does with it.</p>
+        <${Press} class="strong" onClick=${begin}>Start a conversation<//></li>
+      <li><h3>Point an OpenAI client at it</h3><p>Change one URL, and its conversations can have any length.</p><${Copyable} text=${client} what="Python with the OpenAI client" /></li>
+      <li><h3>Send a request over HTTP</h3><p>From any language. The first message creates the conversation.</p><${Copyable} text=${curl} what="A request with curl" /></li>
     </ol>
-    <p class="meta">Agents: MCP is at <code>${location.origin}/mcp</code>. An export you already have: import it below.</p>
+    <p class="meta">Agents use MCP at <code>${location.origin}/mcp</code>. If you have an export, import it below.</p>
   </section>`;
 }
 
@@ -41,9 +41,9 @@ function ProjectForm({ project, names, onDone, onClose }) {
   const save = async (form) => {
     const told = Object.fromEntries(['status', 'schedule', 'task'].map((name) => [name, form.get(name).trim()]));
     const name = project ? project.name : form.get('name').trim();
-    if (!project && names.includes(name)) throw new Error(`There is a project ${name} already: edit that one, or choose another name.`);
+    if (!project && names.includes(name)) throw new Error(`The project ${name} exists already: edit it, or choose another name.`);
     await put(`/projects/${segment(name)}`, { ...told, metadata: project?.metadata || {} });
-    say(project ? 'Saved.' : 'There is a new project.');
+    say(project ? 'Saved.' : 'The project was created.');
     onDone();
   };
   return html`<${FormDialog} title=${project ? `Project ${project.name}` : 'A new project'} button="Save" onDone=${save} onClose=${onClose}>
@@ -51,7 +51,7 @@ function ProjectForm({ project, names, onDone, onClose }) {
     <label>Status <input name="status" required list="statuses" defaultValue=${project?.status ?? 'active'} autocomplete="off" /></label>
     <datalist id="statuses">${STATUSES.map((one) => html`<option key=${one} value=${one} />`)}</datalist>
     <label>Schedule <input name="schedule" defaultValue=${project?.schedule ?? ''} placeholder="Mondays; every day at nine" autocomplete="off" /></label>
-    <label>Task at hand <textarea name="task" rows="4" defaultValue=${project?.task ?? ''} placeholder="What is to be done, and what is in the way. It is in every prompt." /></label>
+    <label>Current task <textarea name="task" rows="4" defaultValue=${project?.task ?? ''} placeholder="What to do, and what blocks it. It is in every prompt." /></label>
   <//>`;
 }
 
@@ -77,7 +77,7 @@ function Project({ project, active, onEdit }) {
       <div><dt>conversations</dt><dd>${number(project.conversations)}</dd></div>
       <div><dt>messages</dt><dd title=${number(project.entries)}>${compact(project.entries)}</dd></div>
       <div><dt>tokens</dt><dd title=${number(project.tokens)}>${compact(project.tokens)}</dd></div>
-      <div><dt>owed digests</dt><dd class=${project.owed ? 'owing' : ''}>${number(project.owed)}</dd></div>
+      <div><dt>pending digests</dt><dd class=${project.owed ? 'owing' : ''}>${number(project.owed)}</dd></div>
       <div><dt>last activity</dt><dd title=${when(project.last_activity)}>${ago(project.last_activity)}</dd></div>
     </dl>
     ${project.newest.length > 0 && html`<ul class="newest" aria-label="Its newest conversations">${project.newest.slice(0, 4).map((one) => html`<li key=${one.conversation}>
@@ -92,7 +92,7 @@ function Projects({ projects }) {
     <div class="row apart"><h2>Projects</h2><${Press} onClick=${() => setEditing('new')}>New project<//></div>
     <${Loaded} of=${projects} what="the projects">${({ data, active }) => (data.length
     ? html`<div class="cards">${data.map((one) => html`<${Project} key=${one.name} project=${one} active=${one.name === active} onEdit=${setEditing} />`)}</div>`
-    : html`<${Empty} title="No project yet">A project gathers conversations. Its task at hand is in every prompt of theirs, and its debts and last activity are shown here.<//>`)}<//>
+    : html`<${Empty} title="No project yet">A project groups conversations. Its task is in all of their prompts, and its pending digests and last activity are shown here.<//>`)}<//>
     ${editing && html`<${ProjectForm} project=${editing === 'new' ? null : editing} names=${(projects.value?.data || []).map((one) => one.name)} onDone=${projects.again} onClose=${() => setEditing(null)} />`}
   </section>`;
 }
@@ -147,7 +147,7 @@ function Verify({ list }) {
     ${state?.of > 0 && html`<progress max=${state.of} value=${state.done} aria-label="Conversations verified" />`}
     ${state?.problems && html`<p role="status" class=${state.problems.length ? 'trouble' : 'meta'}>${state.problems.length
     ? `${plural(state.problems.length, 'problem')}: ${state.problems.slice(0, 5).join('; ')}`
-    : `Every hash of ${plural(state.entries, 'entry', 'entries')} in ${plural(state.conversations, 'conversation')} was derived again: all is as it was acknowledged.`}</p>`}
+    : `Every hash of ${plural(state.entries, 'entry', 'entries')} in ${plural(state.conversations, 'conversation')} was computed again: nothing has changed.`}</p>`}
   </div>`;
 }
 
@@ -158,13 +158,13 @@ function Work({ work }) {
   const owed = work.due.length + work.waiting.length;
   const made = Object.entries(work.digests).sort().map(([status, count]) => `${number(count)} ${status}`).join(', ') || 'none yet';
   return html`
-    <div><dt>Digests owed</dt><dd>${owed ? html`<span class="badge warm">${number(owed)}</span> ${work.owed_since && html`<span class="meta">${new Date(work.owed_since) > Date.now() ? `tried again ${ago(work.owed_since)}` : `the first since ${when(work.owed_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
+    <div><dt>Pending digests</dt><dd>${owed ? html`<span class="badge warm">${number(owed)}</span> ${work.owed_since && html`<span class="meta">${new Date(work.owed_since) > Date.now() ? `next retry ${ago(work.owed_since)}` : `since ${when(work.owed_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
       ${owed > 0 && html`<${Linked} names=${[...work.due, ...work.waiting]} />`}</dd></div>
     ${work.stuck.length > 0 && html`<div><dt>Stuck</dt><dd><ul class="links">${work.stuck.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
       <span class="badge bad">stuck</span> <a href=${link(one.conversation, 'digests', { version: one.version })}><${Name}>${one.conversation}<//>, digest ${one.version}</a> <span class="meta">since ${ago(one.created_at)}</span></li>`)}</ul></dd></div>`}
     ${work.failed.length > 0 && html`<div><dt>Failed</dt><dd><ul class="links">${work.failed.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
       <span class="badge bad">failed</span> <a href=${link(one.conversation, 'digests', { version: one.version })}><${Name}>${one.conversation}<//>, digest ${one.version}</a> <span class="meta" dir="auto">${one.error.slice(0, 200)}</span></li>`)}</ul></dd></div>`}
-    <div><dt>Digests made</dt><dd>${made}${work.mean_milliseconds > 0 && html` <span class="meta">${number(Math.round(work.mean_milliseconds))} ms each, ${number(work.max_milliseconds)} ms at most</span>`}</dd></div>
+    <div><dt>Digests</dt><dd>${made}${work.mean_milliseconds > 0 && html` <span class="meta">${number(Math.round(work.mean_milliseconds))} ms each, ${number(work.max_milliseconds)} ms at most</span>`}</dd></div>
     <div><dt>In digests</dt><dd>${number(work.covered_entries)} of ${plural(work.entries, 'message')}${work.entries > 0 && html` <span class="meta">${percent(work.covered_entries / work.entries)}</span>`}</dd></div>`;
 }
 
@@ -174,12 +174,12 @@ function Health({ list, work }) {
   useFresh(ready, me);
   return html`<section class="card health-card" aria-label="Health"><h2>Health</h2>
     <${Loaded} of=${me} what="the server">${({ server, tenant, key: name, scopes }) => html`<dl class="rows">
-      <div><dt>Server</dt><dd>${ready.value?.ok ? html`<span class="badge good">ready</span>` : html`<span class="badge bad">${ready.value?.store === 'ok' ? 'stopping' : ready.error?.message || ready.value?.store || 'asking …'}</span>`}
+      <div><dt>Server</dt><dd>${ready.value?.ok ? html`<span class="badge good">ready</span>` : html`<span class="badge bad">${ready.value?.store === 'ok' ? 'stopping' : ready.error?.message || ready.value?.store || 'checking …'}</span>`}
         <span class="meta">Firnline ${server.version} on ${server.store}</span></dd></div>
       ${work.value && html`<${Work} work=${work.value} />`}
       ${work.error && html`<div><dt>Work</dt><dd class="bad-text">${work.error.message}</dd></div>`}
-      <div><dt>Answers by</dt><dd>${server.answers || (server.proxy ? 'the model behind the proxy' : 'quotes from memory: no model is set')}</dd></div>
-      <div><dt>Found by</dt><dd>${server.embedder === 'none' ? 'words and dates' : 'words, dates and meaning'}</dd></div>
+      <div><dt>Answers by</dt><dd>${server.answers || (server.proxy ? 'the model behind the proxy' : 'quotes from memory: no model is configured')}</dd></div>
+      <div><dt>Search by</dt><dd>${server.embedder === 'none' ? 'words and dates' : 'words, dates and meaning'}</dd></div>
       <div><dt>You</dt><dd>tenant <${Name}>${tenant}<//> <span class="meta">key <${Name}>${name}<//>: ${scopes.join(', ')}</span></dd></div>
     </dl>`}<//>
     <${Verify} list=${list} />
@@ -197,7 +197,7 @@ function Numbers({ stats, costs }) {
     <${Figure} of=${compact(stats.messages)} title=${number(stats.messages)}>messages, every one kept<//>
     <${Figure} of=${compact(stats.tokens)} title=${number(stats.tokens)}>tokens<//>
     ${stats.archived > 0 && html`<${Figure} of=${percent(stats.archived / Math.max(stats.messages, 1))}>of the messages archived<//>`}
-    <${Figure} of=${total?.turns ? percent(Math.max(1 - total.sent / Math.max(total.whole, 1), 0)) : '–'}>less sent than the whole history<//>
+    <${Figure} of=${total?.turns ? percent(Math.max(1 - total.sent / Math.max(total.whole, 1), 0)) : '–'}>fewer tokens than the full history<//>
   </section>`;
 }
 

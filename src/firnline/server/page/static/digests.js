@@ -12,7 +12,7 @@ const PAGE = 50;
 const LOOKED_AT = 2000; // entries that sentences are compared with
 
 const STATES = {
-  force: ['in force', 'good'], completed: ['replaced', ''], undone: ['undone', ''], failed: ['failed', 'bad'], processing: ['in the making', 'warm'],
+  force: ['in force', 'good'], completed: ['replaced', ''], undone: ['undone', ''], failed: ['failed', 'bad'], processing: ['in progress', 'warm'],
 };
 const stateOf = (digest) => STATES[digest.in_force ? 'force' : digest.status] || [digest.status, ''];
 const before = (digest) => digest.receipt?.covers?.tokens;
@@ -38,7 +38,7 @@ function Figures({ lineage, digests }) {
   return html`<dl class="figures">
     <div><dt>versions</dt><dd>${number(digests.length)}</dd></div>
     <div><dt>in force</dt><dd>${number(force)}</dd></div>
-    <div><dt>entries covered</dt><dd>${number(covered)} <small>of ${number(lineage.window.entries)}</small></dd></div>
+    <div><dt>messages covered</dt><dd>${number(covered)} <small>of ${number(lineage.window.entries)}</small></dd></div>
     <div><dt>mean time</dt><dd>${milliseconds(lineage.mean_milliseconds)}</dd></div>
     <div><dt>longest</dt><dd>${milliseconds(lineage.max_milliseconds)}</dd></div>
   </dl>`;
@@ -52,12 +52,12 @@ function Stuck({ lineage, digests, retry }) {
   const newest = failed.at(-1);
   if (!newest && !hanging.length) return null;
   const rebuilt = newest && !lineage.owed && digests.some((d) => d.in_force && d.first_seq === newest.first_seq && d.last_seq === newest.last_seq);
-  const left = rebuilt ? 'What was in force before still is.' : lineage.owed ? 'The work stays owed.' : '';
+  const left = rebuilt ? 'The previous digests stay in force.' : lineage.owed ? 'The digest stays pending.' : '';
   return html`<div class="trouble stuck" role="alert">
-    ${hanging.map((d) => html`<p key=${d.version}><b>Version ${d.version} has been in the making since ${when(d.created_at)}.</b> Whoever makes it may be gone; a new try takes it over.</p>`)}
-    ${newest && html`<p><b>Version ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'try', 'tries')} before it` : ''}.</b>${' '}
-      No message is touched. ${left}</p><pre tabindex="0">${newest.error || 'no reason was given'}</pre>`}
-    <${Act} class="strong" needs="write" run=${() => retry(rebuilt)} done=${(made) => `${plural(made.digests, 'digest')} made.`}>Try again<//>
+    ${hanging.map((d) => html`<p key=${d.version}><b>Version ${d.version} has been in progress since ${when(d.created_at)}.</b> Its worker may have stopped; a retry takes over.</p>`)}
+    ${newest && html`<p><b>Version ${newest.version} failed${failed.length > 1 ? `, and ${plural(failed.length - 1, 'attempt')} before it` : ''}.</b>${' '}
+      All messages are unchanged. ${left}</p><pre tabindex="0">${newest.error || 'no reason was recorded'}</pre>`}
+    <${Act} class="strong" needs="write" run=${() => retry(rebuilt)} done=${(made) => `${plural(made.digests, 'digest')} created.`}>Try again<//>
   </div>`;
 }
 
@@ -74,18 +74,18 @@ function Lost({ things, total, show }) {
 function Receipt({ receipt, show }) {
   const rows = Object.entries(receipt?.kinds || {}).filter(([, tally]) => tally.total);
   const residue = receipt?.residue || [];
-  if (!receipt?.covers && !rows.length) return html`<p class="meta">This version has no receipt: its summary was given by the application.</p>`;
+  if (!receipt?.covers && !rows.length) return html`<p class="meta">This version has no receipt: the application wrote its summary.</p>`;
   const total = rows.reduce((n, [, tally]) => n + tally.total, 0);
   const kept = rows.reduce((n, [, tally]) => n + tally.kept, 0);
   return html`<div class="stack tight">
-    <p>${total ? html`Of ${plural(total, 'thing')} that can be counted in these messages, the digest itself has <b>${number(kept)}</b>.
-      ${kept < total ? ` ${number(total - kept)} ${total - kept === 1 ? 'is' : 'are'} not in it${residue.length ? '; those that matter are carried along word for word' : ''}.` : ' Nothing countable is lost.'}`
-    : 'Nothing in these messages can be counted: no names, numbers, dates, addresses, decisions.'}</p>
+    <p>${total ? html`These messages have ${plural(total, 'countable item')}; the digest has <b>${number(kept)}</b> of them.
+      ${kept < total ? ` ${number(total - kept)} ${total - kept === 1 ? 'is' : 'are'} missing${residue.length ? '; the important ones are quoted word for word' : ''}.` : ' Nothing countable is lost.'}`
+    : 'These messages have no countable items: no names, numbers, dates, addresses or decisions.'}</p>
     ${rows.length > 0 && html`<div class="scroll"><table class="receipt"><thead><tr><th>what</th><th class="n">kept</th><th></th><th>lost</th></tr></thead>
       <tbody>${rows.map(([kind, tally]) => html`<tr key=${kind}><td>${KINDS[kind] || kind}</td><td class="n">${tally.kept}/${tally.total}</td>
         <td class="bar-cell"><${Share} of=${tally.kept / tally.total} kind=${tally.kept === tally.total ? 'good' : 'warm'} label=${`${percent(tally.kept / tally.total)} kept`} /></td>
         <td><${Lost} things=${tally.lost} total=${tally.total - tally.kept} show=${show} /></td></tr>`)}</tbody></table></div>`}
-    ${residue.length > 0 && html`<h4>Carried along word for word</h4>
+    ${residue.length > 0 && html`<h4>Quoted word for word</h4>
       <ul class="residue">${residue.map((row, n) => html`<li key=${n}><${Ref} seq=${row.seq} show=${show} /> <q dir="auto">${row.quote}</q> <span class="badge">${row.kind}</span></li>`)}</ul>`}
   </div>`;
 }
@@ -99,10 +99,10 @@ function Sources({ name, digest, show }) {
   }, [open, name, digest.version]);
   return html`<details onToggle=${(e) => set(e.currentTarget.open)}><summary>Where each sentence comes from</summary>
     ${open && html`<${Loaded} of=${found} what="the entries">${(value) => value && html`
-      <p class="meta">Found on this page by shared words, the rare ones counting more, in ${plural(value.entries.length, 'entry', 'entries')} that it covers: likely, not proved.</p>
+      <p class="meta">Found by shared words, rare words counting more, in the ${plural(value.entries.length, 'message')} it covers. Likely, not proved.</p>
       <ol class="sentences">${value.rows.map((row, n) => html`<li key=${n}><span dir="auto">${row.sentence}</span>
         <span class="from">${row.from.length ? row.from.map((one) => html`<span key=${one.seq}><${Ref} seq=${one.seq} show=${show} /> <span class="meta">${Math.round(one.share * 100)} % of its words</span></span>`)
-    : html`<span class="badge warm">no entry has enough of its words</span>`}</span></li>`)}</ol>`}<//>`}
+    : html`<span class="badge warm">no message has enough of its words</span>`}</span></li>`)}</ol>`}<//>`}
   </details>`;
 }
 
@@ -117,11 +117,11 @@ function Expanded({ name, digest, show }) {
   };
   useEffect(() => { if (open && !pages.length) more().catch(setError); }, [open]);
   const entries = pages.flatMap((page) => page.data);
-  return html`<details onToggle=${(e) => set(e.currentTarget.open)}><summary>The entries it covers, word for word</summary>
+  return html`<details onToggle=${(e) => set(e.currentTarget.open)}><summary>The messages it covers, word for word</summary>
     ${error && html`<p class="trouble" role="alert">${error.message}</p>`}
-    ${open && !error && !pages.length && html`<p class="empty" role="status">Loading the entries …</p>`}
+    ${open && !error && !pages.length && html`<p class="empty" role="status">Loading the messages …</p>`}
     <ol class="covered">${entries.map((entry) => html`<li key=${entry.seq}><${Ref} seq=${entry.seq} show=${show} /> <b><${Name}>${entry.message.name || entry.message.role}<//></b> <span dir="auto">${textOf(entry.message).slice(0, 400)}</span></li>`)}</ol>
-    ${pages.at(-1)?.next_cursor && html`<${Act} class="quiet small" run=${more}>More entries<//>`}
+    ${pages.at(-1)?.next_cursor && html`<${Act} class="quiet small" run=${more}>More messages<//>`}
   </details>`;
 }
 
@@ -149,16 +149,16 @@ function Digest({ name, digest, digests, show, newest, ask }) {
   const items = digest.data?.items?.length || 0;
   return html`<article class="stack" aria-label=${`Digest ${digest.version}`}>
     <header class="row apart"><h3>Version ${digest.version}</h3><span class=${`badge ${kind}`}>${word}</span></header>
-    ${digest.status === 'failed' && html`<div class="trouble"><b>It failed:</b> ${digest.error || 'no reason was given'}</div>`}
+    ${digest.status === 'failed' && html`<div class="trouble"><b>It failed:</b> ${digest.error || 'no reason was recorded'}</div>`}
     ${digest.text && html`<div class="card summary" tabindex="0" role="region" aria-label="The summary"><${Text} of=${digest.text} /></div>`}
     <${Facts} of=${[
     ['Covers', digest.last_seq < digest.first_seq ? 'no entries' : html`<${Ref} seq=${digest.first_seq} show=${show} /> to <${Ref} seq=${digest.last_seq} show=${show} />`],
     ['Size', before(digest) ? html`${number(before(digest))} → ${number(digest.tokens)} tokens${saved > 0 ? `, ${percent(saved)} less` : ''}` : digest.tokens ? `${number(digest.tokens)} tokens` : null],
-    ['Made', html`${when(digest.created_at)}${digest.made_by && html`, by <bdi>${digest.made_by}</bdi>`}${digest.milliseconds ? `, in ${milliseconds(digest.milliseconds)}` : ''}`],
+    ['Created', html`${when(digest.created_at)}${digest.made_by && html`, by <bdi>${digest.made_by}</bdi>`}${digest.milliseconds ? `, in ${milliseconds(digest.milliseconds)}` : ''}`],
     ['Spent', digest.calls ? `${plural(digest.calls, 'call')}, ${number(digest.spent_tokens)} tokens` : null],
-    ['Layer', `${digest.layer}${digest.parts.length ? `, made of ${digest.parts.map((v) => `version ${v}`).join(', ')}` : ', made of messages'}`],
-    ['Base', digest.base ? `version ${digest.base}` : 'none: it is the first'],
-    ['Beside', digest.beside.length ? digest.beside.map((v) => `version ${v}`).join(', ') : null],
+    ['Layer', `${digest.layer}${digest.parts.length ? `, from ${digest.parts.map((v) => `version ${v}`).join(', ')}` : ', from messages'}`],
+    ['Base', digest.base ? `version ${digest.base}` : 'none (first version)'],
+    ['In force with', digest.beside.length ? digest.beside.map((v) => `version ${v}`).join(', ') : null],
     ['Topic', digest.topic === null ? null : `topic ${digest.topic}`],
     ['Strategy', digest.strategy],
     ['Holds', items ? `${plural(items, 'item')} of important data` : null]]} />
@@ -174,9 +174,9 @@ function Digest({ name, digest, digests, show, newest, ask }) {
 // -- all of it --------------------------------------------------------------------------------
 
 const QUESTIONS = {
-  undo: { title: 'Undo the newest digest?', button: 'Undo it', text: 'It is taken out of force and kept; the versions before it hold again. No message is touched.' },
-  rebuild: { title: 'Make the digests anew?', button: 'Make them anew', text: 'Each digest in force is made again from the messages, for example because there is a better model now. The old versions are kept.' },
-  clear: { title: 'Undo every digest?', button: 'Undo all of them', danger: true, text: 'No digest is in force then; all versions are kept, and all messages. New digests are made when the next context needs them.' },
+  undo: { title: 'Undo the newest digest?', button: 'Undo it', text: 'It is no longer in force, but kept; the versions before it are in force again. All messages stay.' },
+  rebuild: { title: 'Rebuild the digests?', button: 'Rebuild them', text: 'Each digest in force is created again from the messages, for example with a better model. The old versions are kept.' },
+  clear: { title: 'Undo every digest?', button: 'Undo all of them', danger: true, text: 'No digest is in force then. All versions and all messages are kept. New digests are created when the next context needs them.' },
 };
 
 function Ask({ what, name, newest, done, close }) {
@@ -206,7 +206,7 @@ function Chain({ name, head, lineage, digests, show, chosen, choose, done, ask }
       done();
     }
   };
-  const told = (made) => (made.digests ? `${plural(made.digests, 'digest')} made.` : 'Nothing is owed: what is left fits as it is.');
+  const told = (made) => (made.digests ? `${plural(made.digests, 'digest')} created.` : 'Nothing is pending: all remaining messages fit.');
   return html`<div class="stack">
     <${Figures} lineage=${lineage} digests=${digests} />
     <${Stuck} lineage=${lineage} digests=${digests} retry=${now} />
@@ -215,12 +215,12 @@ function Chain({ name, head, lineage, digests, show, chosen, choose, done, ask }
       <${Press} disabled=${!newest} onClick=${() => ask('rebuild')}>Rebuild …<//>
       <${Press} disabled=${!newest} onClick=${() => ask('undo')}>Undo newest …<//>
       <${Press} disabled=${!newest} onClick=${() => ask('clear')}>Clear …<//>
-      ${lineage.owed && html`<span class="badge warm">a digest is owed</span>`}
+      ${lineage.owed && html`<span class="badge warm">a digest is pending</span>`}
     </div>
     ${digests.length ? html`
       <nav aria-label="Versions"><ol class="timeline">${[...digests].reverse().map((one) => html`<${Version} key=${one.version} digest=${one} entries=${Math.max(head.entries, 1)} chosen=${one === digest} choose=${choose} />`)}</ol></nav>
       <${Digest} key=${digest.version} name=${name} digest=${digest} digests=${digests} show=${show} newest=${newest?.version} ask=${ask} />`
-    : html`<${Empty} title="No digest yet">A digest is a summary with a receipt, laid beside old messages once they no longer fit the window. It never replaces them, and every version can be looked at, compared and taken back. There is nothing to fold so far.<//>`}
+    : html`<${Empty} title="No digest yet">A digest is a summary with a receipt, created when old messages no longer fit the window. It never replaces them, and every version can be viewed, compared and undone. Everything fits so far.<//>`}
   </div>`;
 }
 

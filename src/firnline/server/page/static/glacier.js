@@ -64,13 +64,13 @@ function Picture({ head, context, digests, show, tell }) {
   const told = {
     snow: (span) => `${range(span)}: in the prompt now, word for word, ${verbatim.length > 1 ? 'with others ' : ''}${tokensOf(sections.recent)}`,
     pin: (span) => `${range(span)}: pinned, in every prompt, ${pins.length > 1 ? 'with others ' : ''}${tokensOf(sections.pinned)}`,
-    bare: (span) => `${range(span)}: not in the prompt, and in no digest ${force.length ? 'yet' : 'so far'}; recall finds them. About ${number(Math.round((head.tokens / count) * (span[1] - span[0] + 1)))} tokens`,
-    under: (d) => `${range([d.first_seq, d.last_seq])}: not in the prompt; digest ${d.version} stands for them, ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}`,
+    bare: (span) => `${range(span)}: not in the prompt, and in no digest yet; recall finds them. About ${number(Math.round((head.tokens / count) * (span[1] - span[0] + 1)))} tokens`,
+    under: (d) => `${range([d.first_seq, d.last_seq])}: not in the prompt; covered by digest ${d.version}, ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}`,
     hit: (seq) => {
       const hit = context.hits.find((one) => one.entry.seq === seq);
       return `entry ${number(seq)}: recalled for this question${hit ? `, ${hit.explanation}; ${plural(hit.entry.tokens, 'token')}` : ''}`;
     },
-    ice: (d) => `${range([d.first_seq, d.last_seq])} lie under digest ${d.version}${d.layer ? `, a digest of digests (layer ${d.layer})` : ''}: ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}, made by ${d.made_by}`,
+    ice: (d) => `${range([d.first_seq, d.last_seq])} are covered by digest ${d.version}${d.layer ? `, a digest of digests (layer ${d.layer})` : ''}: ${number(d.tokens)} tokens${before(d) ? ` for ${number(before(d))}` : ''}, created by ${d.made_by}`,
   };
   const lowest = force.filter((d) => !force.some((other) => other !== d && other.first_seq >= d.first_seq && other.last_seq <= d.last_seq && other.layer < d.layer));
   const title = (d) => { const room = wide(d.first_seq, d.last_seq); return room > 175 ? `digest ${d.version} · ${number(d.tokens)} tokens` : room > 84 ? `digest ${d.version}` : room > 24 ? d.version : ''; };
@@ -125,13 +125,13 @@ export function Glacier({ name, head, show }) {
   const settled = !found.busy && budget === STEPS[step] && question === typed.trim();
   useEffect(() => tell(''), [found.value]);
   const digest = async () => {
-    await post(at(name, '/context'), { budget }); // this one counts: it digests, or has it done beside the chat
+    await post(at(name, '/context'), { budget }); // this one creates digests, now or in the background
     found.again();
     setTimeout(found.again, 2000);
   };
   const share = useMemo(() => (found.value ? found.value.context.tokens / Math.max(head.tokens, 1) : 0), [found.value, head.tokens]);
   return html`<div class="stack" aria-busy=${!settled}>
-    <p class="meta">What a model would see now. Move the window, ask something, and watch what gives way.</p>
+    <p class="meta">What a model would see now. Change the window or ask a question to see what is left out.</p>
     <div class="explore">
       <label>Window: <b>${number(STEPS[step])} tokens</b>
         <input type="range" min="0" max=${STEPS.length - 1} value=${step} aria-valuetext=${`${number(STEPS[step])} tokens`} onInput=${(e) => setStep(Number(e.target.value))} /></label>
@@ -140,22 +140,22 @@ export function Glacier({ name, head, show }) {
     <${Loaded} of=${found} what="the layers">${({ context, digests }) => html`
       <div class=${settled ? '' : 'stale'}>
         <${Picture} head=${head} context=${context} digests=${digests} show=${show} tell=${tell} />
-        <p class="told" role="status">${told || 'Point at a layer to see what it is; press it to open it.'}</p>
+        <p class="told" role="status">${told || 'Point at a layer to see what it is; click to open it.'}</p>
       </div>
       <${BudgetBar} accounting=${context.accounting} />
-      <p><b>${number(context.tokens)}</b> tokens are sent${share < 1 ? html`, <b>${percent(share)}</b> of the ${number(head.tokens)} that were said` : ` for the ${number(head.tokens)} that were said`}; strategy <code>${context.strategy}</code>.
-        ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated from its start.`}</p>
+      <p><b>${number(context.tokens)}</b> tokens are sent${share < 1 ? html`, <b>${percent(share)}</b> of the ${number(head.tokens)} in the log` : ` for the ${number(head.tokens)} in the log`}; strategy <code>${context.strategy}</code>.
+        ${context.stability !== null && html` ${percent(context.stability)} of the last prompt is repeated at the start.`}</p>
       <table class="sections"><thead><tr><th>section</th><th class="n">tokens</th><th>entries</th><th>why it is there</th></tr></thead>
         <tbody>${context.sections.map((s) => html`<tr key=${s.name}><td><i class=${`dot of-${s.name}`} /> ${titleOf(s.name)}</td><td class="n">${number(s.tokens)}</td>
           <td class="entries-of">${spans(s.seqs).map((span) => html`<button key=${span[0]} class="quiet small" onClick=${() => show(span[0])}>${span[0] === span[1] ? `#${span[0]}` : `#${span[0]}–${span[1]}`}</button>`)}</td>
           <td class="why">${reasonOf(s)}</td></tr>`)}</tbody></table>
-      ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'thing')}</summary>
+      ${context.left_out.length > 0 && html`<details open><summary>Left out: ${plural(context.left_out.length, 'item')}</summary>
         <ul class="plain">${context.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul></details>`}
-      ${context.degraded.length > 0 && html`<div class="trouble"><p>Less than was wanted: ${context.degraded.join('; ')}.</p>
-        ${/in no digest/.test(context.degraded.join()) && html`<p>A turn with this window sees to that by itself. <${Act} class="small" needs="write" run=${digest}>Digest now<//></p>`}</div>`}
+      ${context.degraded.length > 0 && html`<div class="trouble"><p>Less than the strategy wanted: ${context.degraded.join('; ')}.</p>
+        ${/in no digest/.test(context.degraded.join()) && html`<p>A turn with this window creates the digest automatically. <${Act} class="small" needs="write" run=${digest}>Digest now<//></p>`}</div>`}
       <details><summary>The prompt itself, ${plural(context.messages.length, 'message')}</summary>
         ${context.messages.map((m, n) => html`<div key=${n} class="prompt-message"><b>${m.role}</b><pre>${typeof m.content === 'string' ? m.content : JSON.stringify(m.content ?? m.tool_calls, null, 1)}</pre></div>`)}</details>
     `}<//>
-    ${!head.entries && html`<${Empty} title="No snow yet">Say something first.<//>`}
+    ${!head.entries && html`<${Empty} title="No snow yet">Write a message first.<//>`}
   </div>`;
 }

@@ -10,12 +10,12 @@ import { Ref, Refs } from './pieces.js';
 
 const FIELDS = [
   ['user_preferences', 'Preferences', 'What the user likes and wants.', true],
-  ['key_decisions', 'Decisions', 'What was settled.', false],
+  ['key_decisions', 'Decisions', 'What was decided.', false],
   ['important_facts', 'Facts', 'What is worth knowing later.', false],
-  ['source_urls', 'Addresses', 'Pages that were named.', false],
+  ['source_urls', 'Addresses', 'Pages that were mentioned.', false],
   ['document_structure', 'Structure', 'How a document is built.', true],
   ['entities', 'Names', 'People, places, things.', false],
-  ['custom_fields', 'Your own fields', 'What the application keeps here.', true],
+  ['custom_fields', 'Your own fields', 'What the application stores here.', true],
 ];
 const NAMED = new Set(FIELDS.filter(([, , , named]) => named).map(([field]) => field));
 const OWN = 'custom_fields';
@@ -59,7 +59,7 @@ function Older({ item, history, show, back }) {
   const by = (old) => (old.superseded_by === -1 ? 'by the application' : html`by <${Ref} seq=${old.superseded_by} show=${show} />`);
   return html`<ul class="older" aria-label=${`Earlier values of ${item.name}`}>${history.map((old, n) => html`<li key=${n}>
     <del><bdi>${words(old.value)}</bdi></del> <${Refs} seqs=${old.seqs} show=${show} /> <span class="meta">replaced ${by(old)}</span>${' '}
-    <${Press} class="quiet small" aria-label=${`Take back: ${about(old)}`} onClick=${() => back(old)}>Take back<//></li>`)}</ul>`;
+    <${Press} class="quiet small" aria-label=${`Restore: ${about(old)}`} onClick=${() => back(old)}>Restore<//></li>`)}</ul>`;
 }
 
 function Doing({ item, retracted, pinned, does, edit }) {
@@ -82,7 +82,7 @@ function Item({ row, show, pinned, does }) {
   return html`<li class=${`item ${retracted ? 'retracted' : ''}`}>
     <div class="level"><span class="value">${item.name && html`<b><${Name}>${item.name}<//></b> `}${retracted && !item.name ? html`<del>${value}</del>` : value}${' '}
       ${retracted && html`<span class="badge warm">retracted</span> `}
-      ${item.seqs.length ? html`<${Refs} seqs=${item.seqs} show=${show} />` : html`<span class="meta">said by the application</span>`}</span>
+      ${item.seqs.length ? html`<${Refs} seqs=${item.seqs} show=${show} />` : html`<span class="meta">set by the application</span>`}</span>
       <${Doing} item=${item} retracted=${retracted} pinned=${pinned} does=${does} edit=${() => set(!editing)} /></div>
     ${quoted && html`<q dir="auto">${item.quote}</q>`}
     ${editing && html`<${Edit} item=${item} close=${() => set(false)} save=${async (to) => { await does.change(item, to); set(false); }} />`}
@@ -103,8 +103,8 @@ function Add({ add }) {
     setName('');
     setValue('');
   };
-  return html`<details class="add"><summary>Add what you know</summary><form class="stack tight" onSubmit=${(e) => e.preventDefault()}>
-    <p class="meta">What you say yourself needs no evidence. It becomes a version of its own, so it can be undone.</p>
+  return html`<details class="add"><summary>Add an item</summary><form class="stack tight" onSubmit=${(e) => e.preventDefault()}>
+    <p class="meta">What you add needs no evidence. It becomes a separate version, so it can be undone.</p>
     <label>Field <select value=${field} onChange=${(e) => setField(e.target.value)}>${FIELDS.map(([id, title]) => html`<option key=${id} value=${id}>${title}</option>`)}</select></label>
     ${named && html`<label>Name <input value=${name} onInput=${(e) => setName(e.target.value)} /></label>`}
     <label>Value <input value=${value} onInput=${(e) => setValue(e.target.value)} /></label>
@@ -119,15 +119,15 @@ function Question({ asked, name, newest, done, close }) {
   const send = (path, body, told) => async () => { await post(at(name, path), body); say(told); close(); done(); };
   if (kind === 'undo') {
     return html`<${Confirm} title=${`Undo version ${newest.version}?`} button="Undo it" onNo=${close} onYes=${send('/digests/undo', {}, `Version ${newest.version} is undone.`)}>
-      <p>All that this version changed is taken back, and the versions before it hold again. It is kept, and no message is touched.</p><//>`;
+      <p>Everything that this version changed is undone, and the versions before it are in force again. It is kept, and all messages stay.</p><//>`;
   }
   if (kind === 'back') {
-    return html`<${Confirm} title="Take the replacement back?" button="Take it back" onNo=${close}
-      onYes=${send('/important/revert', { seq: item.superseded_by }, `“${words(item.value)}” holds again.`)}>
-      <p>“${words(item.value)}” holds again, and so does whatever else #${item.superseded_by} replaced. Both values stay on record, and this can be undone, too.</p><//>`;
+    return html`<${Confirm} title="Restore the old value?" button="Restore it" onNo=${close}
+      onYes=${send('/important/revert', { seq: item.superseded_by }, `“${words(item.value)}” is in force again.`)}>
+      <p>“${words(item.value)}” is in force again, and so is everything else that #${item.superseded_by} replaced. Both values are kept, and this can be undone.</p><//>`;
   }
   return html`<${Confirm} title="Retract it?" button="Retract it" onNo=${close} onYes=${send('/important', { important_data: replacing(item, null) }, 'Retracted.')}>
-    <p>From now on models are told that <b><bdi>${item.name || words(item.value)}</bdi></b> no longer holds. What was there stays on record, and this can be taken back.</p><//>`;
+    <p>From now on, prompts say that <b><bdi>${item.name || words(item.value)}</bdi></b> no longer holds. The old value is kept, and this can be undone.</p><//>`;
 }
 
 // -- all of it --------------------------------------------------------------------------------
@@ -152,25 +152,25 @@ function Everything({ name, head, show, found, done }) {
   const did = async (work, told) => { await work; say(told); done(); };
   const remember = (data, told) => did(post(at(name, '/important'), { important_data: data }), told);
   const does = {
-    pin: (seq, on) => did((on ? put : del)(at(name, `/pins/${seq}`)), on ? `#${seq} is in every context from now on.` : `#${seq} is treated like any other again.`),
+    pin: (seq, on) => did((on ? put : del)(at(name, `/pins/${seq}`)), on ? `#${seq} is in every context from now on.` : `#${seq} is no longer pinned.`),
     change: (item, value) => remember(replacing(item, value), `It is “${value}” now.`),
     retract: (item) => ask({ kind: 'retract', item }),
-    restore: (item) => remember({ [OWN]: { [words(item.value)]: RESTORED } }, `“${words(item.value)}” holds again.`),
+    restore: (item) => remember({ [OWN]: { [words(item.value)]: RESTORED } }, `“${words(item.value)}” is in force again.`),
     // What the application replaced is said again; what an entry replaced is reverted with all it replaced.
-    back: (old) => (old.superseded_by === -1 ? remember({ [old.field]: { [old.name]: old.value } }, `“${words(old.value)}” holds again.`).catch((error) => say(error.message, true)) : ask({ kind: 'back', item: old })),
+    back: (old) => (old.superseded_by === -1 ? remember({ [old.field]: { [old.name]: old.value } }, `“${words(old.value)}” is in force again.`).catch((error) => say(error.message, true)) : ask({ kind: 'back', item: old })),
   };
   return html`<div class="stack">
-    ${newest?.made_by === 'application' && newest.topic === null && html`<div class="card row apart last-change"><span>The last change is version ${newest.version}, made by hand ${ago(newest.created_at)}.</span>
+    ${newest?.made_by === 'application' && newest.topic === null && html`<div class="card row apart last-change"><span>The last change is version ${newest.version}, changed by hand ${ago(newest.created_at)}.</span>
       <${Press} onClick=${() => ask({ kind: 'undo' })}>Undo it …<//></div>`}
     ${FIELDS.map(([field, title, hint]) => {
     const own = rows.filter((row) => row.item.field === field);
     return own.length > 0 && html`<${Field} key=${field} title=${title} hint=${hint} rows=${own}
       draw=${(row, n) => html`<${Item} key=${`${about(row.item)}/${n}`} row=${row} show=${show} pinned=${head.pinned} does=${does} />`} />`;
   })}
-    ${!rows.length && html`<${Empty} title="Nothing settled yet">Preferences, decisions, facts, names and addresses are taken from what is said once it is digested, each with the words it came from. What has no evidence is not believed. You can also add what you know yourself.<//>`}
+    ${!rows.length && html`<${Empty} title="No important data yet">Preferences, decisions, facts, names and addresses are extracted when messages are digested, each with the words it came from. Items without evidence are set aside. You can also add your own.<//>`}
     ${may('write') && html`<${Add} add=${(data) => remember(data, 'Remembered.')} />`}
     ${found.set_aside.length > 0 && html`<details><summary>Set aside: ${plural(found.set_aside.length, 'claim')} without evidence</summary>
-      <p class="meta">A model claimed these, but the messages do not say so. No model is shown them.</p>
+      <p class="meta">A model claimed these, but the messages do not say so. They are never shown to a model.</p>
       <ul class="plain">${found.set_aside.map((row, n) => html`<li key=${n}><bdi>${claim(row.item)}</bdi> <span class="meta">(${row.reason})</span></li>`)}</ul></details>`}
     ${asked && html`<${Question} asked=${asked} name=${name} newest=${newest} done=${done} close=${() => ask(null)} />`}
   </div>`;
@@ -179,6 +179,6 @@ function Everything({ name, head, show, found, done }) {
 export function Important({ name, head, show, changed }) {
   const found = useLoaded((signal) => load(name, head, signal), [name, head.hash, String(head.in_force)]);
   const done = () => { found.again(); changed(); };
-  return html`<div class="stack"><p class="meta">What was settled, and where it was said. Every change here is a version, and can be undone.</p>
+  return html`<div class="stack"><p class="meta">Important data, and the messages it came from. Every change here is a version, and can be undone.</p>
     <${Loaded} of=${found} what="the important data">${(value) => html`<${Everything} name=${name} head=${head} show=${show} found=${value} done=${done} />`}<//></div>`;
 }

@@ -20,9 +20,9 @@ export function goes(here, names, tabs, link) {
 }
 
 const LISTED = [
-  ['Anywhere', [['n', 'a new conversation'], ['j / k', 'the next conversation, the one before'], ['/', 'search'], ['d', 'the dashboard'], ['?', 'this list']]],
-  ['In a conversation', [['m', 'write a message'], ['Enter', 'send it'], ['Shift Enter', 'a new line'], ['Esc', 'stop the answer'], ['g', 'go to a date or a number'], ['1 … 6', 'the panels'], ['← →', 'through the panels, on their names']]],
-  ['In the search', [['↓ / ↑', 'through the hits'], ['Enter', 'open one where it was said']]],
+  ['Anywhere', [['n', 'a new conversation'], ['j / k', 'the next, the previous conversation'], ['/', 'search'], ['d', 'the dashboard'], ['?', 'this list']]],
+  ['In a conversation', [['m', 'write a message'], ['Enter', 'send it'], ['Shift Enter', 'a new line'], ['Esc', 'stop the answer'], ['g', 'go to a date or a number'], ['1 … 6', 'the panels'], ['← →', 'switch panels, when a panel name has the focus']]],
+  ['In the search', [['↓ / ↑', 'through the hits'], ['Enter', 'open one in its conversation']]],
 ];
 
 export function Keys({ close }) {

@@ -18,14 +18,14 @@ const isElsewhere = (result, anchor) => result.problems.length === 1 && result.p
 
 function Proof({ result, anchor }) {
   if (isElsewhere(result, anchor)) {
-    return html`<div class="trouble" role="alert"><b>This hash is not in this chain.</b> What is here fits together, all ${plural(result.entries, 'entry', 'entries')} of it.
-      Look whether the hash was noted whole, and in this conversation. If it was, this is not the log that you saw then.</div>`;
+    return html`<div class="trouble" role="alert"><b>This hash is not in this chain.</b> The log itself is consistent, all ${plural(result.entries, 'message')}.
+      Check that the hash is complete and belongs to this conversation. If so, this is not the log that you saw then.</div>`;
   }
   if (!result.ok) {
-    return html`<div class="trouble" role="alert"><b>Something is not as it was acknowledged.</b><ul class="plain">${result.problems.map((one, n) => html`<li key=${n}>${one}</li>`)}</ul></div>`;
+    return html`<div class="trouble" role="alert"><b>Stored data has changed.</b><ul class="plain">${result.problems.map((one, n) => html`<li key=${n}>${one}</li>`)}</ul></div>`;
   }
-  return html`<div class="proof" role="status"><b>Whole.</b> Every hash of ${plural(result.entries, 'entry', 'entries')}, ${number(result.tokens)} tokens, was derived again and fits.
-    <label>The head, which stands for all of it: note it elsewhere, and you can prove later that nothing was changed.<code class="hash">${result.head}</code></label>
+  return html`<div class="proof" role="status"><b>Verified.</b> Every hash of ${plural(result.entries, 'message')}, ${number(result.tokens)} tokens, was computed again and matches.
+    <label>The head hash covers everything. Keep it elsewhere to prove later that nothing has changed.<code class="hash">${result.head}</code></label>
     ${navigator.clipboard && html`<${Act} class="small" run=${() => navigator.clipboard.writeText(result.head)} done="Copied.">Copy<//>`}</div>`;
 }
 
@@ -36,9 +36,9 @@ function Verify({ name }) {
   const wrong = noted && !HASH.test(noted);
   const run = async () => { setResult(null); setResult({ noted, ...await post(at(name, '/verify'), noted ? { anchor: noted } : {}) }); };
   return html`<${Box} title="Proof">
-    <p class="meta">Each entry's hash covers the entry before it, so one changed word anywhere breaks the chain.</p>
+    <p class="meta">Each message's hash covers the one before it, so one changed word anywhere breaks the chain.</p>
     <label>A hash that you noted earlier, if you have one <input class="mono" value=${anchor} placeholder="sha256:…" aria-invalid=${Boolean(wrong)} onInput=${(e) => { set(e.target.value); setResult(null); }} /></label>
-    ${wrong && html`<p class="note" role="status">That is no hash yet: one is <code>sha256:</code> and 64 digits from 0 to f. Without one, everything is verified as well.</p>`}
+    ${wrong && html`<p class="note" role="status">This is not a hash: it must be <code>sha256:</code> and 64 hexadecimal digits. You can also verify without one.</p>`}
     <div class="row"><${Act} class="strong" run=${run} disabled=${wrong}>Verify everything<//></div>
     ${result && html`<${Proof} result=${result} anchor=${result.noted} />`}
   <//>`;
@@ -48,11 +48,11 @@ function Verify({ name }) {
 
 const STRATEGIES = {
   layered: 'The newest messages word for word; below them digests, and digests of digests. The default.',
-  progressive: 'One summary that grows with each cycle, important data, and the newest messages.',
-  project: 'The whole history while it fits; or, with lean, the last messages and tools to look up the rest.',
-  topics: 'The summary and the newest messages of the topic at hand; the other topics rest.',
+  progressive: 'One summary that grows with each digest, important data, and the newest messages.',
+  project: 'The full history while it fits; or, with lean, the last messages and tools to search the rest.',
+  topics: 'The summary and the newest messages of the current topic.',
   window: 'Everything until the window is nearly full, then one short summary. For agents.',
-  rolling: 'A summary of the newest messages after every round, made in the background.',
+  rolling: 'A summary of the newest messages after every round, created in the background.',
 };
 
 /** A parameter as it is shown, and what is meant by what was typed: a text stays one. */
@@ -75,14 +75,14 @@ function Strategy({ name, head, changed }) {
     changed();
   };
   return html`<${Box} title="Strategy" needs="write">
-    <p class="meta">How contexts are planned. It can be changed at any time; nothing stored is lost by it.</p>
+    <p class="meta">How contexts are planned. You can change it at any time; nothing stored is lost.</p>
     <label>Strategy <select value=${chosen} onChange=${(e) => { choose(e.target.value); setTyped({}); }}>
       ${Object.keys(STRATEGIES).includes(now.name) ? '' : html`<option value=${now.name}>${now.name}</option>`}
       ${Object.keys(STRATEGIES).map((id) => html`<option key=${id} value=${id}>${id}${id === now.name ? ' (now)' : ''}</option>`)}</select></label>
-    <p>${STRATEGIES[chosen] || 'A strategy of this server.'}</p>
+    <p>${STRATEGIES[chosen] || 'A custom strategy of this server.'}</p>
     ${same && html`<div class="parameters">${Object.entries(now.parameters).map(([id, value]) => html`<label key=${id}>${id.replaceAll('_', ' ')}
       <input class="mono" value=${typed[id] ?? shown(value)} onInput=${(e) => setTyped({ ...typed, [id]: e.target.value })} /></label>`)}</div>`}
-    <div class="row"><${Act} class="strong" run=${run} disabled=${same && !edited} done=${`${chosen} plans the next context.`}>${same ? 'Save the parameters' : `Use ${chosen}`}<//>
+    <div class="row"><${Act} class="strong" run=${run} disabled=${same && !edited} done=${`${chosen} is used from the next context on.`}>${same ? 'Save the parameters' : `Use ${chosen}`}<//>
       ${!now.own && html`<span class="meta">It is the server's default.</span>`}</div>
   <//>`;
 }
@@ -100,7 +100,7 @@ function Belongs({ name, head, changed }) {
     <label>Project <input value=${project} list="projects" placeholder="none" onInput=${(e) => setProject(e.target.value)} />
       <datalist id="projects">${(projects.value?.data || []).map((one) => html`<option key=${one.name} value=${one.name} />`)}</datalist></label>
     <label>Metadata, as JSON <textarea class="mono" rows="3" value=${metadata} aria-invalid=${wrong} onInput=${(e) => setMetadata(e.target.value)} /></label>
-    ${wrong && html`<p class="wrong" role="alert">This is not an object of JSON.</p>`}
+    ${wrong && html`<p class="wrong" role="alert">This is not a JSON object.</p>`}
     <div class="row"><${Act} class="strong" run=${run} done="Saved." disabled=${wrong || same}>Save<//></div>
   <//>`;
 }
@@ -112,11 +112,11 @@ function Pins({ name, head, show, changed }) {
   const [seq, set] = useState('');
   const pin = async () => { await put(at(name, `/pins/${seq}`)); set(''); changed(); };
   return html`<${Box} title="Pins">
-    <p class="meta">Pinned entries are in every context, word for word, whatever else has to go.</p>
+    <p class="meta">Pinned messages are in every context, word for word.</p>
     <${Loaded} of=${found} what="the pins">${({ data }) => (data.length ? html`<ul class="items">${data.map((entry) => html`<li key=${entry.seq} class="item"><div class="level">
       <span class="value"><${Ref} seq=${entry.seq} show=${show} /> <bdi>${textOf(entry.message).slice(0, 200)}</bdi> <span class="meta">${number(entry.tokens)} tokens</span></span>
-      <${Act} class="quiet small" needs="write" aria-label=${`Unpin #${entry.seq}`} run=${async () => { await del(at(name, `/pins/${entry.seq}`)); changed(); }} done=${`#${entry.seq} is treated like any other again.`}>Unpin<//></div></li>`)}</ul>`
-    : html`<p>Nothing is pinned. Press “Pin” at a message in the chat, or name its number:</p>`)}<//>
+      <${Act} class="quiet small" needs="write" aria-label=${`Unpin #${entry.seq}`} run=${async () => { await del(at(name, `/pins/${entry.seq}`)); changed(); }} done=${`#${entry.seq} is no longer pinned.`}>Unpin<//></div></li>`)}</ul>`
+    : html`<p>Nothing is pinned. Press “Pin” at a message in the chat, or enter its number:</p>`)}<//>
     <${FormRow}><label class="inline">Entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => set(e.target.value)} /></label>
       <${Act} type="submit" needs="write" run=${pin} disabled=${!/^\d+$/.test(seq)} done="Pinned.">Pin it<//><//>
   <//>`;
@@ -126,13 +126,13 @@ function Archive({ name, head, changed }) {
   const [keep, set] = useState('1000');
   const archive = async () => { const done = await post(at(name, '/archive'), { keep: Number(keep) }); changed(); return done; };
   const restore = async () => { const done = await post(at(name, '/restore')); changed(); return done; };
-  const told = (done) => (done.entries ? `${plural(done.entries, 'entry', 'entries')} in ${plural(done.segments, 'segment')}: ${number(done.plain_bytes)} bytes are ${number(done.stored_bytes)} now.` : 'There was nothing more to compress.');
+  const told = (done) => (done.entries ? `${plural(done.entries, 'entry', 'entries')} in ${plural(done.segments, 'segment')}: ${number(done.plain_bytes)} bytes are ${number(done.stored_bytes)} now.` : 'There was nothing to compress.');
   return html`<${Box} title="Archive" needs="write">
     <p>${head.archived ? html`<b>${number(head.archived)}</b> of ${plural(head.entries, 'entry', 'entries')} are compressed, ${percent(head.archived / head.entries)}.` : 'Nothing is compressed.'}
-      <span class="meta"> Reading, searching and verifying go on as before.</span></p>
+      <span class="meta"> You can read, search and verify them as before.</span></p>
     <div class="row"><label class="inline">Keep the newest <input type="number" min="0" value=${keep} onInput=${(e) => set(e.target.value)} /></label>
       <${Act} run=${archive} done=${told} disabled=${!/^\d+$/.test(keep)}>Archive the rest<//>
-      <${Act} run=${restore} done=${(done) => `${plural(done.entries, 'entry', 'entries')} taken back.`} disabled=${!head.archived}>Restore all<//></div>
+      <${Act} run=${restore} done=${(done) => `${plural(done.entries, 'entry', 'entries')} restored.`} disabled=${!head.archived}>Restore all<//></div>
   <//>`;
 }
 
@@ -141,17 +141,17 @@ function Archive({ name, head, changed }) {
 function Branches({ name, head, changed }) {
   const list = useLoaded(() => all('/conversations', {}, 20_000), [name, head.hash]);
   const [typed, setSeq] = useState(null);
-  const seq = typed ?? String(Math.max(head.seq, 0)); // up to the newest, until somebody says otherwise
-  const [chosen, choose] = useState(`${name}, another way`);
+  const seq = typed ?? String(Math.max(head.seq, 0)); // the newest by default
+  const [chosen, choose] = useState(`${name}, branch`);
   const origin = originOf(head);
   const run = async () => { await post(at(name, '/branch'), { name: chosen.trim(), seq: Number(seq) }); known.add(chosen.trim()); changed(); location.hash = link(chosen.trim()); };
   return html`<${Box} title="Branches">
-    ${origin && (origin.at < 0 ? html`<p>It is another beginning of <a href=${link(origin.of)}><${Name}>${origin.of}<//></a>.</p>`
-    : html`<p>It began as <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`)}
+    ${origin && (origin.at < 0 ? html`<p>It is another start of <a href=${link(origin.of)}><${Name}>${origin.of}<//></a>.</p>`
+    : html`<p>It is a branch of <a href=${link(origin.of, '', { seq: origin.at })}><${Name}>${origin.of}<//></a> up to #${origin.at}.</p>`)}
     <${Loaded} of=${list} what="the branches">${(others) => {
     const children = others.filter((one) => originOf(one)?.of === name);
     return children.length ? html`<ul class="plain">${children.map((one) => html`<li key=${one.conversation}><a href=${link(one.conversation)}><${Name}>${one.conversation}<//></a>
-      <span class="meta"> ${originOf(one).at < 0 ? 'from the start' : `from #${originOf(one).at}`}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">None began here. A branch is a copy of the beginning: what becomes of one does not touch the other.</p>`;
+      <span class="meta"> ${originOf(one).at < 0 ? 'from the start' : `from #${originOf(one).at}`}, ${plural(one.entries, 'message')}</span></li>`)}</ul>` : html`<p class="meta">No branches yet. A branch is an independent copy of the beginning of a conversation.</p>`;
   }}<//>
     <${FormRow}><label class="inline">Up to entry <input type="number" min="0" max=${head.seq} value=${seq} onInput=${(e) => setSeq(e.target.value)} /></label>
       <label class="inline wide">Name <input value=${chosen} onInput=${(e) => choose(e.target.value)} /></label>
@@ -175,7 +175,7 @@ function Certificate({ erased, close }) {
     ['Digests', number(erased.digests)], ['Segments', number(erased.segments)], ['Last head', html`<code class="hash">${erased.head}</code>`]];
   return html`<dialog ref=${shown} onClose=${close} class="wide certificate" aria-label="Certificate of erasure">
     <h2>Certificate of erasure</h2>
-    <p>The conversation and all that was derived from it were destroyed; no byte of it is left in the store. The hash of its head is all that proves it was there.</p>
+    <p>The conversation and everything derived from it were destroyed; no byte of it is left in the store. Only the hash of its head is left.</p>
     <${Facts} of=${rows} />
     <div class="row end"><button type="button" onClick=${() => save('erased.json', JSON.stringify(erased, null, 2))}>Save it</button>
       <button type="button" class="strong" onClick=${() => dialog.current.close()}>Done</button></div>
@@ -192,10 +192,10 @@ function Erase({ name, head, changed }) {
     changed();
   };
   return html`<${Box} title="Erase" needs="admin">
-    <p class="meta">The one thing that cannot be undone. ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the search index's words are destroyed. Branches and exports elsewhere are not touched.</p>
+    <p class="meta">This is the only action that cannot be undone. It destroys ${plural(head.entries, 'message')}, all digests, topics, recorded prompts and the words in the search index. Branches and exports are not affected.</p>
     <div class="row"><button type="button" class="danger" onClick=${() => ask(true)}>Erase this conversation …</button></div>
-    ${asked && html`<${Confirm} title="Erase it for good?" word=${name} button="Erase it" danger onYes=${yes} onNo=${() => ask(false)}>
-      <p>${plural(head.entries, 'message')} and everything made of them are destroyed, on disk, too. This cannot be undone. You get a certificate.</p><//>`}
+    ${asked && html`<${Confirm} title="Erase it permanently?" word=${name} button="Erase it" danger onYes=${yes} onNo=${() => ask(false)}>
+      <p>${plural(head.entries, 'message')} and everything derived from them are destroyed, also on disk. This cannot be undone. You get a certificate.</p><//>`}
   <//>`;
 }
 

@@ -9,7 +9,7 @@ const marked = new Marked({
   gfm: true,
   breaks: true,
   renderer: {
-    html: ({ text }) => escape(text), // what somebody typed is shown, not run
+    html: ({ text }) => escape(text), // typed HTML is shown, not rendered
     text(token) { // behind <script> or <pre>, marked would take text for markup
       return token.tokens ? this.parser.parseInline(token.tokens) : token.text.replace(ENTITY, escape);
     },
@@ -32,7 +32,7 @@ DOMPurify.addHook('afterSanitizeAttributes', (node) => {
 
 export const LONGEST = 60_000; // characters that are drawn as markdown
 
-const KEPT = 500; // texts that are remembered: whoever scrolls back sees them again
+const KEPT = 500; // cached texts, for scrolling back
 const known = new Map();
 
 function made(text) {

@@ -1,4 +1,4 @@
-// Pieces that the panels beside the chat share.
+// Components that the panels share.
 
 import { useEffect, useState } from 'preact/hooks';
 import { html, number } from './ui.js';
@@ -34,12 +34,12 @@ const REASONS = {
   system: 'Instructions of the application.',
   tools: 'What the model may call.',
   pinned: 'Pinned: in every prompt, word for word.',
-  task: "The project's task at hand, in every prompt.",
+  task: "The project's task, in every prompt.",
   important: 'Important data, each item with its evidence.',
-  digests: 'Digests, in place of older entries.',
-  recalled: 'Earlier entries that fit the question.',
-  retrieved: 'Documents that fit the question.',
-  recent: 'The newest entries, word for word.',
+  digests: 'Digests, in place of older messages.',
+  recalled: 'Earlier messages that match the question.',
+  retrieved: 'Documents that match the question.',
+  recent: 'The newest messages, word for word.',
 };
 /** Why a section is in the prompt: what it is, and what was said of this very one. */
 export const reasonOf = ({ name, why }) => (REASONS[name] && why ? `${REASONS[name].replace(/\.$/, '')}: ${why}.` : REASONS[name] || why);
@@ -49,9 +49,9 @@ export const Share = ({ of, label, kind = '' }) => html`<span class=${`share ${k
   <i style=${{ width: `${Math.max(0, Math.min(1, of)) * 100}%` }} /></span>`;
 
 const PARTS = {
-  words: "words of the question are in it", around: "the question's words stand near by", session: 'so does much else said at that time', answer: 'the entry before it has the words',
-  before: 'it stands before an entry that has them', speaker: 'its speaker was asked for', date: 'its date was asked for', asks: 'it asks something itself', time: 'it names a time, as the question wants one',
-  number: 'it has a number, as the question wants one', meaning: 'it means something alike', meaning_near: 'its neighbours mean something alike',
+  words: "it has words of the question", around: "the question's words are nearby", session: 'other messages of that time match too', answer: 'the message before it has the words',
+  before: 'it comes before a message that has them', speaker: 'the question names its speaker', date: 'the question names its date', asks: 'it is a question itself', time: 'it names a time, which the question asks for',
+  number: 'it has a number, which the question asks for', meaning: 'its meaning is similar', meaning_near: 'the meaning of its neighbors is similar',
 };
 
 /** What a score is made of, the largest part first; `most` is as long as a bar can be. */

@@ -1,6 +1,6 @@
 // A list of any length: only what is near the window is in the document.
 //
-// Items are loaded and laid out a block at a time. A block that nobody has seen has a guessed height;
+// Items are loaded and laid out a block at a time. A block that has not been shown has a guessed height;
 // once it is laid out it is measured. Whatever changes its height above the reader, the item at the
 // top of the window stays where it is.
 
@@ -8,7 +8,7 @@ import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preac
 import { html, Trouble } from './ui.js';
 
 export const BLOCK = 20; // few enough to be drawn within a frame or two
-const GUESS = 90; // pixels of an item that nobody has seen
+const GUESS = 90; // pixels of an item that has not been shown
 const TALLEST = 12_000_000; // pixels of all: browsers cannot lay out much more
 const BEYOND = 900; // pixels laid out above and below the window
 const KEPT = 60; // blocks kept loaded

@@ -129,12 +129,12 @@ function Hits({ found, wanted, titles }) {
   const words = useMemo(() => pattern(wanted.q), [wanted.q]);
   const { hits } = found;
   if (hits === null) {
-    return html`<${Empty} level="h2" title="Ask for anything that was said">
-      Words or a whole question, in any language: <i>which order never arrived?</i> The ↓ key goes through what is found, Enter opens it where it was said.
-      ${wanted.when || wanted.since || wanted.until ? ' Add a word, or choose one conversation to see all that was said then.' : ''}<//>`;
+    return html`<${Empty} level="h2" title="Search all messages">
+      Words or a complete question, in any language: <i>which order never arrived?</i> The ↓ key selects a hit, Enter opens it in its conversation.
+      ${wanted.when || wanted.since || wanted.until ? ' Add a word, or choose one conversation to see all messages of that time.' : ''}<//>`;
   }
   if (!hits.length) {
-    return html`<${Empty} level="h2" title="Nothing fits">Nothing that was said ${wanted.c ? 'in this conversation' : ''} has these words or means this${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
+    return html`<${Empty} level="h2" title="No match">No message ${wanted.c ? 'in this conversation' : ''} has these words or this meaning${wanted.when || wanted.since || wanted.until || wanted.roles.length || wanted.project ? ', as far as the filters allow' : ''}. Fewer or other words may help.<//>`;
   }
   const most = Math.max(...hits.flatMap((hit) => Object.values(hit.parts).map(Math.abs)), 0.01);
   return html`<p class="meta" role="status">${plural(hits.length, 'hit')}${hits.length < SHOWN ? '' : wanted.q.trim() ? ', the best ones' : ', the first ones'}${spoken(found.time)}</p>
@@ -217,7 +217,7 @@ export function Search({ params }) {
     </form>
     ${known.error && html`<${Trouble} error=${known.error} again=${known.again} />`}
     <div class=${!settled && found.value ? 'stale' : ''} aria-busy=${!settled}>
-      ${unknown && known.value ? html`<${Empty} level="h2" title="No such conversation">Choose one of the list, or leave the field empty to search all of them.<//>`
+      ${unknown && known.value ? html`<${Empty} level="h2" title="No such conversation">Choose one from the list, or leave the field empty to search all of them.<//>`
     : html`<${Loaded} of=${found} what="what fits">${(value) => html`<${Hits} found=${value} wanted=${wanted} titles=${titles} />`}<//>`}
     </div>
   </div>`;

@@ -13,7 +13,7 @@ export function words(text) {
   return found;
 }
 
-/** How a summary calls somebody: the name's first words. */
+/** A speaker's label in a summary: the name's first words. */
 function called(name) {
   return name.replaceAll(':', ' ').trim().split(/\s+/).slice(0, 4).join(' ').slice(0, 40).trim();
 }

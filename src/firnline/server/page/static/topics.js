@@ -11,7 +11,7 @@ const JOINS = 0.7; // a message joins a topic that is more similar than this
 const PAGE = 30;
 const LINES = 8; // curves drawn at once
 
-/** The priority of a topic that nobody uses, so many days from now. */
+/** The priority of an unused topic, `days` from now. */
 export const priorityIn = (topic, days) => topic.priority * 0.5 ** (days / topic.half_life_days);
 /** Days until it has fallen to `FLOOR`. */
 export const survives = (topic) => (topic.priority <= FLOOR ? 0 : topic.half_life_days * Math.log2(topic.priority / FLOOR));
@@ -59,7 +59,7 @@ function Decay({ topics, chosen, choose }) {
       ${drawn.map((topic) => html`<${Curve} key=${topic.topic_id} topic=${topic} chosen=${topic === one} x=${x} y=${y} choose=${choose} />`)}
       <${Marks} topic=${one} x=${x} y=${y} />
     </svg>
-    <figcaption class="meta">How <b><bdi>${one.title}</bdi></b> and the others fade if nobody speaks of them. The dashed line is ${FLOOR}: below it a topic may leave the working set. Nothing is deleted.</figcaption>
+    <figcaption class="meta">How <b><bdi>${one.title}</bdi></b> and the others fade if they are not mentioned. The dashed line is ${FLOOR}: below it a topic may leave the working set. Nothing is deleted.</figcaption>
   </figure>`;
 }
 
@@ -105,7 +105,7 @@ function Merge({ topic, others, merge }) {
       ${others.map((other) => html`<option key=${other.topic_id} value=${other.topic_id}>${other.topic_id}: ${other.title.slice(0, 60)}</option>`)}</select></label>
     <button type="button" disabled=${!target} onClick=${() => setSure(true)}>Merge …</button>
     ${sure && html`<${Confirm} title="Merge the topics?" button="Merge them" onNo=${() => setSure(false)} onYes=${async () => { await merge(target, topic); setSure(false); }}>
-      <p>The ${plural(topic.total_messages, 'message')} of “${topic.title}” go to “${target.title}”. No message changes, but the topics cannot be parted again.</p><//>`}
+      <p>The ${plural(topic.total_messages, 'message')} of “${topic.title}” go to “${target.title}”. No message changes, but the topics cannot be separated again.</p><//>`}
   </div>`;
 }
 
@@ -115,7 +115,7 @@ function Topic({ name, topic, active, chosen, choose, others, does, show }) {
     <div class="level"><h4><button type="button" class="plainly" aria-pressed=${chosen} title="Show its curve" onClick=${() => choose(topic.topic_id)}><bdi>${topic.title}</bdi></button></h4>
       <span class="badges">${active && html`<span class="badge good">active</span>`}${topic.dormant && html`<span class="badge">archived</span>`}<span class=${`badge ${kind}`}>${topic.memory_type}</span></span></div>
     <div class="priority"><${Share} of=${topic.priority} label=${`priority ${topic.priority.toFixed(2)}`} /><b>${topic.priority.toFixed(2)}</b></div>
-    <p class="meta">${plural(topic.active_messages, 'message')} active${topic.archived_messages ? `, ${number(topic.archived_messages)} folded` : ''}${topic.has_summary ? ', with a summary' : ''} · half-life ${days(topic.half_life_days)} · importance ${topic.importance.toFixed(2)} ·
+    <p class="meta">${plural(topic.active_messages, 'message')} active${topic.archived_messages ? `, ${number(topic.archived_messages)} digested` : ''}${topic.has_summary ? ', with a summary' : ''} · half-life ${days(topic.half_life_days)} · importance ${topic.importance.toFixed(2)} ·
       used ${plural(topic.access_count, 'time')} · quiet for ${since(topic.inactive_seconds)}</p>
     <${Tags} topic=${topic} change=${(body, told) => does.tag(topic, body, told)} />
     <div class="row"><${Act} class="small" needs="write" aria-label=${`Useful: ${topic.title}`} run=${() => does.vote(topic, 1)}>Useful<//>
@@ -133,11 +133,11 @@ function Match({ name, topics }) {
   const look = async () => setMatch(await post(at(name, '/topics/match'), { text: text.trim() }));
   const topic = match && topics.find((one) => one.topic_id === match.topic);
   return html`<form class="match" onSubmit=${(e) => { e.preventDefault(); if (text.trim()) look().catch((error) => say(error.message, true)); }}>
-    <label>Where would this belong? <span class="row"><input value=${text} placeholder="What about the parcel to Japan?" onInput=${(e) => { set(e.target.value); setMatch(null); }} />
+    <label>Which topic does this text match? <span class="row"><input value=${text} placeholder="What about the parcel to Japan?" onInput=${(e) => { set(e.target.value); setMatch(null); }} />
       <button class="strong" disabled=${!text.trim()}>Match</button></span></label>
-    <div role="status">${match && (match.topic === null ? html`<p class="meta">There is nothing to compare: it has no subject of its own, or there is no topic yet.</p>`
+    <div role="status">${match && (match.topic === null ? html`<p class="meta">There is nothing to compare: the text has no subject, or there is no topic yet.</p>`
     : html`<p><b><bdi>${topic?.title || `topic ${match.topic}`}</bdi></b> <span class="meta">similarity ${match.similarity.toFixed(2)} (cosine ${match.raw.toFixed(2)}):
-      ${match.similarity > JOINS ? ' it would join this topic.' : ` below ${JOINS}, so it would open a topic of its own.`}</span></p>`)}</div>
+      ${match.similarity > JOINS ? ' it would join this topic.' : ` below ${JOINS}, so it would open a new topic.`}</span></p>`)}</div>
   </form>`;
 }
 
@@ -153,7 +153,7 @@ export function Topics({ name, head, show, changed }) {
     merge: (into, topic) => did(post(at(name, `/topics/${into.topic_id}/merge`), { topic: topic.topic_id }), `Merged into “${into.title}”.`).then(() => choose(into.topic_id)),
   };
   return html`<${Loaded} of=${found} what="the topics">${({ data: topics }) => {
-    if (!topics.length) return html`<${Empty} title="No topics yet">What you say joins the topic it is most like, or opens one. Topics that are used often fade slowly, as in a person's memory; those that fade leave the working set and come back when somebody speaks of them.<//>`;
+    if (!topics.length) return html`<${Empty} title="No topics yet">A message joins the most similar topic, or opens a new one. Topics that are used often fade slowly. Faded topics leave the working set and come back when they are mentioned.<//>`;
     const chosen = (topics.find((topic) => topic.topic_id === picked) || topics[0]).topic_id;
     const draw = (topic) => html`<${Topic} key=${topic.topic_id} name=${name} topic=${topic} active=${topic === topics[0]} chosen=${topic.topic_id === chosen} choose=${choose}
       others=${topics.filter((other) => other !== topic)} does=${does} show=${show} />`;
@@ -163,7 +163,7 @@ export function Topics({ name, head, show, changed }) {
       <${Match} name=${name} topics=${topics} />
       <section aria-label="Topics"><h3>Topics <span class="meta">${awake.length}</span></h3><ul class="items">${awake.map(draw)}</ul></section>
       ${asleep.length > 0 && html`<section aria-label="Archived topics"><h3>Archived <span class="meta">${asleep.length}</span></h3>
-        <p class="meta">They left the working set; a message that fits brings one back, with its history.</p><ul class="items">${asleep.map(draw)}</ul></section>`}
+        <p class="meta">They left the working set; a matching message brings one back, with its history.</p><ul class="items">${asleep.map(draw)}</ul></section>`}
     </div>`;
   }}<//>`;
 }

@@ -13,7 +13,7 @@ async function follow(job, tell) {
 
 function Progress({ job, unit }) {
   const share = job.total ? job.done / job.total : 0;
-  const word = { running: 'goes on', done: 'is done', failed: 'failed' }[job.state];
+  const word = { running: 'is running', done: 'is done', failed: 'failed' }[job.state];
   return html`<div role="status"><label>The ${job.kind} ${word}: ${number(job.done)}${job.total ? ` of ${number(job.total)}` : ''} ${unit}${job.total ? `, ${percent(share)}` : ''}
     <progress max="1" value=${job.state === 'done' ? 1 : share} /></label>
     ${job.error && html`<p class="wrong" role="alert">${job.error.detail}</p>`}</div>`;
@@ -32,7 +32,7 @@ export function Export({ name, level }) {
   const open = job?.file && (key.get() ? html`<${Act} class="strong" run=${() => fetched(job, filename)}>Download<//>`
     : html`<a class="button" href=${job.file} download=${filename}>Download</a>`);
   return html`<${Box} title="Export" level=${level}>
-    <p class="meta">Entries, digests and topics as JSON Lines, with a manifest that proves the file complete.</p>
+    <p class="meta">Messages, digests and topics as JSON Lines, with a manifest that proves that the file is complete.</p>
     <div class="row"><${Act} class="strong" run=${run}>${name ? 'Export this conversation' : 'Export everything'}<//>${open}</div>
     ${job && html`<${Progress} job=${job} unit="entries" />`}
     ${job?.result && html`<${Facts} of=${Object.entries(job.result).filter(([id, value]) => typeof value !== 'object' && id !== 'added').map(([id, value]) => [id.replaceAll('_', ' '), typeof value === 'number' ? number(value) : html`<code class="hash">${String(value)}</code>`])} />`}
@@ -47,7 +47,7 @@ export function Import({ changed, level }) {
     changed();
   };
   return html`<${Box} title="Import" level=${level} needs="write">
-    <p class="meta">Conversations from an export: of Firnline, ChatGPT, Claude, Gemini, Claude Code, Codex, Telegram, WhatsApp, LangChain, ShareGPT, mem0 or a fine-tuning set, zipped or not. The format is recognised, and importing it again adds nothing.</p>
+    <p class="meta">Conversations from an export: of Firnline, ChatGPT, Claude, Gemini, Claude Code, Codex, Telegram, WhatsApp, LangChain, ShareGPT, mem0 or a fine-tuning set, zipped or not. The format is detected, and importing it again adds nothing.</p>
     <label>File <input type="file" accept=".jsonl,.ndjson,.json,.zip,.txt" onChange=${(e) => { choose(e.target.files[0] || null); tell(null); }} /></label>
     <div class="row"><${Act} run=${run} disabled=${!file}>Import it<//></div>
     ${job && html`<${Progress} job=${job} unit="bytes" />`}

@@ -39,12 +39,12 @@ function runs(prompt) {
 
 function Piece({ piece, kind, show }) {
   const text = textOf(piece.message);
-  const [mark, told] = { reused: ['=', 'as in the turn before'], fresh: ['+', 'new'], gone: ['−', 'no longer there'] }[kind] || ['', ''];
+  const [mark, told] = { reused: ['=', 'same as in the turn before'], fresh: ['+', 'new'], gone: ['−', 'no longer there'] }[kind] || ['', ''];
   return html`<details class=${`piece ${kind}`}>
     <summary>${mark && html`<span class="mark" role="img" aria-label=${told} title=${told}>${mark}</span>`}<b><${Name}>${piece.message.name || piece.message.role}<//></b> <span class="preview" dir="auto">${text.slice(0, 160) || '(no text)'}</span>
       <span class="meta" title=${`${number(piece.tokens)} tokens`}>${number(piece.tokens)}</span></summary>
     <pre dir="auto" tabindex="0">${text}</pre>
-    <p class="meta">${piece.of === null ? (piece.section === 'system' ? 'Given by the application; it is no entry.' : 'Written by Firnline; it is no entry.') : html`${piece.seq === null ? 'Part of ' : 'Word for word '}<${Ref} seq=${piece.of} show=${show} />`}${told ? ` · ${told}` : ''}</p>
+    <p class="meta">${piece.of === null ? (piece.section === 'system' ? 'From the application; not in the log.' : 'Written by Firnline; not in the log.') : html`${piece.seq === null ? 'Part of ' : 'Word for word '}<${Ref} seq=${piece.of} show=${show} />`}${told ? ` · ${told}` : ''}</p>
   </details>`;
 }
 
@@ -74,14 +74,14 @@ function Hits({ hits, most, name, show }) {
 }
 
 function Change({ turn, change, before, show }) {
-  if (!before) return html`<p class="meta">It is the first turn that is recorded, so there is nothing to compare it with.</p>`;
+  if (!before) return html`<p class="meta">This is the first recorded turn, so there is nothing to compare it with.</p>`;
   const reused = sum(turn.prompt.slice(0, change.prefix));
   const whole = Math.max(sum(turn.prompt), 1);
   const list = (pieces, kind) => pieces.slice(0, SHOWN).map((piece, n) => html`<${Piece} key=${n} piece=${piece} kind=${kind} show=${show} />`);
   const count = (pieces) => `${plural(pieces.length, 'message')}, ${number(sum(pieces))} tokens`;
   return html`<div class="stack tight">
     <p class="reuse"><${Share} of=${reused / whole} kind="good" label=${`${percent(reused / whole)} reused`} />
-      <span><b>${percent(reused / whole)}</b> of it, ${number(reused)} tokens, is the beginning of the prompt of <${Ref} seq=${before.answer} show=${show} />, unchanged${turn.stability === null ? '' : ` (${percent(turn.stability)} of that one)`}: a provider's cache need not read it again.</span></p>
+      <span><b>${percent(reused / whole)}</b> of it, ${number(reused)} tokens, is the beginning of the prompt of <${Ref} seq=${before.answer} show=${show} />, unchanged${turn.stability === null ? '' : ` (${percent(turn.stability)} of that one)`}: a provider's prompt cache can reuse it.</span></p>
     <details class="change"><summary>New since then: ${count(change.arrived)}</summary>${list(change.arrived, 'fresh')}</details>
     <details class="change"><summary>No longer there: ${count(change.left)}</summary>${list(change.left, 'gone')}</details>
   </div>`;
@@ -103,18 +103,18 @@ function Turn({ name, turn, before, show }) {
     ['Strategy', `${turn.strategy}${turn.reason ? `: ${turn.reason}` : ''}`],
     ['When', html`<time datetime=${turn.recorded_at} title=${when(turn.recorded_at)}>${ago(turn.recorded_at)}</time>`],
     ['SHA-256', html`<code class="hash">${turn.sha256}</code>`]]} />
-    ${turn.degraded.length > 0 && html`<p class="trouble">Less than was wanted: ${turn.degraded.join('; ')}</p>`}
+    ${turn.degraded.length > 0 && html`<p class="trouble">Less than the strategy wanted: ${turn.degraded.join('; ')}</p>`}
     <h3>Compared with the turn before</h3>
     <${Change} turn=${turn} change=${change} before=${before} show=${show} />
-    <h3>Message by message, as it was sent</h3>
-    ${before && html`<p class="key meta"><span class="swatch reused">=</span> as in the turn before <span class="swatch fresh">+</span> new <span class="swatch"> </span> moved</p>`}
+    <h3>The messages, as they were sent</h3>
+    ${before && html`<p class="key meta"><span class="swatch reused">=</span> same as in the turn before <span class="swatch fresh">+</span> new <span class="swatch"> </span> moved</p>`}
     ${runs(turn.prompt).map((run, n) => {
     const first = !seen.has(run.name);
     seen.add(run.name);
     return html`<${Section} key=${n} run=${run} section=${first ? sections[run.name] : null} prefix=${change.prefix} fresh=${change.fresh} show=${show} />`;
   })}
     ${turn.hits.length > 0 && html`<h3>Recalled for the question</h3>
-      <p class="meta">What each score is made of. The higher, the better it fits.</p>
+      <p class="meta">The parts of each score. A higher score is a better match.</p>
       <${Hits} hits=${turn.hits} most=${most} name=${name} show=${show} />`}
     ${turn.left_out.length > 0 && html`<h3>Left out</h3>
       <ul class="plain">${turn.left_out.map((one, n) => html`<li key=${n}>${one.what} <span class="meta">(${one.why})</span></li>`)}</ul>`}
@@ -151,13 +151,13 @@ export function Turns({ name, head, show }) {
     return page;
   }, [name, head.hash]);
   return html`<div class="stack">
-    <p class="meta">Exactly what the model was given, for every answer that went through this server. It was recorded then, and its hash proves that it is the same now.</p>
+    <p class="meta">The exact prompt of every answer that went through this server. It was recorded at the time, and its hash proves that it has not changed.</p>
     <${Loaded} of=${first} what="the turns">${(page) => {
     const pages = [page, ...older];
     const list = pages.flatMap((one) => one.data);
     const cursor = pages.at(-1).next_cursor;
     if (!list.length) {
-      return html`<${Empty} title="No turn yet">When the chat on the left, an OpenAI client behind <code>/v1</code> or a Telegram bot asks a model here, the prompt is recorded: every message of it, what it cost, and why it was in it.<//>`;
+      return html`<${Empty} title="No turn yet">When the chat on the left, an OpenAI client behind <code>/v1</code> or a Telegram bot calls a model here, the prompt is recorded: every message, its cost, and why it was included.<//>`;
     }
     const again = async () => { const next = await get(at(name, '/turns'), { limit: PAGE, cursor }); setOlder([...older, next]); };
     const seq = chosen ?? list[0].answer;

@@ -85,14 +85,14 @@ export function Trouble({ error, again }) {
 }
 
 /** Why something is not offered: the key may not do it. Null if it may. */
-export const forbidden = (scope) => (may(scope) ? null : `Your key may not ${{ write: 'change anything: it may only read', admin: 'erase: that needs the scope admin' }[scope]}.`);
+export const forbidden = (scope) => (may(scope) ? null : `Your key cannot ${{ write: 'change anything: it is read-only', admin: 'erase: that requires the scope admin' }[scope]}.`);
 
 /** A button for something that not every key may do. */
 export const Press = ({ needs = 'write', disabled = false, title, children, ...more }) => html`<button type="button"
   disabled=${disabled || !may(needs)} title=${forbidden(needs) || title} ...${more}>${children}</button>`;
 
 /** Said once where much is switched off. */
-export const ReadOnly = () => !may('write') && html`<p class="note">Your key may only read. What would change something is switched off.</p>`;
+export const ReadOnly = () => !may('write') && html`<p class="note">Your key is read-only. Changes are disabled.</p>`;
 
 /** A part of a panel or a board, under its own heading; all of it is switched off for keys that may not do what it `needs`. */
 export const Box = ({ title, level = 'h3', needs, children }) => html`<section class="box" aria-label=${title}><${level}>${title}<//>
@@ -100,7 +100,7 @@ export const Box = ({ title, level = 'h3', needs, children }) => html`<section c
 
 export const Empty = ({ title, level = 'h3', children }) => html`<div class="empty"><${level}>${title}<//><p>${children}</p></div>`;
 
-/** Look again now and then, as long as somebody sees it, and at once when they come back to the page; returns how to end it. */
+/** Refresh now and then while the page is visible, and when the reader comes back to it; returns a function that ends it. */
 export function looking(look, every) {
   const seen = () => { if (!document.hidden) look(); };
   const timer = setInterval(seen, every);
@@ -135,7 +135,7 @@ export function Act({ run, done, failed, needs, children, class: kind = '', disa
   const [busy, set] = useState(false);
   const going = useRef(false);
   const act = async () => {
-    if (going.current) return; // it is not switched off while it works: whoever pressed it with a key would lose their place
+    if (going.current) return; // it is not disabled while it works: a keyboard user would lose the focus
     going.current = true;
     set(true);
     try {
@@ -169,12 +169,12 @@ function useModal() {
 export function Confirm({ title, children, word, button, danger, onYes, onNo }) {
   const dialog = useModal();
   const [typed, set] = useState('');
-  const [error, setError] = useState(null); // told in here: what is behind a dialog is neither seen nor read aloud
+  const [error, setError] = useState(null); // shown in here: what is behind a dialog is neither seen nor read aloud
   const ready = !word || typed === word;
   return html`<dialog ref=${dialog} onClose=${onNo} aria-label=${title}>
     <h2>${title}</h2>
     <div class="said-before">${children}</div>
-    ${word && html`<label>Type <code>${word}</code> to go on
+    ${word && html`<label>Type <code>${word}</code> to continue
       <input value=${typed} onInput=${(e) => set(e.target.value)} autocomplete="off" /></label>`}
     ${error && html`<${Trouble} error=${error} />`}
     <div class="row end">
@@ -214,7 +214,7 @@ export async function copy(text, node) {
     say('Copied.');
   } catch { // not allowed here: mark it, so that one key is left to press
     getSelection().selectAllChildren(node);
-    say('Marked; press Ctrl+C to copy it.');
+    say('Selected; press Ctrl+C to copy it.');
   }
 }
 
