@@ -146,7 +146,7 @@ def test_the_newest_is_undone_after_a_question(amended, page, shot):
 def test_digests_are_rebuilt_and_cleared_and_made(site, page):
     panel = site.panel(page, "digests")
     panel.get_by_role("button", name="Rebuild").click()
-    page.get_by_label("Only those that no model had a hand in").check()
+    page.get_by_label("Only digests that were created offline").check()
     page.get_by_role("button", name="Rebuild them").click()
     expect(panel.locator(".version").first).to_contain_text("Version 2")
     assert site.api.get(f"{site.about}/digests/2")["made_by"] == "gpt-4o-mini"

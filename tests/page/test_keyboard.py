@@ -131,7 +131,7 @@ def test_the_focus_stays_with_what_was_pressed(site, page):
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Rebuild them").focus()
     page.keyboard.press("Enter")
-    expect(page.locator(".said")).to_contain_text("1 digest made anew")
+    expect(page.locator(".said")).to_contain_text("1 digest rebuilt")
     expect(again).to_be_focused()
 
 

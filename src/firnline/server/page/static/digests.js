@@ -185,13 +185,13 @@ function Ask({ what, name, newest, done, close }) {
   const yes = async () => {
     if (what === 'undo') say(`Version ${(await post(at(name, '/digests/undo'), newest.topic === null ? {} : { topic: newest.topic })).version} is undone.`);
     if (what === 'clear') say(`${plural((await post(at(name, '/digests/clear'))).digests, 'digest')} undone.`);
-    if (what === 'rebuild') say(`${plural((await post(at(name, '/digests/rebuild'), { only_offline: offline })).data.length, 'digest')} made anew.`);
+    if (what === 'rebuild') say(`${plural((await post(at(name, '/digests/rebuild'), { only_offline: offline })).data.length, 'digest')} rebuilt.`);
     close();
     done();
   };
   return html`<${Confirm} title=${about.title} button=${about.button} danger=${about.danger} onYes=${yes} onNo=${close}>
     <p>${about.text}</p>
-    ${what === 'rebuild' && html`<label class="check"><input type="checkbox" checked=${offline} onChange=${(e) => set(e.target.checked)} /> Only those that no model had a hand in</label>`}
+    ${what === 'rebuild' && html`<label class="check"><input type="checkbox" checked=${offline} onChange=${(e) => set(e.target.checked)} /> Only digests that were created offline</label>`}
   <//>`;
 }
 
