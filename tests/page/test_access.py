@@ -90,7 +90,7 @@ def test_who_may_only_read_is_not_asked_to_write(site, page, accessible, shot):
 
 CHANGES = """Digest now;Rebuild;Undo newest;Clear;Undo this version;Edit;Pin;Unpin;Retract;Undo it;
 Restore;Remember it;Useful;Not useful;Merge;Save;Save the parameters;Pin it;Archive the rest;
-Restore all;Branch;Import it;Erase this conversation;New project;Begin a conversation"""
+Restore all;Branch;Import it;Erase this conversation;New project;Start a conversation"""
 
 
 def test_panels_show_all_and_change_nothing_for_who_may_only_read(site, page, accessible, shot):
@@ -126,7 +126,7 @@ def test_the_dashboard_changes_nothing_for_who_may_only_read(site, page, accessi
 def test_a_key_that_may_not_erase_gets_an_explanation(site, page):
     enter(site, page, site.writer, site.path("manage"))
     box = page.get_by_role("region", name="Erase", exact=True)
-    expect(box).to_contain_text("Your key may not erase: that needs the scope admin.")
+    expect(box).to_contain_text("Your key cannot erase: that requires the scope admin.")
     expect(box.get_by_role("button")).to_be_disabled()
     expect(page.get_by_role("button", name="Archive the rest")).to_be_enabled()
     expect(page.get_by_label("Your message")).to_be_visible()

@@ -117,7 +117,7 @@ def test_a_new_project_does_not_overwrite_one_of_its_name(site, page):
     dialog.get_by_label("Name").fill(" support ")
     dialog.get_by_label("Current task").fill("Something else.")
     dialog.get_by_role("button", name="Save").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("There is a project support already")
+    expect(dialog.get_by_role("alert")).to_contain_text("The project support exists already")
     assert site.api.get("/projects")["data"] == before
 
 

@@ -169,7 +169,7 @@ def test_a_failure_shows_its_reason_and_is_tried_again(site, page, shot, complai
     shot(page, "digests-failed", unfold_panel)
     complaints.expected.append("502")
     trouble.get_by_role("button", name="Try again").click()
-    expect(trouble).to_contain_text("Version 3 failed, and 1 try before it.")
+    expect(trouble).to_contain_text("Version 3 failed, and 1 attempt before it.")
     site.model.heal()
     trouble.get_by_role("button", name="Try again").click()
     expect(trouble).to_have_count(0)

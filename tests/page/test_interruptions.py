@@ -66,7 +66,7 @@ def test_after_a_crash_a_message_is_sent_again_and_stored_once(mortal, browser, 
     asked(page)
     mortal.server.kill()
     alert = page.locator(".ending").get_by_role("alert")
-    expect(alert).to_contain_text("The connection to the server broke. Nobody can say yet")
+    expect(alert).to_contain_text("The connection to the server broke. It is unknown")
     expect(composer(page)).to_have_value("Where is it?")
     mortal.server.start()
     if reloads:

@@ -21,7 +21,7 @@ def test_everything_is_verified_and_the_proof_is_shown(site, page, shot):
     proof = box(panel, "Proof")
     proof.get_by_role("button", name="Verify everything").click()
     head = site.api.get(site.about)
-    expect(proof).to_contain_text("Verified. Every hash of 43 entries")
+    expect(proof).to_contain_text("Verified. Every hash of 43 messages")
     expect(proof).to_contain_text(head["hash"])
     shot(page, "manage", unfold_panel)
     earlier = site.api.get(f"{site.about}/messages/7")["hash"]
