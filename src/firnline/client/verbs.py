@@ -75,7 +75,7 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._to.close()
 
     # -- how requests are made ----------------------------------------------------------------
@@ -85,14 +85,14 @@ class Client:
         return read(kind, found)
 
     async def _list(self, kind: type[T], path: str, **query: Any) -> list[T]:
-        """A list that is not paged."""
+        """A list without pages."""
         found = await self._to.json(Ask(method="GET", path=path, query=query, repeatable=True))
         return _listed(kind, found)
 
     async def _pages(
         self, kind: type[T], path: str, limit: int | None = None, **query: Any
     ) -> AsyncGenerator[T, None]:
-        """A list that is, page by page as it is walked; `limit` items at most."""
+        """A paged list; pages are fetched as you iterate, `limit` items at most."""
         cursor, left = None, limit
         while left is None or left > 0:
             size = limits.PAGE_MAX if left is None else min(left, limits.PAGE_MAX)
@@ -146,14 +146,14 @@ class Client:
         project: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Head:
-        """Say which project a conversation belongs to, or what else to remember about it."""
+        """Set a conversation's project or metadata."""
         body = {"project": project, "metadata": metadata}
         return (await self._change(conversation, body)).head
 
     async def set_strategy(
         self, conversation: str, strategy: Strategy | str
     ) -> values.StrategyInfo:
-        """Plan this conversation's contexts so from now on: by name, or as a strategy is made."""
+        """Set the strategy of a conversation, by name or as a `Strategy`."""
         named = {"name": strategy} if isinstance(strategy, str) else strategy.to_json()
         return (await self._change(conversation, {"strategy": named})).strategy
 
@@ -162,7 +162,7 @@ class Client:
         return read(values.Conversation, changed)
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
-        """A new conversation `name` that begins with the entries 0 to `seq`, word for word."""
+        """Create a conversation `name` that starts with the entries 0 to `seq`, word for word."""
         body = {"name": name, "seq": seq}
         return read(Head, await self._post(_at(conversation, "branch"), body, repeatable=True))
 
@@ -172,12 +172,12 @@ class Client:
         await self._to.json(Ask(method="PUT", path=path, repeatable=True))
 
     async def unpin(self, conversation: str, seq: int) -> None:
-        """Treat the entry like any other again."""
+        """Remove the pin from an entry."""
         path = _at(conversation, "pins", seq)
         await self._to.json(Ask(method="DELETE", path=path, repeatable=True))
 
     async def pinned(self, conversation: str) -> list[Entry]:
-        """The entries that every context shows."""
+        """The pinned entries, which every context shows."""
         return await self._list(Entry, _at(conversation, "pins"))
 
     # -- contexts and turns -------------------------------------------------------------------
@@ -205,7 +205,7 @@ class Client:
         idempotency_key: str | None = None,
         **options: Unpack[TurnOptions],
     ) -> values.Turn:
-        """Store what the user says, let the server's model answer, store the answer."""
+        """Store the user's message, get the answer of the server's model, and store it."""
         ask = _turn(conversation, message, idempotency_key, options)
         return read(values.Turn, await self._to.json(ask))
 
@@ -217,7 +217,7 @@ class Client:
         idempotency_key: str | None = None,
         **options: Unpack[TurnOptions],
     ) -> AsyncGenerator[str | values.Turn, None]:
-        """Like `turn`, with the answer's text in pieces as it comes, and then the `Turn`.
+        """Like `turn`, with the answer's text in pieces as it arrives, and then the `Turn`.
 
         What was seen of an answer is stored, whatever becomes of the connection.
         """
@@ -229,26 +229,26 @@ class Client:
                 elif name == "turn":
                     yield read(values.Turn, data)
                     return
-        raise StoreTimeout("the answer broke off; the same idempotency key asks for it again")
+        raise StoreTimeout("stream ended without a final event; retry with the same key")
 
     async def stop(self, conversation: str) -> int:
-        """End the answers that the server streams into the conversation; returns how many."""
+        """Stop the running answers of a conversation; returns how many."""
         return int((await self._post(_at(conversation, "turns", "stop")))["stopped"])
 
     def turns(
         self, conversation: str, *, limit: int | None = None
     ) -> AsyncGenerator[values.PastTurn, None]:
-        """The turns whose prompts are recorded, the newest first."""
+        """The recorded turns, newest first."""
         return self._pages(values.PastTurn, _at(conversation, "turns"), limit)
 
     async def prompt(self, conversation: str, seq: int) -> values.Prompt:
-        """The exact prompt that the answer `seq` came from."""
+        """The exact prompt of the answer `seq`."""
         return await self._get(values.Prompt, _at(conversation, "turns", seq))
 
     # -- digests ------------------------------------------------------------------------------
 
     async def digest(self, conversation: str) -> values.DigestCount:
-        """Make now the digests that are owed."""
+        """Create the pending digests now."""
         return read(values.DigestCount, await self._post(_at(conversation, "digests")))
 
     def digests(
@@ -258,7 +258,7 @@ class Client:
         return self._pages(Digest, _at(conversation, "digests"), limit)
 
     async def in_force(self, conversation: str) -> tuple[Digest, ...]:
-        """The digests that contexts are made of now, oldest span first."""
+        """The digests in force, oldest span first."""
         return tuple(await self._list(Digest, _at(conversation, "digests", "in-force")))
 
     async def version(self, conversation: str, version: int) -> Digest:
@@ -275,31 +275,31 @@ class Client:
         return await self._get(Difference, path, before=before)
 
     async def lineage(self, conversation: str) -> values.Lineage:
-        """The chain of versions, what is stuck, how far it reaches, and how long it took."""
+        """The version chain, stuck digests, coverage and durations."""
         return await self._get(values.Lineage, _at(conversation, "lineage"))
 
     async def state(self, conversation: str) -> State:
-        """What the conversation's memory holds: important data, summary, how far it reaches."""
+        """The memory of a conversation: important data, summary, coverage."""
         return await self._get(State, _at(conversation, "state"))
 
     async def important(self, conversation: str) -> values.Important:
-        """The important data item by item: evidence, what was replaced, what was set aside."""
+        """The important data item by item, with evidence, replaced and rejected items."""
         return await self._get(values.Important, _at(conversation, "important"))
 
     async def remember(
         self, conversation: str, important_data: Mapping[str, Any], *, summary: str | None = None
     ) -> Digest:
-        """Add to the important data what the application knows."""
+        """Add important data that the application knows."""
         body = {"important_data": important_data, "summary": summary}
         return read(Digest, await self._post(_at(conversation, "important"), body))
 
     async def revert(self, conversation: str, seq: int) -> Digest:
-        """Take back what the entry `seq` replaced in the important data."""
+        """Restore the important data that the entry `seq` replaced."""
         path = _at(conversation, "important", "revert")
         return read(Digest, await self._post(path, {"seq": seq}))
 
     async def undo(self, conversation: str, *, topic: int | None = None) -> Digest:
-        """Take the newest digest, or a topic's, out of force; it is kept."""
+        """Undo the newest digest, or a topic's; it is kept, but no longer in force."""
         path = _at(conversation, "digests", "undo")
         return read(Digest, await self._post(path, {"topic": topic}))
 
@@ -308,7 +308,7 @@ class Client:
         return int((await self._post(_at(conversation, "digests", "clear")))["digests"])
 
     async def rebuild(self, conversation: str, *, only_offline: bool = False) -> list[Digest]:
-        """Make the digests in force anew from the log."""
+        """Rebuild the digests in force from the log."""
         path = _at(conversation, "digests", "rebuild")
         return _listed(Digest, await self._post(path, {"only_offline": only_offline}))
 
@@ -333,44 +333,44 @@ class Client:
         return await self._get(Entry, _at(conversation, "messages", seq))
 
     async def interval(self, when: str, *, zone: str = "UTC") -> Interval:
-        """What words for a time mean now: yesterday, last tuesday, 2026-03."""
+        """The interval that a phrase means now: yesterday, last tuesday, 2026-03."""
         found = await self._get(dict, "/dates", when=when, zone=zone)
         return read(Interval, {**found, "words": found["when"]})
 
     def dated(
         self, conversation: str, when: str, *, zone: str = "UTC", limit: int | None = None
     ) -> AsyncGenerator[Entry, None]:
-        """What was said on a day or in a span of days, in words: yesterday, last tuesday."""
+        """The entries of a day or a period, given as a phrase: yesterday, last tuesday."""
         path = _at(conversation, "dates")
         return self._pages(Entry, path, limit, when=when, zone=zone)
 
     async def head(self, conversation: str) -> Head | None:
-        """Where the conversation stands, or None if there is none."""
+        """The head of a conversation, or None if it does not exist."""
         try:
             return await self._get(Head, _at(conversation))
         except UnknownConversation:
             return None
 
     async def conversation(self, conversation: str) -> values.Conversation:
-        """All about a conversation: head, strategy, state, digests in force, pins."""
+        """A conversation: head, strategy, state, digests in force, pins."""
         return await self._get(values.Conversation, _at(conversation))
 
     def conversations(
         self, *, project: str | None = None, limit: int | None = None
     ) -> AsyncGenerator[Head, None]:
-        """The conversations by name."""
+        """The conversations, sorted by name."""
         return self._pages(Head, "/conversations", limit, project=project)
 
     def projects(self, *, limit: int | None = None) -> AsyncGenerator[values.Board, None]:
-        """The projects by name, each with its numbers."""
+        """The projects, sorted by name, with their sizes and pending digests."""
         return self._pages(values.Board, "/projects", limit)
 
     async def project(self, name: str) -> values.Board:
-        """One project with what is known in its newest conversation."""
+        """One project, with the state of its newest conversation."""
         return await self._get(values.Board, f"/projects/{escaped(name)}")
 
     async def save_project(self, project: Project) -> Project:
-        """Create a project, or replace what is known of it."""
+        """Create or replace a project."""
         names = ("status", "schedule", "task", "metadata")
         body = {name: getattr(project, name) for name in names}
         path = f"/projects/{escaped(project.name)}"
@@ -386,7 +386,7 @@ class Client:
         tokens: int | None = None,
         **filters: Unpack[Filters],
     ) -> list[Hit]:
-        """Old entries that fit `query`, best first; None searches every conversation."""
+        """Old entries that match `query`, best first; None searches all conversations."""
         body = {"query": query, "limit": limit, "tokens": tokens, **filters}
         path = "/search" if conversation is None else _at(conversation, "search")
         return _listed(Hit, await self._post(path, body, repeatable=True))
@@ -394,11 +394,11 @@ class Client:
     # -- topics -------------------------------------------------------------------------------
 
     async def topics(self, conversation: str) -> list[TopicStats]:
-        """The conversation's topics in numbers, the active one first."""
+        """The statistics of a conversation's topics, the active one first."""
         return await self._list(TopicStats, _at(conversation, "topics"))
 
     async def topic_stats(self, conversation: str, topic: int) -> TopicStats:
-        """One topic in numbers."""
+        """The statistics of one topic."""
         return await self._get(TopicStats, _at(conversation, "topics", topic))
 
     def topic_history(self, conversation: str, topic: int) -> AsyncGenerator[Entry, None]:
@@ -414,13 +414,13 @@ class Client:
         return read(values.Context, found)
 
     async def match_topic(self, conversation: str, text: str) -> TopicMatch | None:
-        """The topic that a text is most like, with the raw cosine and the similarity."""
+        """The topic most similar to a text, with the raw cosine and the similarity."""
         path = _at(conversation, "topics", "match")
         found = await self._post(path, {"text": text}, repeatable=True)
         return None if found["topic"] is None else read(TopicMatch, found)
 
     async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
-        """Put the messages of `topic` into the topic `into`."""
+        """Merge `topic` into the topic `into`."""
         path = _at(conversation, "topics", into, "merge")
         return read(TopicStats, await self._post(path, {"topic": topic}))
 
@@ -433,14 +433,14 @@ class Client:
         return read(TopicStats, await self._post(path, body, method="PATCH", repeatable=True))
 
     async def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
-        """Say that an entry was of use (1) or not (-1)."""
+        """Rate an entry as useful (1) or not (-1)."""
         body = {"seq": seq, "vote": vote}
         return read(TopicStats, await self._post(_at(conversation, "feedback"), body))
 
     # -- proving, keeping, leaving ------------------------------------------------------------
 
     async def verify(self, conversation: str, *, anchor: str | None = None) -> Verification:
-        """Let the server derive every hash again; `anchor` must be in the chain."""
+        """Compute every hash again on the server; `anchor` must be in the chain."""
         body = {"anchor": anchor}
         found = await self._post(_at(conversation, "verify"), body, repeatable=True)
         return read(Verification, found)
@@ -450,7 +450,7 @@ class Client:
         return read(Archived, await self._post(_at(conversation, "archive"), {"keep": keep}))
 
     async def restore(self, conversation: str) -> int:
-        """Take every archived entry back; returns how many there were."""
+        """Decompress all archived entries; returns how many there were."""
         return int((await self._post(_at(conversation, "restore")))["entries"])
 
     async def erase(self, conversation: str) -> Erased:
@@ -460,23 +460,23 @@ class Client:
     # -- numbers ------------------------------------------------------------------------------
 
     async def me(self) -> values.Me:
-        """Who is asking, the limits, and what the server is."""
+        """The caller's key, tenant and scopes, and the server's limits."""
         return await self._get(values.Me, "/me")
 
     async def stats(self, conversation: str, *, price: float = PRICE) -> Stats:
-        """How large the conversation is, and what an answer costs."""
+        """The size of a conversation, and the cost of an answer."""
         return await self._get(Stats, _at(conversation, "stats"), price=price)
 
     async def tenant_stats(self, *, price: float = PRICE) -> values.TenantStats:
-        """The same over all conversations."""
+        """The same for all conversations."""
         return await self._get(values.TenantStats, "/stats", price=price)
 
     async def costs(self, *, price: float = PRICE) -> values.Costs:
-        """What answers cost, against the whole history in every prompt."""
+        """What answers cost, compared with sending the full history in every prompt."""
         return await self._get(values.Costs, "/costs", price=price)
 
     async def work(self) -> values.Work:
-        """The digesting of all conversations: what is owed, what is stuck, how long it takes."""
+        """The digests of all conversations: pending, stuck, failed, and durations."""
         return await self._get(values.Work, "/work")
 
     # -- in and out ---------------------------------------------------------------------------
@@ -484,13 +484,13 @@ class Client:
     async def export(
         self, path: str | PathLike[str], *, conversations: Sequence[str] | None = None
     ) -> Manifest:
-        """Write conversations to a JSON Lines file, which appears when it is whole and checked."""
+        """Write conversations to a JSON Lines file, which appears when it is complete."""
         query = {"conversation": None if conversations is None else list(conversations)}
         ask = Ask(method="GET", path="/export", query=query, repeatable=True)
         return await self._saved(ask, path)
 
     async def import_(self, path: str | PathLike[str]) -> Manifest:
-        """Send such a file, and wait until it is taken. Importing it again adds nothing."""
+        """Import such a file, and wait for the result. Importing it again adds nothing."""
         job = await self._ended(await self.begin_import(path))
         if job.result is None:
             raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
@@ -499,7 +499,7 @@ class Client:
     async def import_file(
         self, path: str | PathLike[str], *, as_format: str | None = None, zone: str = "UTC"
     ) -> Report:
-        """Send a file of another program, or a zip, and wait; see docs/import.md."""
+        """Import a file of another program, or a zip, and wait; see docs/import.md."""
         given = {"name": Path(path).name, "format": as_format, "zone": zone}
         job = await self._ended(await self._sent(path, given, _BYTES))
         if job.report is None:
@@ -507,7 +507,7 @@ class Client:
         return job.report
 
     async def begin_import(self, path: str | PathLike[str]) -> values.Job:
-        """Send an export; the server takes it in a job of its own."""
+        """Start an import job on the server."""
         return await self._sent(path, {}, _JSON_LINES)
 
     async def _sent(
@@ -520,7 +520,7 @@ class Client:
         return read(values.Job, await self._to.json(ask))
 
     async def _ended(self, job: values.Job) -> values.Job:
-        """The job when it has ended, or cannot be watched any longer; its error is raised."""
+        """Wait for the end of a job; raises its error."""
         if job.state == "running":
             async with aclosing(self.watch(job.id)) as states:
                 async for state in states:
@@ -532,11 +532,11 @@ class Client:
         return job
 
     async def begin_export(self, *, conversations: Sequence[str] | None = None) -> values.Job:
-        """Let the server make such a file, to be fetched when its job is done."""
+        """Start an export job on the server; `fetch` its file when it is done."""
         return read(values.Job, await self._post("/exports", {"conversations": conversations}))
 
     async def fetch(self, job: str, path: str | PathLike[str]) -> Manifest:
-        """Write what an export's job has made to a file, which appears when it is checked."""
+        """Write the file of an export job to `path`, where it appears when it is complete."""
         ask = Ask(method="GET", path=f"/jobs/{escaped(job)}/file", repeatable=True)
         return await self._saved(ask, path)
 
@@ -545,15 +545,15 @@ class Client:
             return await saved(pieces, Path(path))
 
     async def jobs(self) -> list[values.Job]:
-        """Exports and imports of the server, the newest first."""
+        """The export and import jobs of the server, newest first."""
         return await self._list(values.Job, "/jobs")
 
     async def job(self, job: str) -> values.Job:
-        """How far a job is, and what came of it."""
+        """The progress and the result of a job."""
         return await self._get(values.Job, f"/jobs/{escaped(job)}")
 
     async def watch(self, job: str) -> AsyncGenerator[values.Job, None]:
-        """A job again and again as it goes on, at last when it has ended."""
+        """Yields a job as it progresses, until it has ended."""
         ask = Ask(method="GET", path=f"/jobs/{escaped(job)}/events", repeatable=True)
         async with aclosing(self._to.events(ask)) as events:
             async for _, data in events:
@@ -564,7 +564,7 @@ class Client:
 
 
 def _at(conversation: str, *segments: str | int) -> str:
-    """Where something of a conversation is."""
+    """The path of a resource of a conversation."""
     return "/".join(["/conversations", escaped(conversation), *map(str, segments)])
 
 
