@@ -31,7 +31,7 @@ def test_everything_is_verified_and_the_proof_is_shown(site, page, shot):
     proof.get_by_label("A hash that you noted").fill("sha256:" + "0" * 64)
     proof.get_by_role("button", name="Verify everything").click()
     expect(proof.get_by_role("alert")).to_contain_text("This hash is not in this chain.")
-    expect(proof.get_by_role("alert")).to_contain_text("all 43 entries")
+    expect(proof.get_by_role("alert")).to_contain_text("all 43 messages")
 
 
 def test_what_is_no_hash_is_no_alarm(site, page):

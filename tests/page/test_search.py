@@ -91,7 +91,7 @@ def test_hits_come_while_one_types_with_their_words_marked(talks, page):
     page.clock.install()
     talks.open(page, "#/search")
     expect(words(page)).to_be_focused()
-    expect(page.get_by_text("Search all messages")).to_be_visible()
+    expect(page.get_by_text("Find any message")).to_be_visible()
     asked = []
     page.on("request", lambda r: r.url.endswith("/search") and asked.append(r.post_data_json))
     page.clock.pause_at(page.evaluate("Date.now()") + 1_000)  # the machine may be slow

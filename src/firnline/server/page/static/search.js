@@ -129,7 +129,7 @@ function Hits({ found, wanted, titles }) {
   const words = useMemo(() => pattern(wanted.q), [wanted.q]);
   const { hits } = found;
   if (hits === null) {
-    return html`<${Empty} level="h2" title="Search all messages">
+    return html`<${Empty} level="h2" title="Find any message">
       Words or a complete question, in any language: <i>which order never arrived?</i> The ↓ key selects a hit, Enter opens it in its conversation.
       ${wanted.when || wanted.since || wanted.until ? ' Add a word, or choose one conversation to see all messages of that time.' : ''}<//>`;
   }
