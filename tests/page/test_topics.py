@@ -134,7 +134,9 @@ def test_topics_are_merged_after_a_question(site, page):
 @pytest.mark.looks
 def test_a_text_is_matched(site, page):
     panel = site.panel(page, "topics")
-    panel.get_by_label("Which topic does this text match?").fill("Order 1138 never arrived, I need the rope")
+    panel.get_by_label("Which topic does this text match?").fill(
+        "Order 1138 never arrived, I need the rope"
+    )
     panel.get_by_role("button", name="Match").click()
     told = panel.locator(".match [role=status]")
     expect(told).to_contain_text("Order 1138 never arrived. I need the rope before Saturday.")
