@@ -80,11 +80,9 @@ DATA = ("language/lexicon.py", "digest/prompts.py")
 UNCLEAN = [
     "client/",
     "context/",
-    "embedding/",
     "engine/",
     "errors.py",
     "memory.py",
-    "models/",
     "protocols.py",
     "server/",
     "store/",

@@ -262,7 +262,7 @@ async def test_a_stream_that_is_cut_keeps_what_arrived(server, make):
 async def test_a_stream_that_ends_without_its_end_is_cut_too(make):
     body = b'data: {"choices":[{"delta":{"content":"half a sen"}}]}\n\n'
     async with _raw(body, b"text/event-stream") as url:
-        with pytest.raises(ModelError, match="broke off") as caught:
+        with pytest.raises(ModelError, match=r"without a final event|interrupted") as caught:
             await drain(make(url=url))
     assert caught.value.context == {"code": "cut", "partial": "half a sen"}
 
@@ -433,7 +433,7 @@ async def test_the_key_goes_to_the_endpoint_and_nowhere_else(server, make, caplo
 def test_the_name_picks_the_address_and_the_key(monkeypatch, name, variable, model, url):
     if variable:
         monkeypatch.delenv(variable, raising=False)
-        with pytest.raises(InputError, match=f"needs a key: set {variable}, or give one"):
+        with pytest.raises(InputError, match=f"needs a key: set {variable}, or pass api_key"):
             open_model(name)
         monkeypatch.setenv(variable, KEY)
     opened = open_model(name)
@@ -512,7 +512,7 @@ async def test_a_function_is_a_model(answer):
 
 
 async def test_a_function_that_is_not_async_says_so():
-    with pytest.raises(ModelRefused, match=r"plain is not async.* write it with `async def`"):
+    with pytest.raises(ModelRefused, match=r"plain is not async.* define it with `async def`"):
         await callable_model(lambda messages: "fine", name="plain").complete(ASK)
 
 

@@ -49,7 +49,7 @@ def test_the_vocabulary_is_the_published_one():
 
 def test_another_vocabulary_is_refused(monkeypatch):
     monkeypatch.setattr(module, "VOCABULARY_SHA256", "0" * 64)
-    with pytest.raises(ModelRefused, match="install Firnline again"):
+    with pytest.raises(ModelRefused, match="reinstall firnline"):
         wordpiece.__wrapped__()
 
 

@@ -1,7 +1,8 @@
-"""Embedders: texts to vectors of which near ones mean the same, see `firnline.protocols.Embedder`.
+"""Embedders: texts to vectors that are close if the texts mean the same.
 
-`open_embedder` opens one by name, `default_embedder` the one that is installed, and `WordEmbedder`
-works without any model. All give vectors of length one, as arrays of 32-bit floats.
+See `firnline.protocols.Embedder`. `open_embedder` opens one by name, `default_embedder` the
+installed one, and `WordEmbedder` works without a model. All return vectors of length one, as arrays
+of 32-bit floats.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ __all__ = [
 
 
 class _Extra(NamedTuple):
-    """What an embedder needs besides Firnline itself."""
+    """The extra that an embedder needs."""
 
     name: str
     packages: tuple[str, ...]
 
     @property
     def installed(self) -> bool:
-        """Whether all of it is there; nothing is imported to find out."""
+        """Whether all its packages are installed; nothing is imported to find out."""
         return all(find_spec(package) is not None for package in self.packages)
 
 
@@ -56,13 +57,13 @@ def open_embedder(
 ) -> Embedder:
     """The embedder called `name`: ``minilm``, ``multilingual``, ``words``, or PROVIDER/MODEL.
 
-    The first three work inside this process and take none of the other arguments. Anything else,
+    The first three run inside this process and accept none of the other arguments. Anything else,
     such as ``openai/text-embedding-3-small`` or ``ollama/nomic-embed-text``, is an endpoint of the
-    OpenAI protocol; address and key are found as `firnline.models.open_model` finds them.
+    OpenAI protocol; URL and key are found as in `firnline.models.open_model`.
     """
     if name in _LOCAL and url is None:
         if api_key is not None:
-            raise InputError(f"{name} works inside this process and takes no api_key")
+            raise InputError(f"{name} runs inside this process and accepts no api_key")
         _require_extra(name, _LOCAL[name])
         return _open_local(name)
     local = ", ".join(_LOCAL)
@@ -76,7 +77,7 @@ def open_embedder(
 
 
 def default_embedder() -> Embedder | None:
-    """MiniLM if the extra ``firnline[recall]`` is installed, else None; imports nothing of it."""
+    """MiniLM if the extra ``firnline[recall]`` is installed, else None; does not import it."""
     return MiniLM() if _LOCAL["minilm"].installed else None
 
 

@@ -16,20 +16,20 @@ from firnline.models.answers import read_error
 from firnline.models.endpoint import ModelEndpoint
 
 REQUEST_TEXT_CHARS_MAX: Final = 8_000
-"""Characters of a text that are sent; endpoints refuse what is longer than their model reads."""
+"""Characters of a text that are sent; endpoints reject texts that are too long for the model."""
 BATCH_TEXTS_MAX: Final = 64
 BATCH_CHARS_MAX: Final = 100_000
-"""Characters in one request; providers bound the tokens of all texts of one together."""
+"""Characters in one request; providers limit the total tokens of a request."""
 
 _BLANK: Final = "."
-"""Stands for a text without characters, which many endpoints refuse."""
+"""Replaces an empty text, which many endpoints reject."""
 
 
 class HttpEmbedder(ModelEndpoint):
-    """An `Embedder` at `url` (up to and including ``/v1``); how it fails is its endpoint's.
+    """An `Embedder` at `url` (up to and including ``/v1``); see `ModelEndpoint` for errors.
 
-    Vectors have length one, whatever the endpoint sends. An answer with other than one vector of
-    finite numbers for each text, or with another dimension than before, is a `ModelError`.
+    Vectors are scaled to length one. An answer without exactly one vector of finite numbers for
+    each text, or with another dimension than before, raises `ModelError`.
     """
 
     _dimension = 0
@@ -46,7 +46,9 @@ class HttpEmbedder(ModelEndpoint):
         try:
             length = math.hypot(*numbers)
         except (TypeError, OverflowError) as error:
-            raise _answer_error("has something in a vector that is no number", "numbers") from error
+            raise _answer_error(
+                "has a vector with a value that is not a number", "numbers"
+            ) from error
         if not numbers or not math.isfinite(length):
             raise _answer_error("has a vector that is empty or not finite", "numbers")
         if len(numbers) != (self._dimension or len(numbers)):
@@ -59,8 +61,8 @@ class HttpEmbedder(ModelEndpoint):
 def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     chars = 0
-    for given in texts:
-        text = clean_text(given[:REQUEST_TEXT_CHARS_MAX])
+    for original in texts:
+        text = clean_text(original[:REQUEST_TEXT_CHARS_MAX])
         text = text if text.strip() else _BLANK
         if batch and (len(batch) == BATCH_TEXTS_MAX or chars + len(text) > BATCH_CHARS_MAX):
             yield batch
@@ -72,9 +74,9 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 def _vectors(answer: object, count: int) -> list[list[Any]]:
-    """The vectors of an answer in the order of the texts; `ModelError` if there are not `count`."""
+    """The vectors of an answer in the order of the texts; `ModelError` unless there are `count`."""
     if not isinstance(answer, dict):
-        raise _answer_error("is not the JSON of embeddings", "not_json")
+        raise _answer_error("is not a JSON object", "not_json")
     if answer.get("error"):
         code, message = read_error(answer)
         raise ModelError(f"the embedder failed: {message}", code=code or "error_body")

@@ -1,6 +1,6 @@
 """all-MiniLM-L6-v2 inside this process: English, 384 numbers, no network, one core.
 
-Needs the extra ``firnline[recall]``, from the first text on; to make one costs nothing.
+Needs the extra ``firnline[recall]``, from the first text on; creating one costs nothing.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 NAME: Final = "all-MiniLM-L6-v2-int8"
 PIECES_MAX: Final = 256
-"""Word pieces of a text that count, marks included; the model was trained on no more."""
+"""Word pieces of a text that are used, including marks; the model was trained on no more."""
 BATCH_TEXTS_MAX: Final = 32
 BATCH_PIECES_MAX: Final = 512
-"""Pieces of a batch, padding included; larger ones are slower, and others wait for them longer."""
+"""Pieces of a batch, including padding; larger ones are slower, and other calls wait longer."""
 WINDOW_TEXTS: Final = 256
-"""Texts that are cut into pieces at once, and sorted by length among each other."""
+"""Texts that are tokenized at once and sorted by length."""
 
 
 class MiniLM:
-    """An `Embedder`. All of a process share the weights and one thread.
+    """An `Embedder`. All instances of a process share the weights and one thread.
 
-    Vectors have length one. The same text has the same vector in every call, whatever comes with
-    it, up to 1e-5. What is behind `PIECES_MAX` word pieces does not count; a text without words has
-    a vector, too. `weights` is a file with the published weights, if not the package's.
+    Vectors have length one. The same text has the same vector in every call, up to 1e-5, whatever
+    the other texts. Text after `PIECES_MAX` word pieces is ignored; a text without words has a
+    vector, too. `weights` is a file with the published weights, if not the package's.
     """
 
     def __init__(self, *, weights: Path | None = None, threads: int = 1) -> None:
@@ -65,7 +65,7 @@ class MiniLM:
         return found
 
     async def close(self) -> None:
-        """Let go of the weights, if nobody else uses them; a later call loads them again."""
+        """Release the weights, if no other instance uses them; a later call loads them again."""
         self._lane = None
 
     def _load(self) -> Session:
@@ -75,10 +75,10 @@ class MiniLM:
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The places of all lengths, similar ones together, as many as a batch may hold."""
+    """The positions of all lengths in batches of similar lengths."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lengths.__getitem__):
-        pieces = (len(batch) + 1) * lengths[place]  # the newest is the longest: all are as wide
+        pieces = (len(batch) + 1) * lengths[place]  # padded to the longest, which is the newest
         if batch and (len(batch) == BATCH_TEXTS_MAX or pieces > BATCH_PIECES_MAX):
             yield batch
             batch = []

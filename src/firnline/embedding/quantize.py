@@ -1,8 +1,8 @@
-"""Vectors as few bytes: 8 bits a number behind one scale, or only the signs. Pure; no numpy needed.
+"""Quantizes vectors: 8 bits a number after one scale, or only the signs. Pure; needs no numpy.
 
 An 8-bit code is a little-endian float32, the scale, and then one signed byte for each number.
 Sign codes have a bit for each number, 1 from zero up, the first number in the highest bit.
-Where many codes are compared, ``numpy`` can be given, and does the same faster.
+To compare many codes faster, ``numpy`` can be passed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from firnline.errors import InputError
 _STEPS: Final = 127
 _SCALE: Final = struct.Struct("<f")
 _SMALLEST: Final = 2.0**-126
-"""Below it a float32 has too few digits for a scale; such vectors are taken for zero."""
+"""Below it a float32 has too few digits for a scale; such vectors become zero."""
 
 
 def pack(vector: Sequence[float]) -> bytes:
@@ -36,7 +36,7 @@ def pack(vector: Sequence[float]) -> bytes:
         head = _SCALE.pack(math.inf)
     (scale,) = _SCALE.unpack(head)
     if not all(map(math.isfinite, (scale, *vector))):
-        raise InputError("a vector has a number that is not finite, or larger than a float32")
+        raise InputError("vector: a number is not finite, or too large for a float32")
     if scale < _SMALLEST:
         return bytes(_SCALE.size + len(vector))
     return head + array("b", [round(number / scale) for number in vector]).tobytes()
@@ -65,13 +65,13 @@ def dots(
 
 def products(rows: Any, vector: Any, numpy: ModuleType) -> Any:
     """Each row of small integers times the vector, as arrays of 32-bit floats."""
-    # The library behind it raises flags now and then for what lies beside the numbers.
+    # The BLAS library sometimes raises floating-point flags for padding.
     with numpy.errstate(all="ignore"):
         return rows.astype(numpy.float32) @ vector
 
 
 def signs(vector: Sequence[float]) -> bytes:
-    """The sign code, filled up with zeros to whole bytes."""
+    """The sign code, padded with zeros to whole bytes."""
     size = -(-len(vector) // 8)
     bits = "".join("1" if number >= 0 else "0" for number in vector).ljust(size * 8, "0")
     return int(bits or "0", 2).to_bytes(size, "big")

@@ -1,9 +1,9 @@
 """BERT's uncased WordPiece: text to the numbers that MiniLM was trained on. Pure.
 
-The same pieces as the reference tokenizer, except that ``[SEP]`` and its like in a text are plain
-text. The vocabulary comes inside the package and is checked against the published SHA-256. So do
-the classes of characters: those of the reference are as old as Unicode 8, and must not change with
-Python's own tables, or the same text would have another vector tomorrow.
+The same pieces as the reference tokenizer, except that ``[SEP]`` and the like in a text are plain
+text. The vocabulary is part of the package and is checked against the published SHA-256. So are the
+classes of characters: those of the reference are from Unicode 8 and must not change with Python's
+tables, or the same text would get a different vector.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from firnline.log.regex import regex
 
 VOCABULARY_SHA256: Final = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 WORD_CHARS_MAX: Final = 100
-"""Characters of a word; a longer one is unknown as a whole."""
+"""Characters of a word; a longer one is unknown."""
 WORDS_REMEMBERED: Final = 16_384
-"""Words whose pieces are kept ready: most of what is said are the same few thousand."""
+"""Words whose pieces are cached: most texts use the same few thousand."""
 
 UNKNOWN: Final = 100
 START: Final = 101
@@ -35,7 +35,7 @@ _ASCII_RUNS: Final = regex(r"[a-z0-9]+|[^a-z0-9]")
 
 
 class WordPieceToken(NamedTuple):
-    """A piece's number, and where in the text the word is (from blank to blank) that it is of."""
+    """A piece's number, and the start and end of its word in the text."""
 
     id: int
     start: int
@@ -43,10 +43,10 @@ class WordPieceToken(NamedTuple):
 
 
 class WordPiece:
-    """Cuts text into the pieces of a vocabulary; never fails, whatever the text.
+    """Splits text into the pieces of a vocabulary; never fails.
 
-    `classes` are sets of characters as regular expressions write them: ``silent`` ones (controls,
-    accents) are dropped, and ``alone`` are those that are words by themselves (punctuation, Han).
+    `classes` are sets of characters in regular expression syntax: ``silent`` ones (controls,
+    accents) are dropped, and ``alone`` ones are words by themselves (punctuation, Han).
     """
 
     def __init__(self, vocabulary: Mapping[str, int], classes: Mapping[str, str]) -> None:
@@ -56,7 +56,7 @@ class WordPiece:
         self._remembered = lru_cache(maxsize=WORDS_REMEMBERED)(self._cut)
 
     def pieces(self, text: str) -> Iterator[WordPieceToken]:
-        """The pieces of a text in order, without those that mark its start and end."""
+        """The pieces of a text in order, without the marks of its start and end."""
         for match in _WORD.finditer(text):
             word = match.group()
             cut = self._remembered if len(word) <= WORD_CHARS_MAX else self._cut
@@ -67,16 +67,16 @@ class WordPiece:
         return tuple(number for run in self._plain(word) for number in self._longest(run))
 
     def _plain(self, word: str) -> list[str]:
-        """What stands between two blanks, without accents, in lower case, cut at punctuation."""
+        """A word without accents, in lower case, split at punctuation."""
         if word.isascii() and word.isprintable():
             return _ASCII_RUNS.findall(word.lower())
         drop = self._silent.sub
         bare = drop("", unicodedata.normalize("NFD", drop("", word)))
-        # One character at a time: at a word's end, Python lowers a sigma to another letter.
+        # One character at a time: at the end of a word, Python lowers a sigma differently.
         return self._runs.findall("".join(map(str.lower, bare)))
 
     def _longest(self, word: str) -> list[int]:
-        """The longest piece that the word starts with, and so on; all of it or nothing."""
+        """The longest piece that the word starts with, and so on; unknown if any part is."""
         if len(word) > WORD_CHARS_MAX:
             return [UNKNOWN]
         numbers: list[int] = []
@@ -100,7 +100,7 @@ def wordpiece() -> WordPiece:
     folder = resources.files("firnline.embedding")
     plain = gzip.decompress(folder.joinpath("vocabulary.txt.gz").read_bytes())
     if hashlib.sha256(plain).hexdigest() != VOCABULARY_SHA256:
-        text = "MiniLM's vocabulary is not the published one; install Firnline again"
+        text = "MiniLM's vocabulary has a wrong checksum; reinstall firnline"
         raise ModelRefused(text, code="checksum")
     words = plain.decode().split("\n")[:-1]
     classes = _classes(folder.joinpath("characters.txt").read_text(encoding="ascii"))
@@ -108,7 +108,7 @@ def wordpiece() -> WordPiece:
 
 
 def _classes(text: str) -> dict[str, str]:
-    """Sets of characters out of lines: a name, then indented code points and ranges of them."""
+    """Sets of characters from lines: a name, then indented code points and ranges."""
     classes: dict[str, str] = {}
     name = ""
     for line in text.splitlines():

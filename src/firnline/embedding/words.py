@@ -1,6 +1,6 @@
-"""A vector out of a text's own words, for where no model is installed. Needs nothing.
+"""Vectors from the words of a text, without a model.
 
-Near are texts that share words, in whatever form they stand; it knows no synonyms.
+Texts that share words, in any form, are close; synonyms are not known.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ DIMENSION: Final = 256
 BATCH_TEXTS_MAX: Final = 32
 WORD_CHARS_MAX: Final = 64
 WORDS_REMEMBERED: Final = 16_384
-"""Words whose stems and places are kept ready."""
+"""Words whose stems and positions are cached."""
 
 _EMPTY: Final = CORE | ENGLISH_SPLIT | frozenset(("one", "us", "war", "pour"))
-"""Words that are not counted. Stored vectors depend on them, so the set never changes."""
+"""Ignored words. Stored vectors depend on them, so the set must not change: hence the four."""
 
 
 class WordEmbedder:
     """An `Embedder` of stemmed content words, hashed to 256 numbers; never fails.
 
-    Vectors have length one, but that of a text without content words is all zeros. They are the
-    same in every process.
+    Vectors have length one; that of a text without content words is all zeros. They are the same in
+    every process.
     """
 
     def __init__(self) -> None:
@@ -59,12 +59,12 @@ class WordEmbedder:
         return found
 
     async def close(self) -> None:
-        """Let go of the words that are remembered."""
+        """Release the cached words."""
         self._lane = None
 
 
 class WordVectors:
-    """Makes the vectors; for one thread at a time."""
+    """Computes the vectors; for one thread at a time."""
 
     def __init__(self) -> None:
         self._stems = apsw.Connection(":memory:").fts5_tokenizer("porter", ["ascii"])
@@ -75,7 +75,7 @@ class WordVectors:
         vector = [0.0] * DIMENSION
         for stem, count in Counter(map(self._stem, _features(text[:EMBED_CHARS_MAX]))).items():
             place, sign = _hash_stem(stem)
-            # Said ten times, a word counts for more, but not for ten.
+            # A word that occurs ten times counts more, but not ten times as much.
             vector[place] += sign * (1.0 + math.log(count))
         length = math.hypot(*vector) or 1.0
         return array("f", [number / length for number in vector])
@@ -92,7 +92,7 @@ class WordVectors:
 
 @lru_cache(maxsize=WORDS_REMEMBERED)
 def _hash_stem(stem: str) -> tuple[int, float]:
-    """Where a stem counts, and with which sign; those that fall together cancel out on average."""
+    """The position and sign of a stem; collisions cancel out on average."""
     drawn = int.from_bytes(blake2b(stem.encode(), digest_size=8).digest(), "little")
     return drawn % DIMENSION, 1.0 if drawn >> 63 else -1.0
 
@@ -102,7 +102,7 @@ def _embed_each(words: WordVectors, texts: Sequence[str]) -> list[array[float]]:
 
 
 def _features(text: str) -> Iterator[str]:
-    """The words that count; of scripts without blanks, pairs of neighbours."""
+    """The content words; of scripts without spaces, pairs of neighbors."""
     for glyphs, terms in groupby(index_terms(text), _is_glyph):
         run = list(terms)
         if not glyphs:

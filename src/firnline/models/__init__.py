@@ -1,8 +1,8 @@
 """Language models behind one small protocol, `firnline.protocols.ChatModel`.
 
-`open_model` takes any OpenAI-compatible endpoint and needs the extra ``firnline[models]``;
-`callable_model` takes any async function; `with_fallback` joins two. `guard` bounds what a failing
-or looping model can cost.
+`open_model` opens any OpenAI-compatible endpoint and needs the extra ``firnline[models]``;
+`callable_model` wraps any async function; `with_fallback` joins two models. `guard` limits the cost
+of a failing or looping model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Provider(NamedTuple):
-    """Where a provider's models are, and which environment variable holds its key, if any."""
+    """A provider's URL, and the environment variable with its key, if any."""
 
     url: str
     key_variable: str = ""
@@ -58,9 +58,9 @@ def open_model(
 ) -> ChatModel:
     """The model called `name`, such as ``openai/gpt-4o-mini``, ``xai/grok-4`` or ``ollama/qwen3``.
 
-    The part before the first slash is the provider and picks the address; `url` overrides it, up to
-    and including ``/v1``. Without `api_key` the provider's environment variable is read, here and
-    nowhere else, and only for the provider's own address: a key is never sent to another.
+    The part before the first slash is the provider and selects the URL; `url` overrides it, up to
+    and including ``/v1``. Without `api_key` the provider's environment variable is read, only here,
+    and only for the provider's own URL: a key is never sent to another one.
     """
     found = locate_model(name, api_key=api_key, url=url)
     try:
@@ -75,7 +75,7 @@ def open_model(
 
 
 class ModelAddress(NamedTuple):
-    """A model's name as its provider spells it, the provider's address, and the key for it."""
+    """A model's name at its provider, the provider's URL, and the key for it."""
 
     model: str
     url: str
@@ -85,9 +85,9 @@ class ModelAddress(NamedTuple):
 def locate_model(
     name: str, *, api_key: str | None = None, url: str | None = None, or_else: str = ""
 ) -> ModelAddress:
-    """Where the model called `name` is, and with which key; the rules are those of `open_model`.
+    """The URL and the key of the model called `name`, by the rules of `open_model`.
 
-    `or_else` is what else the caller would take, for those who gave neither.
+    `or_else` names what else the caller accepts, for the error message.
     """
     prefix, _, model = name.partition("/")
     provider = PROVIDERS.get(prefix)
@@ -102,5 +102,5 @@ def locate_model(
     if api_key is None and url is None and provider.key_variable:
         api_key = os.environ.get(provider.key_variable)
         if not api_key:
-            raise InputError(f"{name} needs a key: set {provider.key_variable}, or give one")
+            raise InputError(f"{name} needs a key: set {provider.key_variable}, or pass api_key")
     return ModelAddress(model, url or provider.url, api_key)

@@ -1,4 +1,4 @@
-"""What an endpoint of the OpenAI chat completions protocol says, and what it means. Pure."""
+"""Parses answers and errors of the OpenAI chat completions protocol. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firnline.log.regex import regex
 from firnline.protocols import Completion
 
 MESSAGE_CHARS_MAX: Final = 500
-"""Characters of an endpoint's own error message that ours repeats."""
+"""Characters of an endpoint's error message that ours includes."""
 
 CONTEXT_LENGTH: Final = "context_length_exceeded"
 _TOO_LONG: Final = regex(
@@ -24,14 +24,14 @@ _TOO_LONG: Final = regex(
 
 
 class EndpointError(NamedTuple):
-    """An endpoint's error: its stable code, `context_length_exceeded` among them, and its words."""
+    """An endpoint's error: its stable code, such as `context_length_exceeded`, and its text."""
 
     code: str
     message: str
 
 
 def read_error(data: object, otherwise: str = "") -> EndpointError:
-    """What an error body says, in any of the shapes that providers use."""
+    """The error in a body, in any of the shapes that providers use."""
     if isinstance(data, list) and data:
         data = data[0]
     body: Mapping[str, Any] = data if isinstance(data, dict) else {}
@@ -53,7 +53,7 @@ def load_body(body: bytes | str) -> object:
 
 
 def read_completion(data: object, name: str) -> Completion:
-    """The completion in a whole answer; `ModelError` if it holds an error or nothing at all."""
+    """The completion in a whole answer; `ModelError` if it is an error or empty."""
     body = _check_answer(data)
     choices = body.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
@@ -69,9 +69,9 @@ def read_completion(data: object, name: str) -> Completion:
 
 
 def _check_answer(data: object) -> Mapping[str, Any]:
-    """An answer's object, which may hold an error though its status was 200."""
+    """An answer's object; it may be an error although its status was 200."""
     if not isinstance(data, dict):
-        raise ModelError("the endpoint's answer is not the JSON of a completion", code="not_json")
+        raise ModelError("the endpoint's answer is not a JSON object", code="not_json")
     choices = data.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
     for part in (data, first):
@@ -84,14 +84,14 @@ def _check_answer(data: object) -> Mapping[str, Any]:
 def _make_completion(
     fields: dict[str, Any], finish_reason: str, model: str, usage: object
 ) -> Completion:
-    # What is null or empty says nothing here, and some endpoints do not take it back.
-    said = {key: value for key, value in fields.items() if value not in (None, [], {}, "")}
+    # Null and empty fields mean nothing here, and some endpoints reject them in later requests.
+    present = {key: value for key, value in fields.items() if value not in (None, [], {}, "")}
     try:
-        message = Message.from_openai({"content": None, **said, "role": "assistant"})
+        message = Message.from_openai({"content": None, **present, "role": "assistant"})
     except InputError as error:
         raise ModelError(f"the model's message is malformed: {error}", code="malformed") from error
     facts = {"finish_reason": finish_reason, "partial": message.text}
-    if said.get("refusal"):
+    if present.get("refusal"):
         raise ModelError("the model refused to answer", code="refusal", **facts)
     if finish_reason == "content_filter":
         raise ModelError("the answer was withheld by a filter", code="content_filter", **facts)
@@ -111,11 +111,11 @@ def _token_count(value: object) -> int:
     return value if isinstance(value, int) and value > 0 else 0
 
 
-# -- an answer in pieces ----------------------------------------------------------------------
+# -- streamed answers -------------------------------------------------------------------------
 
 
 class AnswerPieces:
-    """Puts a streamed answer together; `done` once the endpoint says that this was all."""
+    """Assembles a streamed answer; `done` after the endpoint's final event."""
 
     def __init__(self, name: str) -> None:
         self._model = name
@@ -143,18 +143,18 @@ class AnswerPieces:
 
     @property
     def usage(self) -> Mapping[str, Any]:
-        """What the answer cost, by the provider's own count."""
+        """The cost of the answer by the provider's count."""
         return self._usage if isinstance(self._usage, dict) else {}
 
     def take(self, data: str) -> str:
-        """Take one event's data; returns the text it adds. `ModelError` if it is an error."""
+        """Add one event's data; returns the text it adds. `ModelError` if it is an error."""
         if data.strip() == "[DONE]":
             self.done = True
             return ""
         return self.add(load_body(data))
 
     def add(self, event: object) -> str:
-        """The same for what an event holds, read already."""
+        """The same for parsed data of an event."""
         body = _check_answer(event)
         self._model = str(body.get("model") or self._model)
         self._usage = body.get("usage") or self._usage
@@ -165,9 +165,11 @@ class AnswerPieces:
         return self._add(delta) if isinstance(delta, dict) else ""
 
     def completion(self) -> Completion:
-        """The whole answer; `ModelError` if the stream ended before the answer did."""
+        """The whole answer; `ModelError` if the stream ended early."""
         if not self.done and not self._finish_reason:
-            raise ModelError("the model's answer broke off", code="cut", partial=self.text)
+            raise ModelError(
+                "the model's answer ended without a final event", code="cut", partial=self.text
+            )
         finish_reason = self._finish_reason or "stop"
         return _make_completion(self.fields(), finish_reason, self._model, self._usage)
 
@@ -182,15 +184,15 @@ class AnswerPieces:
         return content if isinstance(content, str) else ""
 
     def _add_call(self, part: Mapping[str, Any]) -> None:
-        """A call comes in pieces under one index; some endpoints send whole calls, all as 0."""
-        index, given = part.get("index", 0), part.get("id")
+        """A call arrives in pieces under one index; some endpoints send whole calls, all as 0."""
+        index, call_id = part.get("index", 0), part.get("id")
         place = self._places.get(index)
-        if place is None or (given and self._calls[place]["id"] not in ("", given)):
+        if place is None or (call_id and self._calls[place]["id"] not in ("", call_id)):
             place = self._places[index] = len(self._calls)
             empty = {"name": "", "arguments": ""}
             self._calls.append({"id": "", "type": "function", "function": empty})
         call = self._calls[place]
-        call["id"] = call["id"] or str(given or "")
+        call["id"] = call["id"] or str(call_id or "")
         function = part.get("function")
         if isinstance(function, dict):
             inner = call["function"]

@@ -1,6 +1,6 @@
-"""An HTTP endpoint of the OpenAI protocol: one way to ask, whatever it is asked for.
+"""An HTTP endpoint of the OpenAI protocol: requests, retries and errors.
 
-Needs the extra ``firnline[models]``. Chat models and embedders are made of it.
+Needs the extra ``firnline[models]``. The base of chat models and embedders.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ T = TypeVar("T")
 
 RETRIES_MAX: Final = 10
 _RETRIED: Final = frozenset({408, 409, 429})
-"""Statuses below 500 after which the same request may go well."""
+"""Statuses below 500 after which a retry may succeed."""
 _OK: Final = 200
 _BROKEN: Final = 500
 _NO_QUOTA: Final = "insufficient_quota"
 
 
 class TransientFailure(Exception):
-    """A failure that may pass, and how long the endpoint wants to be left alone."""
+    """A failure that a retry may fix, and the wait that the endpoint requests."""
 
     def __init__(self, error: ModelError, wait: float | None = None) -> None:
         super().__init__(str(error))
@@ -44,14 +44,14 @@ class TransientFailure(Exception):
 
 
 class ModelEndpoint:
-    """The model `name` at `url` (up to and including ``/v1``); what it is asked is a subclass's.
+    """The model `name` at `url` (up to and including ``/v1``); subclasses define the requests.
 
-    Failures that may pass (no connection, 408, 409, 429, 5xx) are tried again up to `retries`
-    times, after a random wait that doubles, or after the time the endpoint asks for; if that is
-    longer than what is left of the total, the error comes at once, with ``retry_after`` in its
-    context. Everything else fails at once: a rejected request as `ModelRefused`, an answer that
-    cannot be used as `ModelError`, with ``code``, ``status`` and ``partial`` where they apply.
-    Time, chance and sleep can be given, for tests.
+    Transient failures (no connection, 408, 409, 429, 5xx) are retried up to `retries` times, after
+    a random wait that doubles, or after the time that the endpoint requests; if that is longer than
+    the rest of the total, the error is raised at once, with ``retry_after`` in its context.
+    Everything else fails at once: a rejected request as `ModelRefused`, an unusable answer as
+    `ModelError`, with ``code``, ``status`` and ``partial`` where they apply. Clock, chance and
+    sleep can be passed for tests.
     """
 
     def __init__(  # noqa: PLR0913 - three of them are for tests
@@ -84,23 +84,23 @@ class ModelEndpoint:
 
     @property
     def name(self) -> str:
-        """The model's name, as its provider spells it."""
+        """The model's name at its provider."""
         return self._name
 
     async def close(self) -> None:
-        """Let go of connections; a later call makes new ones."""
+        """Close the connections; a later call opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    # -- for what asks ------------------------------------------------------------------------
+    # -- for subclasses -----------------------------------------------------------------------
 
     def _deadline(self) -> float:
-        """When a call that begins now has to be through with all its retries."""
+        """When a call that starts now must end, including its retries."""
         return _now() + self._timeouts.total
 
     async def _ask(self, path: str, body: Body) -> object:
-        """The JSON of a whole answer, None if it is none."""
+        """The JSON of a whole answer; None if it is not JSON."""
         deadline = self._deadline()
 
         async def attempt() -> bytes:
@@ -113,13 +113,13 @@ class ModelEndpoint:
         return load_body(await self._retried(attempt, deadline))
 
     async def _begin(self, path: str, body: Body, deadline: float) -> httpx2.Response:
-        """An answer whose body is still to be read, see `_pieces`; the caller closes it."""
+        """An answer whose body is unread, see `_pieces`; the caller closes it."""
         return await self._retried(lambda: self._open(path, body, deadline), deadline)
 
     async def _pieces(
         self, response: httpx2.Response, deadline: float
     ) -> AsyncGenerator[bytes, None]:
-        """An answer's body as it comes, within the deadline and the size of a message."""
+        """An answer's body as it arrives, within the deadline and the size of a message."""
         wait, size = self._timeouts.first_byte, 0
         pieces = response.aiter_bytes()
         while True:
@@ -131,7 +131,11 @@ class ModelEndpoint:
                 return
             size += len(piece)
             if size > limits.MESSAGE_BYTES_MAX:
-                raise ModelError("the model's answer is larger than a message may be", code="size")
+                raise ModelError(
+                    f"the model's answer is too large: the limit is {limits.MESSAGE_BYTES_MAX:,} "
+                    "bytes",
+                    code="size",
+                )
             wait = self._timeouts.between
             yield piece
 
@@ -149,7 +153,7 @@ class ModelEndpoint:
         raise AssertionError("unreachable")
 
     async def _open(self, path: str, body: Body, deadline: float) -> httpx2.Response:
-        """The endpoint's answer, its body unread; every status but 200 is raised."""
+        """The endpoint's answer with an unread body; any status but 200 raises."""
         client = self._connected()
         request = client.build_request("POST", f"{self._url}{path}", content=_dump(body))
         wait = self._timeouts.first_byte
@@ -160,14 +164,14 @@ class ModelEndpoint:
         if response.status_code == _OK:
             return response
         try:
-            said = b"".join([piece async for piece in self._pieces(response, deadline)])
+            error_body = b"".join([piece async for piece in self._pieces(response, deadline)])
         finally:
             await response.aclose()
-        raise self._failure(response, said)
+        raise self._failure(response, error_body)
 
-    def _failure(self, response: httpx2.Response, said: bytes) -> Exception:
+    def _failure(self, response: httpx2.Response, body: bytes) -> Exception:
         status = response.status_code
-        code, message = read_error(load_body(said), said[:500].decode(errors="replace"))
+        code, message = read_error(load_body(body), body[:500].decode(errors="replace"))
         if self._api_key:
             message = message.replace(self._api_key, "***")
         text = f"{self._name}: status {status}: {message}"
@@ -184,7 +188,7 @@ class ModelEndpoint:
             headers = {"content-type": "application/json", "user-agent": "firnline"}
             if self._api_key is not None:
                 headers["authorization"] = f"Bearer {self._api_key}"
-            # Only the connection's time is watched there; the rest is ours, see `_within`.
+            # Only the connect timeout is httpx's; the others are in `_within`.
             timeout = httpx2.Timeout(None, connect=self._timeouts.connect)
             self._client = httpx2.AsyncClient(headers=headers, timeout=timeout)
         return self._client
@@ -198,7 +202,9 @@ def _check_url(url: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise InputError(f"url: expected something like https://host/v1, got {url!r}")
     if parts.username or parts.password:
-        raise InputError("url: a name or password in it would be shown in logs; use api_key")
+        raise InputError(
+            "url: remove the user name and password, which would be logged; use api_key"
+        )
     return url.rstrip("/")
 
 
@@ -221,7 +227,7 @@ async def _within(seconds: float, deadline: float, awaited: Awaitable[T]) -> T:
             return await awaited
     except TimeoutError as error:
         what = "the whole answer" if left <= seconds else "the next piece of the answer"
-        raise ModelTimeout(f"the model took too long: {what} did not come in time") from error
+        raise ModelTimeout(f"the model took too long: {what} did not arrive in time") from error
 
 
 def _connection_failure(error: httpx2.RequestError) -> TransientFailure:

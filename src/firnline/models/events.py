@@ -1,4 +1,4 @@
-"""Server-sent events, as they arrive."""
+"""Parses server-sent events as they arrive."""
 
 from __future__ import annotations
 

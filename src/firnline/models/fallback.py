@@ -1,4 +1,4 @@
-"""A second model with a larger window, for requests that are too large for the first."""
+"""Adds a model with a larger window for requests that are too large for the first."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class FallbackModel:
         tools: Sequence[Mapping[str, Any]] = (),
         max_tokens: int | None = None,
     ) -> AsyncIterator[str | Completion]:
-        """The text in pieces, then the whole `Completion`, from the model that `complete` takes."""
+        """The text in pieces, then the whole `Completion`, from the model that `complete` uses."""
         if not await self._is_near(messages, tools, max_tokens):
             try:
                 async with _closed(
@@ -72,7 +72,7 @@ class FallbackModel:
                     async for item in items:
                         yield item
             except ModelRefused as error:
-                _raise_unless_too_long(error)  # said before the first piece, or never
+                _raise_unless_too_long(error)  # raised before the first piece, or never
             else:
                 return
         self.fallbacks += 1
@@ -97,7 +97,7 @@ class FallbackModel:
 
         size = sum(len(str(message.get("content"))) for message in messages)
         if size > limits.COUNT_INLINE_CHARS:
-            # The encoder works outside Python's lock, so the event loop goes on meanwhile.
+            # The encoder releases the GIL, so the event loop continues meanwhile.
             counted = await asyncio.to_thread(count)
         else:
             counted = count()
@@ -113,12 +113,12 @@ def with_fallback(
 ) -> FallbackModel:
     """`model`, and `larger` for requests near the first one's window.
 
-    A request is near when its tokens, the tools' and the answer's `max_tokens` are more than `near`
-    of the window; one that the first model itself rejects as too long goes to the larger one too.
-    The window is known by the model's name, or given as `window_tokens`.
+    A request is near if its tokens, the tools' and the answer's `max_tokens` are more than `near`
+    of the window; one that the first model rejects as too long also goes to the larger one. The
+    window is found by the model's name, or passed as `window_tokens`.
     """
     if not 0.0 < near <= 1.0:
-        raise InputError(f"near: {near} is not a part of the window, such as 0.95")
+        raise InputError(f"near: expected a share of the window such as 0.95, got {near}")
     small, large = find_model(model.name), find_model(larger.name)
     unknown = find_model("")
     if unknown not in (small, large) and large.window_tokens <= (

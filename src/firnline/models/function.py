@@ -1,4 +1,4 @@
-"""A plain async function as a model."""
+"""Wraps a plain async function as a model."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ FunctionAnswer: TypeAlias = "str | Mapping[str, Any] | Message"
 ModelFunction: TypeAlias = Callable[..., Awaitable[FunctionAnswer]]
 
 _TWICE: Final[tuple[Rung, ...]] = ("text", "text")
-"""A function knows no response format: it is asked in words, and once more with the reason."""
+"""A function has no response format: the prompt asks for JSON, and again with the reason."""
 
 
 def callable_model(function: ModelFunction, name: str = "callable") -> ChatModel:
-    """A model made of an async function that takes messages and returns an answer.
+    """A model from an async function that receives messages and returns an answer.
 
     It is called with a list of dicts of the OpenAI chat shape, and returns the answer's text, or a
-    dict of that shape, or a `Message`; tool calls may be in the last two. A function that has a
-    parameter ``tools`` gets the tools too, any other is not told of them. `name` picks the
-    tokenizer. Whatever it raises becomes a `ModelError`.
+    dict of that shape, or a `Message`; tool calls may be in the last two. A function with a
+    parameter ``tools`` also receives the tools. `name` selects the tokenizer. Whatever it raises
+    becomes a `ModelError`.
     """
     return _FunctionModel(function, name)
 
@@ -48,15 +48,15 @@ class _FunctionModel:
         *,
         tools: Sequence[Mapping[str, Any]] = (),
         schema: Mapping[str, Any] | None = None,
-        max_tokens: int | None = None,  # noqa: ARG002 - the function has no way to be told
+        max_tokens: int | None = None,  # noqa: ARG002 - the function has no parameter for it
     ) -> Completion:
-        async def send(asked: list[dict[str, Any]], _: dict[str, Any] | None) -> Completion:
-            return await self._call(asked, tools)
+        async def send(request: list[dict[str, Any]], _: dict[str, Any] | None) -> Completion:
+            return await self._call(request, tools)
 
-        given = [dict(message) for message in messages]
+        copies = [dict(message) for message in messages]
         if schema is None:
-            return await send(given, None)
-        return (await ask_structured(send, given, schema, _TWICE)).completion
+            return await send(copies, None)
+        return (await ask_structured(send, copies, schema, _TWICE)).completion
 
     async def stream(
         self,
@@ -71,14 +71,14 @@ class _FunctionModel:
         yield completion
 
     async def close(self) -> None:
-        """Nothing to let go of."""
+        """Nothing to release."""
 
     async def _call(
         self, messages: list[dict[str, Any]], tools: Sequence[Mapping[str, Any]]
     ) -> Completion:
-        told = {"tools": list(tools)} if self._takes_tools else {}
+        options = {"tools": list(tools)} if self._takes_tools else {}
         try:
-            message = _message(await self._awaitable(self._function(messages, **told)))
+            message = _message(await self._awaitable(self._function(messages, **options)))
         except ModelError:
             raise
         except TimeoutError as error:
@@ -86,13 +86,13 @@ class _FunctionModel:
         except Exception as error:
             raise ModelError(f"{self._name} failed: {type(error).__name__}: {error}") from error
         if not message.text.strip() and not message.tool_calls:
-            raise ModelError(f"{self._name} gave an empty answer", code="empty")
+            raise ModelError(f"{self._name} returned an empty answer", code="empty")
         reason = "tool_calls" if message.tool_calls else "stop"
         return Completion(message=message, model=self._name, finish_reason=reason)
 
     def _awaitable(self, answer: Any) -> Awaitable[FunctionAnswer]:
         if not inspect.isawaitable(answer):
-            why = "it gave an answer, not a coroutine; write it with `async def`"
+            why = "it returned an answer, not a coroutine; define it with `async def`"
             raise ModelRefused(f"{self._name} is not async: {why}")
         return answer
 

@@ -1,6 +1,6 @@
-"""What keeps a failing or looping model from costing more than it may: backoff, breaker, spend.
+"""Limits the cost of a failing or looping model: backoff, circuit breaker, spend limits.
 
-Pure: time and chance come in as arguments, nothing here waits or calls, and memory is bounded.
+Pure: time and chance are passed as arguments, nothing here waits or calls, and memory is bounded.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ Chance: TypeAlias = Callable[[], float]
 """A number from 0 to 1, 1 excluded."""
 
 KEYS_MAX: Final = 100_000
-"""Conversations, tenants or endpoints that are remembered at once."""
+"""Conversations, tenants or endpoints that are tracked at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How long to wait before trying again: full jitter, doubling from `first` to `most` seconds.
+    """The wait before a retry: full jitter, doubling from `first` to `most` seconds.
 
-    The whole wait is random, so that many who failed together do not come back together.
+    The whole wait is random, so that callers that failed together do not retry together.
     """
 
     first: float = 2.0
@@ -50,11 +50,11 @@ class _Circuit:
 
 
 class Breaker:
-    """Stops calls to what keeps failing, one circuit for each key (an endpoint, say).
+    """Stops calls that keep failing, with one circuit for each key, such as an endpoint.
 
-    `failures` in a row open the circuit; after `pause` seconds, and up to half as many again by
-    chance, one caller may try (half open). Its success closes the circuit, its failure opens it
-    for another pause; if it says nothing, another may try after the same time.
+    `failures` in a row open the circuit; after `pause` seconds, plus up to half as many at random,
+    one caller may try (half open). Its success closes the circuit, its failure opens it for another
+    pause; if it reports neither, another caller may try after the same time.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Breaker:
     def allow(self, key: Hashable = "") -> float:
         """Seconds to wait, 0 if the call may be made now.
 
-        In the half-open state 0 is said to one caller, who must then report how it went.
+        In the half-open state one caller gets 0, and must then report success or failure.
         """
         circuit = self._circuits.get(key)
         if circuit is None or circuit.failures < self._failures:
@@ -88,14 +88,14 @@ class Breaker:
         return 0.0
 
     def succeeded(self, key: Hashable = "") -> None:
-        """A call went well: the circuit is closed."""
+        """A call succeeded: the circuit closes."""
         self._circuits.pop(key, None)
 
     def failed(self, key: Hashable = "") -> None:
-        """A call failed; the last of too many in a row opens the circuit."""
+        """A call failed; too many in a row open the circuit."""
         circuit = self._circuits.pop(key, None) or _Circuit()
         if len(self._circuits) >= self._keys_max:
-            # Forgetting the one that failed longest ago only means that it is tried again.
+            # Dropping the oldest failure only means that it is tried again.
             del self._circuits[next(iter(self._circuits))]
         self._circuits[key] = circuit
         circuit.failures += 1
@@ -103,7 +103,7 @@ class Breaker:
             circuit.opens_at = self._clock() + self._length()
 
     def state(self, key: Hashable = "") -> Literal["closed", "open", "half-open"]:
-        """What `allow` would go by."""
+        """The state that `allow` acts on."""
         circuit = self._circuits.get(key)
         if circuit is None or circuit.failures < self._failures:
             return "closed"
@@ -117,7 +117,7 @@ class Breaker:
 
 
 class Allowance(NamedTuple):
-    """What may be spent within one window of time."""
+    """The spend limits for one window of time."""
 
     calls: int
     tokens: int
@@ -130,14 +130,14 @@ WINDOW_SECONDS: Final = 600.0
 
 @dataclass(slots=True)
 class _SpentInWindow:
-    """What one key spent in the window: at most as many rows as calls are allowed."""
+    """What one key spent in the window, in at most as many rows as allowed calls."""
 
     rows: deque[tuple[float, int, int]] = field(default_factory=deque)  # when, calls, tokens
     calls: int = 0
     tokens: int = 0
 
     def forget(self, now: float, seconds: float) -> None:
-        # Compared as a wait is computed: a row that stays is waited for, however floats round.
+        # The same arithmetic as for a wait, so that rounding cannot make them differ.
         while self.rows and self.rows[0][0] + seconds <= now:
             _, calls, tokens = self.rows.popleft()
             self.calls -= calls
@@ -145,7 +145,7 @@ class _SpentInWindow:
 
     def add(self, now: float, calls: int, tokens: int, rows_max: int) -> None:
         if len(self.rows) >= rows_max:
-            # Moving what was spent to a later time can only make the guard stricter.
+            # Moving spend to a later time can only make the limit stricter.
             _, more_calls, more_tokens = self.rows.pop()
             self.rows.append((now, calls + more_calls, tokens + more_tokens))
         else:
@@ -154,11 +154,11 @@ class _SpentInWindow:
         self.tokens += tokens
 
     def blocker(self, allowance: Allowance, tokens: int) -> float | None:
-        """When the row was written that must leave the window before one more call fits."""
+        """The time of the row that must leave the window before one more call fits."""
         calls_left, tokens_left = self.calls, self.tokens
         leaves: float | None = None
         for when, row_calls, row_tokens in self.rows:
-            # A call larger than the whole allowance would wait for ever: it gets through alone.
+            # A call larger than the whole allowance would wait forever: it is allowed alone.
             if calls_left < allowance.calls and tokens_left + tokens <= allowance.tokens:
                 break
             calls_left -= row_calls
@@ -168,10 +168,10 @@ class _SpentInWindow:
 
 
 class Spend:
-    """Bounds calls and tokens for each conversation and each tenant, in a sliding window.
+    """Limits calls and tokens for each conversation and each tenant, in a sliding window.
 
-    Never more calls than allowed in any `seconds`, whatever loops above it. A call that needs more
-    tokens than the whole allowance gets through when nothing else was spent in the window.
+    There are never more calls than allowed in any `seconds`. A call that needs more tokens than the
+    whole allowance is allowed if nothing else was spent in the window.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Spend:
         return max(written) + self._seconds - now if written else 0.0
 
     def record(self, key: Key, tokens: int, calls: int = 0) -> None:
-        """Count what a call that was allowed cost beyond what `allow` was told."""
+        """Count what an allowed call cost beyond the estimate passed to `allow`."""
         now = self._clock()
         for name, allowance in self._wanted(key):
             if name in self._spent or len(self._spent) < self._keys_max:
@@ -236,7 +236,7 @@ class Spend:
         return spent.blocker(allowance, tokens)
 
     def _no_room(self, now: float, wanted: set[Key | str]) -> float | None:
-        """Forget who spent nothing lately. If nobody can be forgotten, when the first one spent."""
+        """Drop keys without recent spend. If there are none, the time of the oldest spend."""
         while self._spent and (
             len(self._spent) + sum(name not in self._spent for name in wanted) > self._keys_max
         ):
@@ -244,7 +244,7 @@ class Spend:
             spent = self._spent[oldest]
             spent.forget(now, self._seconds)
             if spent.rows:
-                # To forget what was spent would let more through than is allowed.
+                # Dropping spend would allow more than the limit.
                 return spent.rows[-1][0]
             del self._spent[oldest]
         return None

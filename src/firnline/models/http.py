@@ -21,7 +21,7 @@ _PATH: Final = "/chat/completions"
 
 
 class HttpModel(ModelEndpoint):
-    """A `ChatModel` at `url` (up to and including ``/v1``); how it fails is its endpoint's."""
+    """A `ChatModel` at `url` (up to and including ``/v1``); see `ModelEndpoint` for errors."""
 
     _rung = 0
 
@@ -35,15 +35,15 @@ class HttpModel(ModelEndpoint):
     ) -> Completion:
         """One answer; with a JSON `schema` its text is JSON that satisfies it.
 
-        The rung of the ladder that worked is the first one that is tried next time.
+        The rung of the ladder that worked is tried first next time.
         """
         body = self._body(messages, tools, max_tokens)
         if schema is None:
-            return await self._whole(body)
+            return await self._complete(body)
 
-        async def send(asked: list[Body], response_format: Body | None) -> Completion:
-            wanted = {"response_format": response_format} if response_format else {}
-            return await self._whole({**body, "messages": asked, **wanted})
+        async def send(request: list[Body], response_format: Body | None) -> Completion:
+            options = {"response_format": response_format} if response_format else {}
+            return await self._complete({**body, "messages": request, **options})
 
         answer = await ask_structured(send, body["messages"], schema, RUNGS[self._rung :])
         self._rung = RUNGS.index(answer.rung)
@@ -58,7 +58,7 @@ class HttpModel(ModelEndpoint):
     ) -> AsyncIterator[str | Completion]:
         """The text in pieces, then the whole `Completion`.
 
-        A stream that has begun is not tried again; what had arrived is in the error's ``partial``.
+        A stream that has started is not retried; the text so far is in the error's ``partial``.
         """
         body = self._body(messages, tools, max_tokens)
         body |= {"stream": True, "stream_options": {"include_usage": True}}
@@ -77,7 +77,7 @@ class HttpModel(ModelEndpoint):
                         break
             completion = pieces.completion()
         except TransientFailure as failure:
-            text = f"the model's answer broke off: {failure}"
+            text = f"the model's answer was interrupted: {failure}"
             raise ModelError(text, code="cut", partial=pieces.text) from failure.__cause__
         except ModelError as error:
             error.context.setdefault("partial", pieces.text)
@@ -101,18 +101,18 @@ class HttpModel(ModelEndpoint):
             body[limit_name(self._url)] = max_tokens
         return body
 
-    async def _whole(self, body: Body) -> Completion:
+    async def _complete(self, body: Body) -> Completion:
         return read_completion(await self._ask(_PATH, body), self._name)
 
 
 def limit_name(url: str) -> str:
-    """What the endpoint at `url` calls the longest answer that it may give.
+    """The endpoint's parameter name for the longest answer.
 
-    OpenAI's newer models take only the long name, everybody else knows the short one.
+    OpenAI's newer models accept only the long name, all others know the short one.
     """
     host = urlsplit(url).hostname or ""
-    ours = host.endswith((".openai.com", ".openai.azure.com"))
-    return "max_completion_tokens" if ours else "max_tokens"
+    openai = host.endswith((".openai.com", ".openai.azure.com"))
+    return "max_completion_tokens" if openai else "max_tokens"
 
 
 # -- pieces -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What may be given as a model: a name, a `ChatModel`, or just a function."""
+"""Accepts a model as a name, a `ChatModel`, or a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ModelLike: TypeAlias = "ChatModel | str | Callable[[list[dict[str, Any]]], Await
 
 
 def as_model(model: ModelLike | None) -> ChatModel | None:
-    """The model that is meant; None stays None."""
+    """The model for a name, a `ChatModel` or a function; None stays None."""
     if model is None:
         return None
     if isinstance(model, str):

@@ -1,7 +1,7 @@
-"""JSON as models write it: in prose, fenced, with trailing commas and single quotes. Pure.
+"""Reads JSON as models write it: in prose, fenced, with trailing commas and single quotes. Pure.
 
-What is repaired is how something is written, never what it says: text that breaks off in the middle
-is refused, not completed, and nothing is made up.
+Only the syntax is repaired, never the content: truncated text is rejected, not completed, and
+nothing is invented.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from firnline.log import limits
 from firnline.log.regex import regex
 
 ANSWER_CHARS_MAX: Final = 2_000_000
-"""Longer answers are not looked at."""
+"""Longer answers are not parsed."""
 REPAIR_CHARS_MAX: Final = 400_000
-"""Longer answers are taken as they are or not at all: repair is slow."""
+"""Longer answers are not repaired, because that is slow."""
 _WORK_CHARS_MAX: Final = 5_000_000
 _REPAIR_WORK_CHARS_MAX: Final = 1_000_000
 """Characters that may be looked at in all, from all places where a value may begin."""
@@ -87,7 +87,7 @@ class LenientParser:
     def value(self, depth: int = 0) -> Any:
         """The value that begins here."""
         if depth > limits.JSON_DEPTH_MAX:
-            raise ValueError("nested too deep")
+            raise ValueError("nested too deeply")
         char = self._peek()
         if char == "{":
             return self._object(depth)
@@ -127,11 +127,11 @@ class LenientParser:
         if _NUMBER.match(self._text, self._at):
             digits = self._match(_NUMBER, "a number")
             if len(digits) > limits.INTEGER_DIGITS_MAX:
-                raise ValueError("a number that is too long")
+                raise ValueError("a number is too long")
             return int(digits) if digits.lstrip("+-").isdecimal() else float(digits)
         word = self._match(_WORD, "a value")
         if word not in _LITERALS:
-            raise ValueError(f"{word} is no value")
+            raise ValueError(f"{word} is not a value")
         return _LITERALS[word]
 
     def _string(self) -> str:
@@ -171,15 +171,15 @@ class LenientParser:
         return match[0]
 
     def _peek(self) -> str:
-        """The next character that says something; `ValueError` at the end of the text."""
+        """The next character that is not a space; `ValueError` at the end of the text."""
         blank = _BLANK.match(self._text, self._at)
         self._at = blank.end() if blank else self._at
         if self._at >= len(self._text):
-            raise ValueError("the text breaks off")
+            raise ValueError("the text is truncated")
         return self._text[self._at]
 
     def _char(self) -> str:
         if self._at >= len(self._text):
-            raise ValueError("the text breaks off inside a string")
+            raise ValueError("the text is truncated inside a string")
         self._at += 1
         return self._text[self._at - 1]

@@ -1,8 +1,8 @@
-"""Answers that satisfy a JSON schema, from models that differ in what they can promise.
+"""Answers that satisfy a JSON schema, from models with different capabilities.
 
-The ladder: the endpoint enforces the schema (``json_schema``), or it promises JSON and the schema
-is in the prompt (``json_object``), or the prompt asks and what comes is repaired (``text``). What
-is returned has been checked against the schema, whichever rung it came from.
+The ladder: the endpoint enforces the schema (``json_schema``), or it guarantees JSON and the schema
+is in the prompt (``json_object``), or the prompt asks for JSON and the answer is repaired
+(``text``). The result is checked against the schema on every rung.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ RUNGS: Final[tuple[Rung, ...]] = get_args(Rung)
 Schema: TypeAlias = Mapping[str, Any]
 Request: TypeAlias = list[dict[str, Any]]
 Send: TypeAlias = Callable[[Request, dict[str, Any] | None], Awaitable[Completion]]
-"""Asks the model once, with messages and the ``response_format`` of the rung, if it has one."""
+"""Calls the model once, with messages and the ``response_format`` of the rung, if it has one."""
 
 _BARE_LIST: Final = regex(r"\s*(?:```\w*\s)?\s*(\[.*\])\s*(?:```)?\s*\Z", re.DOTALL)
 
 RAW_CHARS_MAX: Final = 16_384
-"""Characters of an answer that was not JSON which the error keeps."""
+"""Characters of an invalid answer that the error includes."""
 
 _NOT_SUPPORTED: Final = frozenset({400, 415, 422})
-"""Statuses by which an endpoint may say that it does not know a ``response_format``."""
+"""Statuses that an endpoint may return if it does not support a ``response_format``."""
 
 
 # -- the schema -------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ _TYPES: Final[Mapping[str, Callable[[Any], bool]]] = {
 
 
 def check_schema(schema: Schema, where: str = "schema") -> None:
-    """Raise `InputError` if the schema says something that `schema_problem` would not check."""
+    """Raise `InputError` if the schema has a keyword that `schema_problem` does not check."""
     if not isinstance(schema, Mapping):
         raise InputError(f"{where}: expected an object")
     if unknown := set(schema) - _CHECKED - _REMARKS:
@@ -71,9 +71,9 @@ def check_schema(schema: Schema, where: str = "schema") -> None:
 
 
 def schema_problem(value: object, schema: Schema, where: str = "answer") -> str | None:
-    """What is wrong with `value`, in words a model understands, or None if nothing is.
+    """The first problem of `value`, in words a model understands, or None.
 
-    Knows type, enum, properties, required, additionalProperties and items.
+    Supports type, enum, properties, required, additionalProperties and items.
     """
     types = _types(schema)
     if types and not any(_TYPES[name](value) for name in types):
@@ -100,7 +100,7 @@ def _object_problem(value: dict[str, Any], schema: Schema, where: str) -> str | 
             if found := schema_problem(item, properties[name], f"{where}.{name}"):
                 return found
         elif schema.get("additionalProperties") is False:
-            return f"{where}: {name} is not asked for"
+            return f"{where}: {name} is not allowed"
     return None
 
 
@@ -131,9 +131,9 @@ def read_json(text: str, schema: Schema) -> Json:
     wrapped = _wrap_bare_list(text, schema)
     if wrapped is not None:
         return clean_json(wrapped, "answer")
-    reason = reason or "the answer holds no JSON"
+    reason = reason or "the answer contains no JSON"
     raise ModelError(
-        f"the model's answer is not what the schema asks for: {reason}",
+        f"the model's answer does not satisfy the schema: {reason}",
         code="invalid_json",
         reason=reason,
         raw=text[:RAW_CHARS_MAX],
@@ -141,9 +141,9 @@ def read_json(text: str, schema: Schema) -> Json:
 
 
 def _wrap_bare_list(text: str, schema: Schema) -> Json:
-    """A bare list, where an object with that list as its one required field is asked for.
+    """A bare list as an object with that list in its only required field.
 
-    It must be the whole answer: a list inside something that breaks off is not what was asked for.
+    It must be the whole answer: a list inside a truncated answer is not accepted.
     """
     names = list(schema.get("required", ()))
     bare = _BARE_LIST.match(text) if len(text) <= REPAIR_CHARS_MAX else None
@@ -160,7 +160,7 @@ def _wrap_bare_list(text: str, schema: Schema) -> Json:
 
 
 class StructuredAnswer(NamedTuple):
-    """A completion whose text is JSON that satisfies the schema, and the rung it came from."""
+    """A completion whose text is JSON that satisfies the schema, and its rung."""
 
     completion: Completion
     rung: Rung
@@ -171,14 +171,14 @@ async def ask_structured(
 ) -> StructuredAnswer:
     """Ask on each of `rungs` until an answer satisfies the schema; else the last `ModelError`.
 
-    Goes on to the next rung if the endpoint does not take the format or the answer does not
-    satisfy the schema. Other failures are raised at once, and so is an answer that was cut off at
-    its length: another rung would be cut off too.
+    The next rung is tried if the endpoint does not support the format or the answer does not
+    satisfy the schema. Other failures are raised at once, and so is an answer that was truncated:
+    another rung would be truncated, too.
     """
     check_schema(schema)
     if not _types(schema) or set(_types(schema)) - {"object", "array"}:
         raise InputError("schema: the answer as a whole must be an object or an array")
-    failure = ModelError("there is no rung to ask on")
+    failure = ModelError("there is no rung to try")
     spent: list[Completion] = []
     for rung in rungs:
         try:
@@ -206,15 +206,15 @@ def _rung_request(
         f"explanation, no code fence.\n{encode_json(clean_json(schema, 'schema'))}"
     )
     if reason := failure.context.get("reason"):
-        order += f"\nYour last answer was not taken: {reason}."
+        order += f"\nYour last answer was rejected: {reason}."
     return _with_order(messages, order), {"type": "json_object"} if rung == "json_object" else None
 
 
 def _with_order(messages: Request, order: str) -> Request:
-    """The order behind everything else, so that the prompt's beginning stays in the cache."""
+    """The order after everything else, so that the start of the prompt stays cached."""
     last = messages[-1] if messages else {}
     if last.get("role") == "user" and isinstance(last.get("content"), str):
-        # Many local models take no two user messages in a row.
+        # Many local models do not accept two user messages in a row.
         return [*messages[:-1], {**last, "content": f"{last['content']}\n\n{order}"}]
     return [*messages, {"role": "user", "content": order}]
 
@@ -223,7 +223,7 @@ def _read(completion: Completion, schema: Schema) -> Json:
     if completion.finish_reason == "length":
         partial = completion.message.text[:RAW_CHARS_MAX]
         raise ModelError(
-            "the model's answer was cut off at its length", code="length", partial=partial
+            "the model's answer was truncated at its length limit", code="length", partial=partial
         )
     return read_json(completion.message.text, schema)
 
@@ -238,7 +238,7 @@ def _may_try_next(error: ModelError) -> bool:
 def _with_total_cost(
     completion: Completion, value: Json, spent: Sequence[Completion]
 ) -> Completion:
-    """The answer with its text in canonical form, and with what all the asking cost."""
+    """The answer with its text in canonical form, and the total cost of all attempts."""
     return replace(
         completion,
         message=Message.assistant(encode_json(value)),
@@ -248,14 +248,14 @@ def _with_total_cost(
 
 
 def _is_strict(schema: Schema) -> bool:
-    """Whether every field is required, as providers demand of schemas they enforce strictly."""
+    """Whether every field is required, as providers demand for strict schemas."""
     properties = schema.get("properties", {})
     inner = [*properties.values(), *([schema["items"]] if "items" in schema else [])]
     return set(properties) == set(schema.get("required", ())) and all(map(_is_strict, inner))
 
 
 def _close_schema(schema: Schema) -> dict[str, Any]:
-    """The schema with no other fields allowed than it names: strict enforcement demands it."""
+    """The schema without additional fields, as strict enforcement demands."""
     closed = dict(schema)
     if "properties" in closed:
         closed["properties"] = {

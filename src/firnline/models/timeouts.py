@@ -1,4 +1,4 @@
-"""How long to wait for a model, and how long it asks to be left alone. Pure."""
+"""How long to wait for a model, and for how long to pause if it asks for it. Pure."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from math import isfinite
 from typing import Final, NamedTuple
 
 RETRY_AFTER_MAX: Final = 3_600.0
-"""Seconds that an endpoint is believed when it asks to be left alone."""
+"""The longest wait that an endpoint may request, in seconds."""
 
 
 class Timeouts(NamedTuple):
-    """Seconds to wait: for a connection, the first byte, between two pieces, and for all of it.
+    """Seconds to wait: for a connection, the first byte, between two pieces, and in total.
 
     `total` covers one call with all its retries and the waits between them.
     """
@@ -25,9 +25,9 @@ class Timeouts(NamedTuple):
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """The seconds an answer asks to wait, by its headers (lower-case names); None if it does not.
+    """The seconds to wait by an answer's headers (lower-case names); None if it has none.
 
-    Takes ``retry-after-ms``, and ``retry-after`` in seconds or as a date; never negative, and never
+    Reads ``retry-after-ms``, and ``retry-after`` in seconds or as a date; never negative, and never
     more than `RETRY_AFTER_MAX`.
     """
     seconds = _number(headers.get("retry-after-ms"), 0.001)
@@ -51,6 +51,6 @@ def _until(text: str | None, now: datetime) -> float | None:
         date = parsedate_to_datetime(text or "")
     except ValueError:
         return None
-    # A date without a zone is one that says "-0000"; HTTP knows only GMT.
+    # A date with the zone "-0000" has no tzinfo; HTTP uses only GMT.
     aware = date if date.tzinfo else date.replace(tzinfo=now.tzinfo)
     return (aware - now).total_seconds()
