@@ -306,7 +306,7 @@ async def test_a_conversation_that_was_only_described_becomes_the_branch(memory)
     assert (made.entries, made.metadata) == (4, {"branch": {"of": "c", "at": 3}})
 
 
-async def test_bad_input_is_refused_and_nothing_made(memory):
+async def test_bad_input_is_rejected_and_nothing_made(memory):
     await memory.append("c", said(4))
     await memory.describe("empty", project="p")
     for seq in (-1, 4, 1 << 40, True, 1.0, "1", None):

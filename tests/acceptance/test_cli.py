@@ -123,7 +123,7 @@ def test_exit_codes_mean_something(run, tmp_path):
 
 
 @pytest.mark.promise("tamper-evident")
-def test_damage_is_found_and_said(run, tmp_path):
+def test_damage_is_found_and_reported(run, tmp_path):
     run("append", "c", "the original text")
     path = tmp_path / "firnline.db"
     path.write_bytes(path.read_bytes().replace(b"the original text", b"the 0riginal text"))
@@ -203,7 +203,7 @@ def test_output_that_is_closed_early_is_no_error(run, tmp_path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_numbers_that_cannot_be_are_refused(run):
+def test_impossible_numbers_are_rejected(run):
     run("append", "c", "x")
     for wrong in (["show", "c", "--last", "-3"], ["archive", "c", "--keep", "-1"]):
         code, _, err = run(*wrong)
@@ -263,7 +263,7 @@ def test_a_store_that_is_named_by_nothing_is_the_default(run, monkeypatch, tmp_p
     assert (tmp_path / "firnline.db").exists()
 
 
-def test_only_a_program_of_its_own_keeps_its_imports_from_the_search_for_garbage(run):
+def test_only_a_separate_program_freezes_its_imports(run):
     kept = gc.get_freeze_count()
     assert run("append", "c", "x")[0] == 0
     assert gc.get_freeze_count() <= kept, "it was called by another program"

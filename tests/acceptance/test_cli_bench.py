@@ -81,7 +81,7 @@ def test_a_quick_try(bench):
     assert "1 question counted" in out
 
 
-def test_a_store_of_ones_own_is_used_once(bench):
+def test_a_custom_store_is_used_once(bench):
     assert bench("locomo", "set.json", "--url", "sqlite:///own.db")[0] == 0
     code, _, err = bench("locomo", "set.json", "--url", "sqlite:///own.db")
     assert (code, "a benchmark needs an empty one" in err) == (2, True)
@@ -101,7 +101,7 @@ def test_a_store_of_ones_own_is_used_once(bench):
         (("poems", "set.json"), "invalid choice: 'poems'"),
     ],
 )
-def test_mistakes(bench, arguments, complaint):
+def test_errors(bench, arguments, complaint):
     code, out, err = bench(*arguments)
     assert (code, out) == (2, "")
     assert complaint in err

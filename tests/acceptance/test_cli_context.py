@@ -84,7 +84,7 @@ def test_a_question_recalls_what_is_out_of_sight(trip):
 
 
 @pytest.mark.promise("typed-failure")
-def test_what_cannot_fit_is_said_with_floor_and_blockers(trip):
+def test_an_overflow_has_a_floor_and_blockers(trip):
     trip("pin", "trip", "1")
     code, out, err = trip("context", "trip", "--budget", "20")
     assert (code, out) == (7, "")
@@ -205,7 +205,7 @@ def test_a_model_that_fails_leaves_everything_as_it_was(trip):
     assert trip("digest", "trip")[1] == "digests of trip: 1 created\n"
 
 
-def test_unknown_conversations_and_stores_are_said(run):
+def test_unknown_conversations_and_stores_are_reported(run):
     commands = (
         ["context", "c"],
         ["digests", "c"],

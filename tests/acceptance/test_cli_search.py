@@ -303,7 +303,7 @@ def test_embed_without_an_embedder_says_how_to_get_one(trip, monkeypatch):
         (["embed", "--embedder", "nonsense"], 2, "or PROVIDER/MODEL"),
     ],
 )
-def test_what_is_wrong_is_said_and_what_to_do(trip, arguments, code, complaint):
+def test_an_error_says_what_to_do(trip, arguments, code, complaint):
     given, out, err = trip(*arguments)
     assert (given, out) == (code, "")
     assert complaint in err

@@ -80,7 +80,7 @@ async def test_an_export_is_of_one_conversation_or_fails(memory, tmp_path):
 
 @pytest.mark.parametrize("count", [0, 600])
 @pytest.mark.parametrize("as_format", ["openai", "markdown", "html"])
-async def test_an_export_for_reading_is_whole_or_fails(memory, tmp_path, as_format, count):
+async def test_an_export_for_reading_is_complete_or_fails(memory, tmp_path, as_format, count):
     path = tmp_path / "x"
     await memory.append("c", said(500))
     with (
@@ -318,7 +318,7 @@ async def test_what_is_erased_while_it_is_imported_does_not_come_back(memory, tm
 # -- contexts -----------------------------------------------------------------------------------
 
 
-async def test_a_context_holds_what_fits_of_what_is_said_while_it_is_built(memory):
+async def test_messages_that_arrive_during_a_context_are_included_if_they_fit(memory):
     await memory.append("c", said(30, words=5))
 
     async def goes_on():
@@ -429,7 +429,7 @@ async def test_what_a_process_writes_just_before_it_dies_is_recovered(memory):
     assert (await memory.read("d"))[-1].message.text == "the answer is long"
 
 
-async def test_what_is_said_of_a_topic_is_shown_while_it_is_merged(url):
+async def test_messages_of_a_topic_are_shown_while_it_is_merged(url):
     async with Memory.open(url, strategy=strategies.topics(), worker=False) as memory:
         await memory.append("c", Message.user("How do I bake sourdough bread with rye flour?"))
         await memory.append("c", Message.user("Which glacier in the Alps melts fastest?"))

@@ -137,7 +137,7 @@ async def test_orphans_and_open_calls_never_reach_a_provider(memory):
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
-async def test_what_is_past_is_shortened_even_if_the_user_said_it_last(url, strategy):
+async def test_past_messages_are_shortened_even_if_the_user_wrote_last(url, strategy):
     async with Memory.open(url, strategy=strategy, worker=False) as memory:
         whole = [called("y"), Message.tool("42", tool_call_id="y"), Message.assistant("Done.")]
         for after in ([], [Message.assistant("Read.")], [called("x")], whole):
@@ -196,7 +196,7 @@ async def test_every_system_message_is_digested_or_shown(url):
 # -- explained, stable ----------------------------------------------------------------------------
 
 
-async def test_what_is_pinned_is_not_said_to_be_missing(memory):
+async def test_pinned_entries_are_not_listed_as_missing(memory):
     await memory.append("c", [Message.user(f"Message {n} of this talk.") for n in range(6)])
     await memory.pin("c", 0)
     await memory.pin("c", 4)
@@ -344,7 +344,7 @@ async def test_strategies_can_be_changed_at_any_time_and_nothing_is_lost(first, 
 
 
 @pytest.mark.requirement("X3")
-async def test_a_strategy_of_ones_own(url):
+async def test_a_custom_strategy(url):
     def newest_only(view, budget):
         return Plan(recent_from=max(view.next_seq - 2, 0))
 
@@ -365,7 +365,7 @@ async def test_a_strategy_of_ones_own(url):
         assert (await stranger.strategy("c")).name == "layered"
 
 
-async def test_wrong_parameters_are_refused_with_the_reason():
+async def test_wrong_parameters_are_rejected_with_the_reason():
     with pytest.raises(InputError, match="keep_tokens"):
         strategies.progressive(keep_tokens=9_000)
     with pytest.raises(InputError, match="'size' is none of its parameters"):
@@ -437,7 +437,7 @@ async def test_a_later_model_improves_what_was_made_offline(url):
 
 
 @pytest.mark.parametrize("strategy", ALL, ids=lambda strategy: strategy.name)
-async def test_what_is_said_while_a_context_is_built_pushes_nothing_out(url, strategy):
+async def test_messages_during_a_context_push_nothing_out(url, strategy):
     """Others append between its reads of the store: their messages take no room away."""
     async with Memory.open(url, strategy=strategy, worker=False) as memory:
         await memory.append("c", [Message.user(f"question {n}") for n in range(40)])

@@ -52,7 +52,7 @@ async def test_every_digest_reports_what_it_covers_kept_and_lost(memory):
 
 
 @pytest.mark.promise("undoable")
-async def test_receipts_are_about_the_whole_span(memory):
+async def test_receipts_are_about_the_full_span(memory):
     by_version = {d.version: d for d in await memory.digests("c")}
     for digest in by_version.values():
         covers = digest.receipt["covers"]

@@ -149,7 +149,7 @@ def messages(texts):
 
 
 @pytest.mark.requirement("B4")
-async def test_what_was_said_in_other_words_is_found(url):
+async def test_synonyms_are_found(url):
     async with opened(url, Senses()) as memory:
         await memory.append("c", messages([*FILLER, *TALK]))
         await embedded(memory, entries=24)
@@ -376,7 +376,7 @@ async def test_what_was_not_embedded_is_embedded_by_the_next_opener(tmp_path):
         assert await seqs(memory, "hound") == [0]
 
 
-async def test_what_others_append_or_import_is_embedded_by_those_who_search(tmp_path):
+async def test_entries_of_others_are_embedded_by_the_searching_process(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     memory, looked = opened(url, Senses()), asyncio.Event()
     look = memory.store.unembedded
@@ -502,7 +502,7 @@ async def test_progress_is_reported_and_a_second_run_has_nothing_to_do(url, monk
         await check_vectors(memory, Senses())
 
 
-async def test_two_who_embed_at_once_make_one_set(url, monkeypatch):
+async def test_concurrent_embedding_makes_one_set(url, monkeypatch):
     monkeypatch.setattr(limits, "EMBED_PAGE", 3)
     async with opened(url, Senses(), worker=False) as memory:
         await memory.append("c", messages([*TALK, *FILLER]))
@@ -552,7 +552,7 @@ def process(url, seconds, pages=1_000):
     return started
 
 
-async def test_processes_that_embed_one_file_at_once_end_with_one_whole_set(tmp_path):
+async def test_concurrent_embedding_of_one_file_ends_with_one_complete_set(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     async with opened(url, None) as memory:
         await memory.append("c", messages([*TALK, *FILLER, "puppy. " * 800]))

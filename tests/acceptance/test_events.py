@@ -208,5 +208,5 @@ async def test_what_is_done_in_the_background_is_nobodys_request(url):
         (ValueError("SECRET"), "ValueError"),
     ],
 )  # fmt: skip
-def test_an_error_is_outlined_in_our_own_words(error, expected):
+def test_an_error_is_described_without_foreign_text(error, expected):
     assert outline(error) == expected

@@ -171,7 +171,7 @@ async def test_digests_that_overlap_show_every_message_once(tmp_path):
     assert ">late<" in text
 
 
-async def test_markdown_quotes_what_was_said(memory, tmp_path):
+async def test_markdown_quotes_messages(memory, tmp_path):
     await memory.append("c", Message.user("# not a heading\n\n> nor ours", name="A*na"))
     call = ToolCall.of("1", "clock", "```\n{}")
     await memory.append("c", Message.assistant(tool_calls=[call]))

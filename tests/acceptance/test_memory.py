@@ -25,7 +25,7 @@ NOON = datetime(2026, 3, 4, 12, tzinfo=UTC)
 
 @pytest.mark.promise("byte-exact")
 @pytest.mark.requirement("X1")
-async def test_what_was_said_is_read_back(memory):
+async def test_messages_are_read_back(memory):
     said = [
         Message.system("Be brief."),
         Message.user("Order 1138 never arrived.", name="Ana", metadata={"channel": "mail"}),
@@ -89,7 +89,7 @@ async def test_a_retry_with_its_key_stores_nothing_twice(memory):
 
 
 @pytest.mark.promise("dense")
-async def test_expected_seq_refuses_a_stale_writer(memory):
+async def test_expected_seq_rejects_a_stale_writer(memory):
     await memory.append("c", Message.user("a"), expected_seq=0)
     with pytest.raises(ConflictError) as caught:
         await memory.append("c", Message.user("b"), expected_seq=0)
@@ -119,7 +119,7 @@ async def test_bad_input_is_a_clear_error_and_stores_nothing(memory, conversatio
 
 
 @pytest.mark.promise("typed-failure")
-async def test_what_is_too_large_is_refused_whole(memory):
+async def test_an_oversized_batch_is_rejected_completely(memory):
     big = "x" * (15 * 1024 * 1024)
     with pytest.raises(MessageTooLarge):
         await memory.append("c", Message.user(big + big))
@@ -129,7 +129,7 @@ async def test_what_is_too_large_is_refused_whole(memory):
 
 
 @pytest.mark.promise("tamper-evident")
-async def test_verify_says_that_all_is_whole(memory, monkeypatch):
+async def test_verify_reports_a_complete_log(memory, monkeypatch):
     monkeypatch.setattr(limits, "READ_PAGE", 100)
     await memory.append("c", [Message.user(f"m{i}") for i in range(250)])
     await memory.archive("c", keep=50)
@@ -174,7 +174,7 @@ async def test_verify_under_load_raises_no_false_alarm(memory, monkeypatch):
     assert await memory.verify("c")
 
 
-async def test_what_does_not_exist_is_said_so(memory):
+async def test_what_does_not_exist_is_an_error(memory):
     assert await memory.read("nobody") == []
     assert await memory.head("nobody") is None
     for verb in (memory.verify, memory.erase, memory.archive, memory.restore, memory.stats):
@@ -277,7 +277,7 @@ def test_a_bad_url_says_what_a_good_one_looks_like(url):
         ("context", {"budget": 500, "question": 5}, "question: expected a text, got int"),
     ],
 )
-async def test_what_is_no_number_or_text_is_said_so(memory, verb, given, said):
+async def test_a_value_that_is_no_number_or_text_is_an_error(memory, verb, given, said):
     await memory.append("c", Message.user("x"))
     with pytest.raises(InputError, match=re.escape(said)):
         await getattr(memory, verb)("c", **given)

@@ -85,7 +85,7 @@ def cut(monkeypatch, where, name):
     ["w=1", "w=0", "w=2", "w=anything", "journal=false", "j=false", "W=1", "wTimeoutMS=10",
      "readPreference=secondary", "readConcernLevel=local", "readConcernLevel=available"],
 )  # fmt: skip
-def test_a_url_that_asks_for_less_is_refused(asked):
+def test_a_url_that_weakens_durability_is_rejected(asked):
     with pytest.raises(BadURL, match=asked.partition("=")[0]):
         open_store(f"mongodb://host/db?{asked}")
 
@@ -107,7 +107,7 @@ def test_a_server_that_is_not_there_is_named_and_the_driver_s_state_is_not():
     assert str(error) == "mongodb://h:1/x: it cannot be reached: h:1: refused"
 
 
-async def test_what_is_no_url_of_mongodb_is_refused():
+async def test_an_invalid_mongodb_url_is_rejected():
     for url in ("mongodb://", "mongodb://host:port/x", "mongodb://host/a.b", "mongodb://host/$x"):
         with pytest.raises(BadURL):
             await open_store(url).open()
@@ -184,7 +184,7 @@ async def test_numbers_of_more_than_32_bits_are_numbers(store):
 
 
 @pytest.mark.promise("typed-failure")
-async def test_a_message_that_no_document_holds_is_refused(store):
+async def test_a_message_larger_than_a_document_is_rejected(store):
     message = draft("x")
     for size in (writer.BODY_MAX + 1, limits.MESSAGE_BYTES_MAX):
         with pytest.raises(MessageTooLarge):
@@ -283,7 +283,7 @@ async def test_a_change_that_was_cut_short_is_carried_out_by_the_next(store, mon
 
 
 @pytest.mark.promise("one-compactor")
-async def test_one_who_comes_late_puts_nothing_old_over_something_new(store, monkeypatch):
+async def test_a_late_write_does_not_replace_newer_data(store, monkeypatch):
     await store.append(KEY, drafts("abcdef"))
     lease = await store.lease(KEY, "w", 60)
     cut(monkeypatch, intents, "carry_out")
@@ -410,7 +410,7 @@ async def test_an_erasure_that_was_cut_short_is_finished(store, mongo, monkeypat
 
 
 @pytest.mark.promise("erase-total")
-async def test_one_who_comes_late_leaves_nothing_of_what_was_erased(store, mongo):
+async def test_a_late_write_leaves_nothing_of_erased_data(store, mongo):
     await store.append(KEY, drafts("abc"))
     late = await find(store._database, KEY)
     await store.erase(KEY)
@@ -598,7 +598,7 @@ def test_every_unique_index_begins_with_the_shard_key():
 
 
 @pytest.mark.promise("backup-whole")
-async def test_a_copy_is_whole_while_others_write(mongo, mongo_databases, tmp_path):
+async def test_a_copy_is_complete_while_others_write(mongo, mongo_databases, tmp_path):
     path, done = tmp_path / "copy.bson", asyncio.Event()
 
     async def write(memory):

@@ -149,7 +149,7 @@ async def test_the_previous_version_continues_while_a_newer_one_migrates(postgre
         await PostgresStore(postgres.url).open()
 
 
-async def test_many_who_open_an_empty_database_create_it_once(postgres):
+async def test_concurrent_openers_create_a_database_once(postgres):
     postgres.drop_schema()
     stores = [PostgresStore(postgres.url) for _ in range(8)]
     await asyncio.gather(*(store.open() for store in stores))
@@ -234,7 +234,7 @@ def test_an_ambiguous_password_is_rejected_and_not_shown(scheme, rest):
         assert missing_file(scheme + rest) is None
 
 
-def test_of_a_url_that_is_refused_only_an_option_s_name_is_quoted():
+def test_the_error_of_a_rejected_url_quotes_only_an_option_name():
     with pytest.raises(BadURL, match="sslmod"):
         open_store("postgresql://u:hidden@host/db?sslmod=require")
     with pytest.raises(BadURL) as caught:
@@ -545,7 +545,7 @@ async def test_a_database_that_stays_away_is_complained_of_once(postgres, monkey
     assert caplog.text.count("not hearing of work") == 1
 
 
-async def test_text_that_postgres_cannot_have_is_refused(store):
+async def test_text_that_postgres_cannot_store_is_rejected(store):
     for name in ("a\0b", "\ud800"):
         with pytest.raises(InputError):
             await store.head(Key("acme", name))
@@ -648,7 +648,7 @@ async def test_what_cannot_be_looked_up_stays_in_doubt(postgres, monkeypatch, kn
     [(1, True), (1, False), (3, False)],
     ids=["asked and not done", "asked and done", "unasked and done"],
 )
-async def test_without_a_key_the_outcome_is_said_to_be_unknown(postgres, before, known):
+async def test_without_a_key_the_outcome_is_reported_as_unknown(postgres, before, known):
     line = Line(postgres)
     async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
         for text in "abc"[:known]:
@@ -789,7 +789,7 @@ async def test_vectors_are_compared_in_the_database_where_pgvector_is_there(post
 # -- appends by one message -------------------------------------------------------------------
 
 
-async def test_who_appends_alone_does_not_ask_first(postgres):
+async def test_a_lone_writer_does_not_read_first(postgres):
     line = Line(postgres)
     async with listening(line.serve) as folder, opened(url_behind(postgres, folder)) as store:
         for text in "ab":
@@ -835,7 +835,7 @@ async def test_a_large_batch_goes_piece_by_piece_and_as_a_whole(postgres, monkey
         assert len(await store.read(OTHER)) == 110
 
 
-async def test_who_is_not_alone_asks_each_time(postgres):
+async def test_one_of_several_writers_reads_each_time(postgres):
     line = Line(postgres)
     async with listening(line.serve) as folder:
         url = url_behind(postgres, folder)
@@ -970,7 +970,7 @@ async def test_what_was_put_off_is_done_when_it_is_due(store):
     await worker.stop()
 
 
-async def test_behind_a_pooler_nothing_is_heard_and_workers_look_for_work(postgres, monkeypatch):
+async def test_behind_a_pooler_there_are_no_notifications_and_workers_poll(postgres, monkeypatch):
     monkeypatch.setattr("firnline.store.postgres.listen._ECHO_SECONDS", 0.3)
     pooler, paid = Pooler(postgres), []
     async with listening(pooler.serve) as folder, opened(url_behind(postgres, folder)) as store:
@@ -1238,7 +1238,7 @@ async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(po
         postgres.run(f"ALTER DATABASE {postgres.name} RESET synchronous_commit")
 
 
-async def test_one_who_stands_still_in_a_transaction_is_ended_by_the_server(postgres):
+async def test_an_idle_transaction_is_ended_by_the_server(postgres):
     database = Database(postgres.url, clock=lambda: None, connections=1)
     await database.open()
 

@@ -293,7 +293,7 @@ async def test_one_message_larger_than_the_budget_is_shown_by_its_ends(memory):
 
 
 @pytest.mark.requirement("A8")
-async def test_a_question_larger_than_the_budget_is_refused_with_the_reason(memory):
+async def test_a_question_larger_than_the_budget_is_rejected_with_the_reason(memory):
     await memory.append("c", Message.user("word " * 5_000))
     with pytest.raises(BudgetError) as caught:
         await memory.context("c", 4_000, system=SYSTEM)
@@ -398,7 +398,7 @@ async def test_scenario_6_a_request_without_a_cycle_calls_no_model(url):
 
 @pytest.mark.requirement("A9")
 @pytest.mark.requirement("X1")
-async def test_scenario_7_the_whole_history_is_still_there(memory):
+async def test_scenario_7_the_full_history_is_still_there(memory):
     await play(memory, "c", 30)
     await context_of(memory)
     shown = [entry.message.text for entry in await memory.read("c")]

@@ -100,7 +100,7 @@ async def test_ten_hits_unless_a_limit_says_otherwise_best_first(memory):
 
 @pytest.mark.requirement("B4")
 @pytest.mark.parametrize("tokens", [0, 1, 9, 40, 100, 333, 1_000, 100_000])
-async def test_tokens_are_never_exceeded_and_no_whole_hit_that_fits_is_left_out(memory, tokens):
+async def test_tokens_are_never_exceeded_and_no_full_hit_that_fits_is_left_out(memory, tokens):
     await _home(memory)
     hits = await memory.recall("home", "Which firm comes for the roof?", tokens=tokens)
     used = sum(map(size, hits))
@@ -152,7 +152,7 @@ async def test_a_score_is_the_sum_of_its_parts(memory):
 
 @pytest.mark.promise("archive-transparent")
 @pytest.mark.requirement("B4")
-async def test_archived_or_not_the_same_is_found_and_said(memory):
+async def test_archiving_does_not_change_results(memory):
     await _home(memory)
     question = "How many hours does the cellar need?"
     before = await memory.recall("home", question, tokens=400)
@@ -176,7 +176,7 @@ async def test_archived_or_not_the_same_is_found_and_said(memory):
 # -- filters ----------------------------------------------------------------------------------
 
 
-async def test_only_what_was_said_in_these_roles(memory):
+async def test_only_messages_of_these_roles(memory):
     await _home(memory)
     for roles in (["user"], ["assistant"], {"user", "tool"}, ("assistant", "system")):
         for how in ({"limit": 20}, {"tokens": 300}):
@@ -187,7 +187,7 @@ async def test_only_what_was_said_in_these_roles(memory):
     assert await memory.recall("home", "roof", roles=[]) == await memory.recall("home", "roof")
 
 
-async def test_only_what_was_said_between_two_times(memory):
+async def test_only_messages_between_two_times(memory):
     await _home(memory)
     since, until = NOW - 20 * DAY, NOW - 10 * DAY
     for how in ({"limit": 50}, {"tokens": 2_000}):
@@ -248,7 +248,7 @@ async def test_a_topic_that_was_merged_is_found_under_both_numbers(memory):
         assert {hit.seq for hit in await memory.recall("c", "Friday", topic=topic)} == {0, 1, 3}
 
 
-async def test_what_was_said_after_the_topics_were_looked_at_is_in_them_too(memory):
+async def test_messages_after_a_read_of_the_topics_are_in_them_too(memory):
     train, _ = await _two_subjects(memory)
     await memory.append("c", said("The train to Lisbon leaves an hour later, on Friday."))
     assert 4 in {hit.seq for hit in await memory.recall("c", "train Lisbon", topic=train)}
@@ -563,7 +563,7 @@ async def test_no_tokens_for_recall_or_no_question_or_no_need_means_no_recalled_
         assert "recalled" not in {section.name for section in context.sections}
 
 
-async def test_a_follow_up_question_is_understood_by_what_was_said(memory):
+async def test_a_follow_up_question_is_understood_from_the_conversation(memory):
     await _long_ago(memory)
     await memory.append("c", said("Back to the hotel Miramar in Lisbon."))
     await memory.append("c", said("Yes?", role="assistant"))

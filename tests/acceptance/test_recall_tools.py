@@ -82,7 +82,7 @@ async def test_the_tools_have_their_names_and_arguments_and_none_says_whose_mess
 
 
 @pytest.mark.requirement("B3")
-async def test_each_tool_answers_with_whole_messages_as_json(memory):
+async def test_each_tool_returns_full_messages_as_json(memory):
     await _chat(memory)
     await _chat(memory, "other")
     tools = memory.tools("c")
@@ -123,7 +123,7 @@ async def test_dates_are_those_of_the_users_time_zone(memory):
 
 
 @pytest.mark.requirement("B3")
-async def test_more_than_the_limit_is_said_and_none_is_said_too(memory):
+async def test_results_over_the_limit_and_no_results_are_reported(memory):
     await _chat(memory)
     tools = memory.tools("c")
     some = await _told(tools, "get_messages_by_date", date="today", limit=3)
@@ -344,7 +344,7 @@ async def test_a_model_that_only_ever_calls_tools_is_stopped(memory, server, mod
     assert not server.requests[-1].get("tools")
 
 
-async def test_without_the_option_no_tools_are_offered_and_own_ones_of_a_name_come_first(memory):
+async def test_without_the_option_no_tools_are_offered_and_custom_tools_win(memory):
     offered = []
 
     async def model(messages, tools=()):

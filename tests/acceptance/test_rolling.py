@@ -56,7 +56,7 @@ def test_the_window_is_the_seeds_table(last, window):
 @pytest.mark.requirement("E3")
 @pytest.mark.requirement("E5")
 @pytest.mark.requirement("E7")
-async def test_a_whole_conversation(memory):
+async def test_a_full_conversation(memory):
     for number in range(12):
         await round_(memory, number)
         await memory.work(once=True)
@@ -291,7 +291,7 @@ async def test_closing_never_waits_for_a_worker_that_was_just_woken(tmp_path):
 
 
 @pytest.mark.promise("tenants-apart")
-async def test_a_worker_leaves_other_tenants_to_their_own(tmp_path):
+async def test_a_worker_leaves_other_tenants_alone(tmp_path):
     url = f"sqlite:///{tmp_path}/store.db"
     seen = []
 

@@ -64,7 +64,7 @@ async def go_on(memory):
 
 
 @pytest.mark.requirement("C7")
-async def test_who_undoes_a_digest_and_dies_hides_nothing(memory, telling):
+async def test_an_interrupted_undo_hides_nothing(memory, telling):
     await talk(memory, *[0] * 8)
     await fold(memory)
     await memory._digester.undo(memory._key("c"), 0)

@@ -113,7 +113,7 @@ async def test_processes_share_a_database_and_lose_nothing(tmp_path):
 
 
 @pytest.mark.requirement("C7")
-async def test_a_process_that_is_killed_leaves_topics_whole(tmp_path):
+async def test_a_killed_process_leaves_topics_complete(tmp_path):
     url = f"sqlite:///{tmp_path}/a.db"
     rng = random.Random(7)
     async with open_memory(url, utc_now) as memory:
@@ -174,7 +174,7 @@ async def test_two_memories_fold_and_come_back_side_by_side(tmp_path):
 
 
 @pytest.mark.requirement("C7")
-async def test_who_moves_entries_late_moves_them_as_the_topic_is_by_then(url):
+async def test_a_late_move_of_entries_uses_the_current_state_of_the_topic(url):
     async with open_memory(url) as memory:
         await talk(memory, *[0] * 8)
 

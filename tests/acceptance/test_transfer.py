@@ -150,7 +150,7 @@ async def test_some_conversations_only(memory, tmp_path):
     assert sorted(path.name for path in tmp_path.glob("*.jsonl*")) == ["x.jsonl"]
 
 
-async def test_damage_of_any_kind_is_refused_and_nothing_is_imported(tmp_path):
+async def test_damage_of_any_kind_is_rejected_and_nothing_is_imported(tmp_path):
     path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"
     async with Memory.open("memory:") as memory:
         await memory.append("c", [Message.user(f"message {i}") for i in range(5)])
@@ -193,7 +193,7 @@ async def test_the_damaged_line_is_named(tmp_path):
             await memory.import_(path)
 
 
-async def test_every_flipped_byte_is_refused(tmp_path):
+async def test_every_flipped_byte_is_rejected(tmp_path):
     path, bad = tmp_path / "x.jsonl", tmp_path / "bad.jsonl"
     async with Memory.open("memory:") as memory:
         await memory.append("c", [Message.user("hello"), Message.assistant("there")])
@@ -288,7 +288,7 @@ DIGEST = {"version": 1, "first_seq": 0, "last_seq": 0, "base": None, "status": "
     ],
     ids=range(21),
 )
-async def test_a_forged_file_is_refused_whole(memory, tmp_path, lines):
+async def test_a_forged_file_is_rejected_completely(memory, tmp_path, lines):
     path = tmp_path / "forged.jsonl"
     _forged(path, "t", lines)
     with pytest.raises(InputError, match=r"forged.jsonl, line"):
@@ -297,7 +297,7 @@ async def test_a_forged_file_is_refused_whole(memory, tmp_path, lines):
     assert await memory.projects() == []
 
 
-async def test_the_forged_file_of_the_tests_is_valid_without_a_mistake(memory, tmp_path):
+async def test_the_forged_file_without_a_change_is_valid(memory, tmp_path):
     path = tmp_path / "fine.jsonl"
     _forged(path, "t", [{"project": {"name": "p"}}, _conversation(_entry()), _entry()])
     assert (await memory.import_(path)).added == 1

@@ -194,7 +194,7 @@ async def test_answers_are_stored_however_much_others_say(memory):
     assert turn.answer.seq == len(said) + 1
 
 
-async def test_a_tool_result_is_stored_whole_however_long(memory):
+async def test_a_tool_result_is_stored_in_full_however_long(memory):
     rows = "\n".join(f"row {number}" for number in range(9_000))
     said = []
 

@@ -201,7 +201,7 @@ async def test_compaction_and_fallback_are_counted(url):
 
 
 @pytest.mark.requirement("D5")
-async def test_without_a_larger_model_what_cannot_fit_is_refused_and_the_question_kept(url):
+async def test_without_a_larger_model_an_overflow_is_an_error_and_the_question_is_kept(url):
     async def model(messages):
         return "never"
 

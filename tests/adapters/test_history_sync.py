@@ -71,7 +71,7 @@ TURNS = st.lists(
 @pytest.mark.parametrize("whole", [True, False], ids=["whole histories", "only what is new"])
 @settings(max_examples=60)
 @given(turns=TURNS)
-def test_what_is_said_again_is_stored_again_and_a_retry_is_not(whole, ids, turns):
+def test_a_repeated_message_is_stored_again_and_a_retry_is_not(whole, ids, turns):
     """The log holds what was said, turn by turn, whatever the words and however often tried."""
     asyncio.run(_said_again(turns, whole=whole, ids=ids))
 

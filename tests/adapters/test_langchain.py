@@ -54,7 +54,7 @@ def lookup(number: int) -> str:
 
 
 @pytest.mark.requirement("D1")
-def test_at_85_percent_all_but_the_last_four_are_summarized_and_the_state_stays_whole(memory):
+def test_at_85_percent_all_but_the_last_four_are_summarized_and_the_state_stays_complete(memory):
     model = FakeModel()
     prefix = "## Предыдущее обсуждение / Previous conversation:"
     middleware = FirnlineMiddleware(
@@ -211,7 +211,7 @@ def test_a_history_that_is_sent_again_each_time_is_stored_once(memory):
     assert [entry.message.text for entry in memory.read("c")] == ["again", "ok"] * 5
 
 
-def test_what_is_said_again_is_stored_again_where_only_what_is_new_is_sent(memory):
+def test_a_repeated_message_is_stored_again_where_only_new_messages_are_sent(memory):
     """Without a checkpointer and without a history of the caller's, the log is all there is."""
     model = FakeModel()
     agent = create_agent(model, middleware=[FirnlineMiddleware(memory)])
@@ -477,7 +477,7 @@ def test_the_larger_model_is_asked_when_even_a_compacted_context_does_not_fit(me
 
 
 @pytest.mark.requirement("D5")
-def test_without_a_larger_model_what_cannot_fit_is_refused_and_the_question_kept(memory):
+def test_without_a_larger_model_an_overflow_is_an_error_and_the_question_is_kept(memory):
     agent = create_agent(FakeModel(), middleware=[FirnlineMiddleware(memory, budget=1_000)])
     with pytest.raises(BudgetError):
         say(agent, words(4_000))
@@ -624,7 +624,7 @@ def test_reasoning_is_stored_with_the_tool_calls():
     assert from_langchain(AIMessage("ok", additional_kwargs=thought)).text == "ok"
 
 
-def test_an_agent_inside_of_a_tool_has_a_conversation_of_its_own(memory):
+def test_an_agent_inside_a_tool_has_a_separate_conversation(memory):
     inner = FakeModel(answer=lambda messages: f"{len(messages)}: {messages[-1].text}")
     expert = create_agent(inner, middleware=[FirnlineMiddleware(memory, budget=Budget(2_000, 100))])
 

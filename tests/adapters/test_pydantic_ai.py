@@ -47,7 +47,7 @@ def size(messages, info):
 
 
 @pytest.mark.promise("within-budget")
-async def test_the_request_fits_and_the_runs_history_stays_whole(memory):
+async def test_the_request_fits_and_the_runs_history_stays_complete(memory):
     seen = []
 
     async def answer(messages, info):
@@ -124,7 +124,7 @@ async def test_a_history_that_was_saved_continues_in_the_same_conversation(memor
     assert texts == ["one", "ok", "two", "ok"]
 
 
-async def test_what_is_said_again_without_a_history_is_stored_again(memory):
+async def test_a_repeated_message_without_a_history_is_stored_again(memory):
     seen = []
 
     async def answer(messages, info):

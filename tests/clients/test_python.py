@@ -301,7 +301,7 @@ async def test_any_name_is_one_segment(client, name):
 # -- streams ----------------------------------------------------------------------------------
 
 
-async def test_a_streamed_turn_comes_in_pieces_and_then_whole(client, server):
+async def test_a_streamed_turn_has_pieces_and_then_the_full_answer(client, server):
     await client.append("streamed", Message.user("The key is under the blue pot."))
     *pieces, turn = [piece async for piece in client.stream("streamed", "Where is the key?")]
     assert "".join(pieces) == turn.text
@@ -402,13 +402,13 @@ async def test_the_address_of_the_api_that_the_server_prints_will_do(server):
 
 
 @pytest.mark.parametrize("url", NOWHERE)
-def test_an_address_that_is_none_is_refused(url):
+def test_an_invalid_address_is_rejected(url):
     with pytest.raises(known.InputError, match="url"):
         Client(url)
 
 
 @pytest.mark.parametrize("key", ["", " ", "fl_a\nb", "fl_ä", "fl a"])
-def test_a_key_that_is_none_is_refused_and_not_repeated(key):
+def test_an_invalid_key_is_rejected_and_not_repeated(key):
     with pytest.raises(known.InputError, match="key: expected") as refused:
         Client("http://localhost:8080", key=key)
     assert not key.strip() or key not in str(refused.value)
@@ -420,7 +420,7 @@ async def test_a_key_may_have_the_end_of_its_line():
             assert (await client.me()).tenant == "acme"
 
 
-async def test_an_import_that_is_refused_says_why(client, tmp_path):
+async def test_an_import_that_is_rejected_says_why(client, tmp_path):
     (tmp_path / "odd.jsonl").write_text('{"firnline":1,"tenant":"default"}\n')
     with pytest.raises(known.InputError, match="the file"):
         await client.import_(tmp_path / "odd.jsonl")

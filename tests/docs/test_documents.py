@@ -137,5 +137,5 @@ def test_the_readme_counts_the_promises():
     assert f"All {words[len(PROMISES)]} promises" in (ROOT / "README.md").read_text()
 
 
-def test_the_version_is_said_once():
+def test_the_version_is_written_once():
     assert f'version = "{firnline.__version__}"' in (ROOT / "pyproject.toml").read_text()

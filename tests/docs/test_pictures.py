@@ -32,7 +32,7 @@ async def test_the_picture_shows_what_the_strategy_does(subject):
     assert drawn == there, "the strategy changed: run python tools/pictures/build.py and look"
 
 
-def test_every_strategy_has_a_page_and_a_picture_with_words_for_those_who_cannot_see_it():
+def test_every_strategy_has_a_page_and_a_picture_with_alternative_text():
     for subject in build.SUBJECTS:
         name = subject.strategy.name
         page = (FOLDER / f"{name}.md").read_text()

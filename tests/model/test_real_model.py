@@ -66,7 +66,7 @@ async def test_important_data_comes_as_json_with_evidence(model, brief):
     assert any(item["quote"].strip(".") in words for item in found["items"] if item["quote"])
 
 
-async def test_a_stream_is_what_the_whole_answer_is(model):
+async def test_a_stream_equals_the_full_answer(model):
     asked = [{"role": "user", "content": "Say only the word yes."}]
     *pieces, completion = [item async for item in model.stream(asked, max_tokens=5)]
     assert "".join(pieces) == completion.message.text

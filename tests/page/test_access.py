@@ -72,7 +72,7 @@ def test_a_key_is_forgotten_and_what_was_typed_with_it(site, page):
     expect(page.get_by_label("API key")).to_be_visible()
 
 
-def test_who_may_only_read_is_not_asked_to_write(site, page, accessible, shot):
+def test_a_read_only_key_is_not_offered_to_write(site, page, accessible, shot):
     enter(site, page, site.reader, site.path())
     expect(page.locator('.chat [data-seq="3"]')).to_contain_text("At nine.")
     expect(page.get_by_label("Your message")).to_have_count(0)
@@ -93,7 +93,7 @@ Restore;Remember it;Useful;Not useful;Merge;Save;Save the parameters;Pin it;Arch
 Restore all;Branch;Import it;Erase this conversation;New project;Start a conversation"""
 
 
-def test_panels_show_all_and_change_nothing_for_who_may_only_read(site, page, accessible, shot):
+def test_panels_are_read_only_for_a_read_only_key(site, page, accessible, shot):
     names = CHANGES.replace("\n", "").split(";")
     enter(site, page, site.owner, site.path())
     for tab in ("important", "topics"):
@@ -112,7 +112,7 @@ def test_panels_show_all_and_change_nothing_for_who_may_only_read(site, page, ac
         shot(page, f"read-only-{tab or 'glacier'}", unfold_panel)
 
 
-def test_the_dashboard_changes_nothing_for_who_may_only_read(site, page, accessible, shot):
+def test_the_dashboard_is_read_only_for_a_read_only_key(site, page, accessible, shot):
     enter(site, page, site.reader)
     expect(page.locator(".board")).to_contain_text("Your key is read-only.")
     expect(page.get_by_label("Move talk to a project")).to_have_count(0)

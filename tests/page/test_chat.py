@@ -382,7 +382,7 @@ def test_a_huge_message_is_shown_to_its_last_word(site, page, complaints):
 
 
 @pytest.mark.looks
-def test_a_wide_table_is_scrolled_and_its_words_stay_whole(site, page, shot, accessible):
+def test_a_wide_table_is_scrolled_and_its_words_stay_complete(site, page, shot, accessible):
     row = f"| {' | '.join(['somewhat longer'] * 7)} |\n"
     site.api.say("table", "A table?", f"{row}{'|---' * 7}|\n{row}{row}")
     page.set_viewport_size({"width": 390, "height": 844})
@@ -462,7 +462,7 @@ def test_keys_lead_to_the_views_and_never_while_typing(site, page):
     expect(page.get_by_text("No messages yet")).to_be_visible()
 
 
-def test_the_colours_are_changed_and_remembered(site, page):
+def test_the_color_scheme_is_changed_and_stored(site, page):
     site.open(page)
     root, ground = page.locator("html"), "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)

@@ -153,7 +153,7 @@ def test_a_conversation_is_given_to_a_project(busy, page):
 
 @pytest.mark.requirement("B8")
 @pytest.mark.looks
-def test_what_was_sent_is_held_against_the_whole_history(busy, page):
+def test_sent_tokens_are_compared_with_the_full_history(busy, page):
     costs = busy.api.get("/costs")
     turns = busy.api.all(f"{busy.about}/turns")
     assert (costs["turns"], costs["sent"]) == (8, sum(turn["tokens"] for turn in turns))
@@ -208,7 +208,7 @@ def test_a_price_can_be_changed(busy, page):
     expect(price).to_have_value("40")
 
 
-def test_a_talk_that_cost_more_than_its_whole_history_says_so(site, page):
+def test_a_conversation_that_cost_more_than_its_full_history_says_so(site, page):
     site.api.post("/conversations/short/turns", {"message": "Hi"})
     costs = site.api.get("/costs")
     for each in (costs, *costs["data"]):

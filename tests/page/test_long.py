@@ -216,7 +216,7 @@ DRAG = """(part) => new Promise((done) => {
 
 @pytest.mark.thorough
 @pytest.mark.own_page
-def test_the_whole_length_can_be_dragged_through(site, page, blocks):
+def test_the_full_length_can_be_scrolled(site, page, blocks):
     page.clock.install()
     site.open(page, site.path())
     settled(page)

@@ -298,7 +298,7 @@ def test_an_export_of_another_program_is_imported_with_a_report(site, page, tmp_
     shot(page, "manage-import", unfold_panel)
 
 
-def test_a_file_that_is_no_export_is_refused_with_the_reason(site, page, tmp_path):
+def test_a_file_that_is_no_export_is_rejected_with_the_reason(site, page, tmp_path):
     wrong = tmp_path / "wrong.jsonl"
     wrong.write_text('{"firnline": 1, "tenant": "default"}\n{"broken"')
     into = box(site.panel(page, "manage"), "Import")

@@ -147,7 +147,7 @@ def test_one_conversation_is_searched_and_listed_by_date(talks, page):
 
 
 @pytest.mark.looks
-def test_what_was_said_at_a_time_is_filtered_too(talks, page):
+def test_messages_at_a_time_are_filtered_too(talks, page):
     garden = "#/search?c=garden talk"
     for filters, seqs in [
         ("since=2026-03-01", "2"),
@@ -165,7 +165,7 @@ def test_what_was_said_at_a_time_is_filtered_too(talks, page):
     expect(page.locator(".search p[role=status]")).to_have_text("3 hits, from 1 Jan 2026, 00:00")
 
 
-def test_more_was_said_then_than_is_shown(talks, page):
+def test_a_day_with_more_messages_than_shown_says_so(talks, page):
     lines = [said(f"Line {n}.", 5, "assistant" if n % 20 == 0 else "user") for n in range(900)]
     talks.api.post("/conversations/long/messages", {"messages": lines})
     talks.open(page, "#/search?c=long&when=5 days ago")

@@ -99,7 +99,7 @@ def test_recalled_entries_come_with_what_their_scores_are_made_of(asked_once, pa
 
 
 @pytest.mark.looks
-def test_an_older_turn_has_an_address_of_its_own(asked_once, page):
+def test_an_older_turn_has_its_own_url(asked_once, page):
     panel = asked_once.panel(page, "turns")
     panel.get_by_role("button", name=re.compile(QUESTIONS[0].replace("?", r"\?"))).click()
     expect(panel.get_by_role("article", name="The prompt of answer 44")).to_be_visible()
@@ -125,7 +125,7 @@ def test_what_was_left_out_is_listed(asked, page):
         expect(panel).to_contain_text(why)
 
 
-def test_what_is_said_in_the_chat_shows_up_at_once(site, page):
+def test_a_message_in_the_chat_appears_at_once(site, page):
     site.model.say("Innsbruck.")
     panel = site.panel(page, "turns")
     expect(panel.get_by_role("heading", name="No turn yet")).to_be_visible()

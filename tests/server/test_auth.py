@@ -238,7 +238,7 @@ def test_me_returns_the_caller_and_its_rights(guarded):
         assert me["limits"]["body_bytes"] == guarded.parts.settings.body_bytes_max
 
 
-def test_who_only_reads_has_no_digests_made():
+def test_a_read_only_key_creates_no_digests():
     said = [f"message {n} about the garden and its roses" for n in range(40)]
     with running(auth="required", background=False, worker=False) as server:
         path, ask = "/conversations/long", {"budget": 400}
@@ -259,7 +259,7 @@ def test_who_only_reads_has_no_digests_made():
 # -- keys in use ------------------------------------------------------------------------------
 
 
-def test_a_key_that_is_revoked_or_runs_out_is_refused(guarded):
+def test_a_key_that_is_revoked_or_runs_out_is_rejected(guarded):
     keys = guarded.parts.keys
     token = key_for(guarded, "carl")
     with Api(guarded.url, token) as carl:
@@ -341,7 +341,7 @@ def small():
         yield server
 
 
-def test_a_body_that_is_too_large_is_refused(small):
+def test_a_body_that_is_too_large_is_rejected(small):
     path = f"{small.url}/api/v1/conversations/c/messages"
     headers = {"content-type": "application/json"}
 
@@ -369,7 +369,7 @@ def test_a_body_without_an_end_is_not_waited_for(small):
 
 
 @pytest.mark.parametrize("length", ["9" * 30, "-1", "x", "1e3", "", " ", "٣"])
-def test_a_length_that_is_none_is_refused(small, length):
+def test_an_invalid_length_is_rejected(small, length):
     host, port = small.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=30) as connection:
         start = "GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\n"

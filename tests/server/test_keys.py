@@ -95,7 +95,7 @@ async def test_a_key_runs_out(keys, clock):
     assert key.state(clock()) == "expired"
 
 
-async def test_a_revoked_key_is_refused_for_good(keys, clock):
+async def test_a_revoked_key_is_rejected_permanently(keys, clock):
     key, token = await keys.create("ann")
     revoked = await keys.revoke(key.id)
     assert await keys.check(token) is None
@@ -148,7 +148,7 @@ async def test_keys_are_listed_by_tenant_oldest_first(keys, clock):
 
 
 @pytest.mark.parametrize("wrong", [{"scopes": ["root"]}, {"scopes": []}, {"scopes": "read"}])
-async def test_wrong_wishes_for_a_key_are_refused(keys, wrong):
+async def test_invalid_options_of_a_key_are_rejected(keys, wrong):
     with pytest.raises(InputError, match="scopes"):
         await keys.create("ann", **wrong)
     with pytest.raises(InputError):
@@ -273,7 +273,7 @@ def test_keys_for_machines(command):
         ("create", "--config", "nowhere.toml"),
     ],
 )
-def test_what_is_wrong_is_said(command, arguments):
+def test_errors_are_reported(command, arguments):
     code, out, err = command(*arguments)
     assert code == 2
     assert out == ""

@@ -156,7 +156,7 @@ def test_an_exception_logs_its_kind_and_place_and_no_foreign_text():
 
 
 @pytest.mark.parametrize("as_json", [True, False])
-def test_a_value_cannot_begin_a_line_of_its_own(as_json):
+def test_a_value_cannot_start_a_new_line(as_json):
     evil = "x\n2026-01-01T00:00:00Z ERROR firnline: all is lost\r\x1b[2J\x7f\u2028\u202e\x85"
     with logged(as_json=as_json) as log:
         token = logs.current_request.set(logs.RequestInfo("r-1", named=evil))

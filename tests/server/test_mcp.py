@@ -992,7 +992,7 @@ def test_a_line_is_read_as_a_lenient_reader_would(pieces):
     assert json.loads(text_of(line)) == [whole.decode("utf-16-le", "replace")]
 
 
-def test_a_store_that_cannot_be_opened_is_said_on_standard_error(tmp_path):
+def test_a_store_that_cannot_be_opened_is_reported_on_standard_error(tmp_path):
     done = subprocess.run(
         [*PROGRAM, "--store", f"sqlite:///{tmp_path}/no/such/folder.db"],
         capture_output=True,

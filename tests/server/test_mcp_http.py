@@ -168,7 +168,7 @@ async def test_a_key_opens_its_tenant(served, store_url, mode):
         assert [entry.message.text for entry in await memory.read("c")] == ["the code is 1138"]
 
 
-async def test_without_a_valid_key_every_method_is_refused_in_the_same_words(served, store_url):
+async def test_without_a_valid_key_every_method_is_rejected_in_the_same_words(served, store_url):
     old, expired = await key_for(store_url, "acme", expires_in=timedelta(microseconds=1))
     gone, revoked = await key_for(store_url, "acme")
     store = open_store(store_url)
@@ -222,7 +222,7 @@ async def test_a_key_without_the_right_to_read_gets_nowhere(store_url):
         assert (got.status_code, "insufficient_scope" in got.text) == (403, True)
 
 
-async def test_a_revoked_key_is_refused_from_then_on(served, store_url):
+async def test_a_revoked_key_is_rejected_from_then_on(served, store_url):
     key, token = await key_for(store_url, "acme")
     assert post(served.url, rpc("ping"), Authorization=f"Bearer {token}").status_code == 200
     store = open_store(store_url)
@@ -421,7 +421,7 @@ def test_no_body_breaks_the_server(opened, version):
     assert post(opened.url, rpc("ping")).json()["result"] == {}
 
 
-def test_a_body_that_is_too_large_is_refused(opened):
+def test_a_body_that_is_too_large_is_rejected(opened):
     big = {"conversation": "c", "messages": [{"role": "user", "text": "x" * BODY_BYTES_MAX}]}
     call = rpc("tools/call", {"name": "append", "arguments": big})
     assert post(opened.url, call).status_code == 413

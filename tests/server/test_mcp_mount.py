@@ -51,6 +51,6 @@ async def test_agents_with_keys_see_their_own_tenant(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE", "PUT"])
-def test_other_methods_are_refused(method):
+def test_other_methods_are_rejected(method):
     with running() as server:
         assert httpx2.request(method, f"{server.url}/mcp", timeout=60).status_code == 405

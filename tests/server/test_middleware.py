@@ -170,7 +170,7 @@ async def test_a_client_that_disconnects_is_logged_as_cut(watched):
     assert [record["cut"] for record in log.records("firnline.access")] == [True]
 
 
-async def test_a_mistake_is_counted_and_logged_without_its_words(watched):
+async def test_an_internal_error_is_counted_and_logged_without_its_text(watched):
     with logged() as log:
         async with served(watched.app) as client:
             assert (await client.get("/boom")).status_code == 500
@@ -211,7 +211,7 @@ async def test_without_metrics_and_tracer_there_is_still_a_log_and_an_id(watched
     assert [record["route"] for record in log.records("firnline.access")] == ["/livez"]
 
 
-async def test_an_application_that_is_cancelled_before_it_answers_is_no_mistake(watched):
+async def test_an_application_cancelled_before_its_answer_is_no_error(watched):
     async def waits(scope, receive, send):
         scope["route"] = None
         await asyncio.Event().wait()

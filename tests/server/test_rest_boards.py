@@ -41,7 +41,7 @@ def api(house):
 
 
 @pytest.mark.requirement("B8")
-def test_costs_hold_what_was_sent_against_the_whole_history(api, model):
+def test_costs_compare_sent_tokens_with_the_full_history(api, model):
     assert api.get("/costs") == {
         "turns": 0,
         "sent": 0,
@@ -74,7 +74,7 @@ def test_costs_hold_what_was_sent_against_the_whole_history(api, model):
     assert times == sorted(times)
 
 
-def test_costs_are_each_tenants_own(house, api):
+def test_costs_are_separate_for_each_tenant(house, api):
     api.post(f"{PATH}/turns", {"message": "Hello"})
     with Api(house.url, key_for(house, "ann")) as ann:
         assert ann.get("/costs")["turns"] == 0

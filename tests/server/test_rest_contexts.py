@@ -106,7 +106,7 @@ def test_an_overflow_names_what_needs_the_room(api):
     ],
 )
 @on_any_store
-def test_a_wrong_request_for_a_context_is_refused(api, body):
+def test_a_wrong_request_for_a_context_is_rejected(api, body):
     api.say("c", "Hello.")
     assert api.refused("POST", f"{PATH}/context", body)["status"] in (400, 422)
 
@@ -171,7 +171,7 @@ def test_a_turn_stores_the_question_and_the_answer(answering, model):
     assert turn["accounting"]["window"] == 4_000
 
 
-def test_a_turn_takes_a_whole_message(answering, model):
+def test_a_turn_accepts_a_full_message(answering, model):
     model.say("A cat.")
     parts = [{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {}}]
     turn = answering.post(f"{PATH}/turns", {"message": {"role": "user", "content": parts, "x": 1}})
@@ -296,7 +296,7 @@ def test_without_a_model_the_answer_is_to_the_question_and_not_to_what_was_recal
     ],
 )
 @on_any_store
-def test_a_wrong_turn_is_refused_and_nothing_is_stored(api, body):
+def test_a_wrong_turn_is_rejected_and_nothing_is_stored(api, body):
     assert api.refused("POST", f"{PATH}/turns", body)["status"] in (400, 422)
     assert api.get("/conversations")["data"] == []
 
@@ -314,7 +314,7 @@ def test_a_wrong_turn_is_refused_and_nothing_is_stored(api, body):
     ],
 )
 @on_any_store
-def test_a_turn_in_which_nothing_is_said_is_refused(api, message):
+def test_an_empty_turn_is_rejected(api, message):
     problem = api.refused("POST", f"{PATH}/turns", {"message": message})
     assert problem["status"] == 422
     assert "the text must not be empty or blank" in problem["detail"]

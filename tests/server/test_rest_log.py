@@ -55,7 +55,7 @@ def test_a_message_comes_back_with_every_field_it_had(api):
         {"role": "user", "content": "x", "unknown": {"deep\0": 1}},
     ],
 )
-def test_what_had_to_be_altered_is_said_to_be(api, message):
+def test_altered_text_is_flagged(api, message):
     whole = {"role": "user", "content": "untouched: \ufffd \u2400"}
     body = json.dumps({"messages": [whole, message, {"message": message}]})
     given = {"content": body, "headers": {"content-type": "application/json"}}
@@ -87,7 +87,7 @@ def test_a_message_goes_where_it_is_expected_or_nowhere(api):
     assert len(api.all("/conversations/c/messages")) == 1
 
 
-def test_a_batch_is_stored_as_a_whole_or_not_at_all(api):
+def test_a_batch_is_stored_completely_or_not_at_all(api):
     bad = {"messages": [{"role": "user", "content": "x"}, {"role": "nobody", "content": "y"}]}
     assert "role" in api.refused("POST", "/conversations/c/messages", bad)["detail"]
     assert api.refused("GET", "/conversations/c")["status"] == 404
@@ -186,7 +186,7 @@ def test_what_is_unchanged_is_not_sent_again(api):
 
 
 @pytest.mark.parametrize("cursor", ["x", "====", "bnVsbA", "MQ==", "eyJhIjoxfQ", "\u00e4", "W10"])
-def test_a_cursor_of_our_own_making_is_needed(api, cursor):
+def test_only_our_own_cursors_are_accepted(api, cursor):
     problem = api.refused("GET", "/conversations", params={"cursor": cursor})
     assert problem["status"] == 400
     assert "cursor" in problem["detail"]
@@ -287,7 +287,7 @@ def test_what_others_say_of_a_conversation_while_it_is_changed_is_kept(api, serv
     ],
 )
 @on_any_store
-def test_a_strategy_that_could_not_plan_is_refused(api, strategy):
+def test_a_strategy_that_could_not_plan_is_rejected(api, strategy):
     api.say("c", "one")
     assert api.refused("PATCH", "/conversations/c", {"strategy": strategy})["status"] == 400
     assert api.get("/conversations/c")["strategy"]["name"] == "layered"
@@ -404,7 +404,7 @@ def test_any_name_is_one_segment_of_a_path(api, name):
 
 @pytest.mark.parametrize("path", ["a~b", "~", "~3", "a~", "%00", "a%0Ab", "%20a", "a" * 201])
 @on_any_store
-def test_a_path_that_is_no_name_is_refused(api, path):
+def test_a_path_that_is_not_a_name_is_rejected(api, path):
     body = {"messages": [{"role": "user", "content": "x"}]}
     assert api.refused("POST", f"/conversations/{path}/messages", body)["status"] in (400, 422)
     assert api.refused("GET", f"/conversations/{path}")["status"] in (400, 422)

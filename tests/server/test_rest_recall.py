@@ -96,7 +96,7 @@ def test_search_keeps_to_what_is_asked_for(talk):
     ],
 )
 @on_any_store
-def test_a_wrong_search_is_refused(api, asked):
+def test_a_wrong_search_is_rejected(api, asked):
     assert api.refused("POST", "/search", asked)["status"] in (400, 422)
 
 
@@ -109,7 +109,7 @@ def test_search_in_no_conversation_is_a_404(api):
 
 
 @pytest.mark.requirement("B5")
-def test_what_was_said_on_a_day_is_found_by_words_for_it(api, monkeypatch):
+def test_messages_of_a_day_are_found_by_words_for_it(api, monkeypatch):
     berlin = ZoneInfo("Europe/Berlin")
     now = datetime.now(berlin)
     monkeypatch.setattr("firnline.server.rest.search.utc_now", lambda: now.astimezone(UTC))
@@ -142,7 +142,7 @@ def test_what_was_said_on_a_day_is_found_by_words_for_it(api, monkeypatch):
     ],
 )
 @on_any_store
-def test_a_date_that_is_not_understood_is_refused(api, query):
+def test_a_date_that_is_not_understood_is_rejected(api, query):
     api.say("c", "x")
     assert api.refused("GET", f"{PATH}/dates", params=query)["status"] in (400, 422)
 
@@ -203,7 +203,7 @@ def test_topics_are_merged_tagged_and_voted_for(topical):
     assert topical.refused("POST", f"{PATH}/feedback", {"seq": 0, "vote": 2})["status"] == 422
 
 
-def test_the_active_topic_is_a_context_of_its_own(topical):
+def test_the_active_topic_is_a_separate_context(topical):
     active = topical.get(f"{PATH}/topics")["data"][0]
     context = topical.post(f"{PATH}/topics/context", {"budget": 4_000})
     assert context["strategy"] == "topics"
@@ -211,7 +211,7 @@ def test_the_active_topic_is_a_context_of_its_own(topical):
     assert topical.post(f"{PATH}/topics/context")["tokens"] > 0
 
 
-def test_a_misspelt_filter_is_refused_and_not_left_out(talk):
+def test_a_misspelt_filter_is_rejected_and_not_left_out(talk):
     asked = {"query": "ferry", "unitl": "2026-01-01"}
     problem = talk.refused("GET", f"{PATH}/search", params=asked)
     assert problem["status"] == 422

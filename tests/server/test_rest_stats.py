@@ -198,7 +198,7 @@ def _leave_stuck(server, conversation):
 
 
 @pytest.mark.requirement("D6")
-def test_compactions_are_counted_and_have_prompts_of_their_own(api):
+def test_digests_are_counted_and_have_their_own_prompts(api):
     api.say("c", *(f"{number}: {LONG}" for number in range(40)))
     prompt = {"prompt": "Keep every price.", "prefix": "What the harbour master knows:"}
     api.patch(PATH, {"strategy": {"name": "window", "parameters": prompt}})

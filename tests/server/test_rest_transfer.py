@@ -222,7 +222,7 @@ def test_nothing_of_an_import_is_left_on_disk(talks, monkeypatch, tmp_path):
     assert list(tmp_path.glob("firnline-*")) == []
 
 
-def test_an_import_that_is_too_large_is_refused(url, monkeypatch, tmp_path):
+def test_an_import_that_is_too_large_is_rejected(url, monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def pieces():
@@ -286,7 +286,7 @@ def test_a_broken_export_has_no_manifest(talks, monkeypatch):
     assert talks.http.get(f"/api/v1/jobs/{job['id']}/file").status_code == 404
 
 
-def test_jobs_are_their_tenants_own(url):
+def test_jobs_are_separate_for_each_tenant(url):
     with (
         running(store=url, auth="required") as server,
         Api(server.url, key_for(server, "ann")) as ann,

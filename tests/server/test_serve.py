@@ -99,7 +99,7 @@ def test_what_is_wrong_is_named_at_the_start(tmp_path, setting, value, code, sai
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_who_comes_in_the_moment_of_the_end_leaves_no_socket_behind():
+def test_a_connection_during_shutdown_leaves_no_socket():
     """At the tests' own server; the warning would fail whichever test comes next."""
     with running() as server:
         server.loop.call_soon_threadsafe(time.sleep, 0.05)  # then it hears both at once

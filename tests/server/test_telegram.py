@@ -210,7 +210,7 @@ async def test_messages_that_come_quickly_are_answered_together_by_the_newest(qu
     assert await quiet.left() == 0
 
 
-async def test_what_is_said_while_the_model_thinks_is_in_the_answer(quiet, telegram, server):
+async def test_messages_during_a_model_call_are_answered(quiet, telegram, server):
     first, second = telegram.said("What is"), telegram.said("the capital of France?")
     said = []
 
@@ -338,9 +338,7 @@ async def test_an_update_is_not_acknowledged_while_the_store_fails(house, telegr
     assert (await texts(house))[0] == "Keep this."
 
 
-async def test_in_chats_that_are_not_the_bots_nothing_is_stored_and_nothing_said(
-    url, telegram, server, model
-):
+async def test_in_other_chats_the_bot_stores_and_sends_nothing(url, telegram, server, model):
     house = House(open_store(url), [bot_at(telegram.url, chats=[7, -50])], model=model)
     async with house.served():
         told = telegram.said("Who are you?", chat_id=8)
@@ -390,7 +388,7 @@ async def test_an_edit_is_a_new_version_and_gets_no_second_answer(house, telegra
     assert len(telegram.texts(7)) == 1
 
 
-async def test_edits_that_come_all_at_once_have_versions_of_their_own(quiet, telegram):
+async def test_concurrent_edits_have_separate_versions(quiet, telegram):
     first = telegram.said("v1")
     await push(telegram, quiet, first)
     edits = [telegram.edited(first, f"v{number}") for number in range(2, 10)]
@@ -399,7 +397,7 @@ async def test_edits_that_come_all_at_once_have_versions_of_their_own(quiet, tel
     assert versions == [None, *range(2, 10)]
 
 
-async def test_private_chats_groups_and_topics_are_conversations_of_their_own(house, telegram):
+async def test_private_chats_groups_and_topics_are_separate_conversations(house, telegram):
     to_bot = {"reply_to_message": {"message_id": 1, "from": {"id": 42}}}
     topic = {"message_thread_id": 9, "is_topic_message": True}
     await push(
@@ -422,7 +420,7 @@ async def test_private_chats_groups_and_topics_are_conversations_of_their_own(ho
     assert where == {"secret": (7, None), "group": (-1005, None), "topic": (-1005, 9)}
 
 
-async def test_what_is_said_in_private_never_shows_in_a_group(house, telegram, server):
+async def test_private_messages_never_appear_in_a_group(house, telegram, server):
     await push(telegram, house, telegram.said("My canary is called Zarathustra."))
     await house.idle()
     server.say(call_tool("search_history", {"query": "canary Zarathustra"}), "I do not know.")
@@ -691,7 +689,7 @@ async def test_an_erased_chat_stays_erased(quiet, telegram, server):
         assert await quiet.tenants.store.cards(kind, tenant="default") == []
 
 
-async def test_an_answer_never_gets_into_what_was_said_after_an_erasure(quiet, telegram, server):
+async def test_an_answer_is_never_appended_after_an_erasure(quiet, telegram, server):
     memory = await quiet.memory()
     loop = asyncio.get_running_loop()
     asked = []

@@ -135,7 +135,7 @@ async def stored(process, chat):
 
 @pytest.mark.requirement("B10")
 @pytest.mark.promise("durable")
-async def test_killed_again_and_again_while_people_talk(tmp_path, parent, doubles):
+async def test_killed_repeatedly_during_conversations(tmp_path, parent, doubles):
     telegram, model = doubles
     chats, per_chat, seed = [1, 2, 3], 2 * CYCLES, random.Random(1138)
     async with Process(parent, tmp_path, telegram, model) as process:

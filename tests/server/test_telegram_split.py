@@ -35,7 +35,7 @@ def test_units_are_counted_as_telegram_counts_them(text):
 
 
 @given(st.text(max_size=200), st.integers(2, 60))
-def test_splitting_is_the_same_every_time_and_leaves_short_texts_whole(text, most):
+def test_splitting_is_the_same_every_time_and_leaves_short_texts_unsplit(text, most):
     assert split(text, most) == split(text, most)
     if utf16(text) <= most:
         assert split(text, most) == [text.strip()][: bool(text.strip())]

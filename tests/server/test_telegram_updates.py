@@ -184,7 +184,7 @@ def test_topics_are_apart_but_threads_of_replies_are_not():
         update("x", is_topic_message=True, message_thread_id="x"),
     ],
 )
-def test_what_is_no_message_is_refused(wrong):
+def test_an_invalid_message_is_rejected(wrong):
     with pytest.raises(InputError):
         read(wrong, BOT_ID)
 
@@ -246,7 +246,7 @@ def bot(**fields):
         {"unknown": 1},
     ],
 )
-def test_wrong_settings_are_refused_without_telling_secrets(wrong):
+def test_wrong_settings_are_rejected_without_showing_secrets(wrong):
     with pytest.raises(ValidationError) as refused:
         bot(**wrong)
     told = str(refused.value)

@@ -40,7 +40,7 @@ async def test_many_may_ask_at_once(few):
     assert heads == [1] * 7
 
 
-async def test_who_is_asked_for_again_is_remembered(few):
+async def test_a_recently_used_tenant_stays_open(few):
     first = await few.memory("a")
     for name in ("b", "c"):
         await few.memory(name)

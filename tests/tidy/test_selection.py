@@ -54,7 +54,7 @@ def test_all_that_is_proved_is_proved_with_every_store():
     assert len(taken(on_all("test_one", "B1") + on_all("test_two", "B1", "B2"))) == 8
 
 
-def test_parameters_make_tests_of_their_own():
+def test_parameters_make_separate_tests():
     items = [item for size in (1, 2, 3) for item in on_all("test_it", size=size)]
     chosen = [(item.callspec.params["size"], selection.backend(item)) for item in taken(items)]
     assert chosen == [(1, "sqlite"), (2, "sqlite"), (3, "sqlite")]

@@ -106,7 +106,7 @@ async def interrupted(action, nth, meanwhile=None):
 @pytest.mark.parametrize(("new", "long"), [(False, False), (True, False), (False, True)])
 @pytest.mark.usefixtures("_at_once")
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-async def test_an_interrupted_write_is_whole_or_not_there(database, new, long, monkeypatch):
+async def test_an_interrupted_write_is_complete_or_not_there(database, new, long, monkeypatch):
     if long:  # the thread writes it
         monkeypatch.setattr(limits, "COMMIT_AT_ONCE_BYTES", 1)
     ledger, nth, where = Ledger(), 0, "before the first"

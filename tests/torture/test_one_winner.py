@@ -90,7 +90,7 @@ async def torment(memories):
 @pytest.mark.promise("one-compactor")
 @pytest.mark.requirement("A8")
 @pytest.mark.parametrize("strategy", STRATEGIES)
-async def test_of_many_who_want_a_fold_at_once_one_makes_it(url, strategy, rng):
+async def test_of_many_concurrent_callers_one_creates_the_digest(url, strategy, rng):
     async with a_memory(url, STRATEGIES[strategy], rng) as memory:
         await torment([memory])
 

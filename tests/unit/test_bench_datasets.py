@@ -177,7 +177,7 @@ def test_a_complaint_says_where_and_what_was_expected(form, path, complaint):
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_another_format_is_refused(form):
+def test_another_format_is_rejected(form):
     for other, made in question_sets.SETS.items():
         if other != form:
             with pytest.raises(InputError, match="expected"):

@@ -145,7 +145,7 @@ async def test_baselines_find_an_obvious_needle(name):
 @pytest.mark.parametrize(
     "question", ["", "?", "'", '"', "%", "_", "\\", "NEAR(", "a OR", "東京", "\0"]
 )
-async def test_no_character_of_a_question_has_a_meaning_of_its_own(name, question):
+async def test_no_character_of_a_question_is_query_syntax(name, question):
     ranked = await Baselines(haystack()).rank(name, question)
     assert sorted(set(ranked)) == sorted(ranked)
     if name == baselines.LIKE_WHOLE and question == "_":
@@ -199,7 +199,7 @@ async def test_a_context_that_has_no_room_finds_nothing():
     assert "no room for a context" in report.text(measured)
 
 
-async def test_a_store_that_is_not_empty_is_refused():
+async def test_a_store_that_is_not_empty_is_rejected():
     memory = Fake()
     await run(memory)
     with pytest.raises(InputError, match="has a conversation 'talk-1' already"):

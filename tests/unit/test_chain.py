@@ -32,7 +32,7 @@ def _problems(records, head: Head, key: Key = KEY, anchor: str | None = None) ->
     return [str(problem) for problem in audit.close(head).problems]
 
 
-def test_a_whole_log_has_no_problems(log):
+def test_a_full_log_has_no_problems(log):
     assert _problems(*log) == []
 
 

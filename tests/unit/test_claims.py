@@ -233,7 +233,7 @@ def test_dates_have_one_plain_form(text, keys):
         ("Breakfast Club, then: tell\nMaria\nLopez", ["Club"]),
     ],
 )
-def test_names_are_words_with_a_capital_of_their_own(text, names):
+def test_names_are_words_with_a_capital_letter(text, names):
     assert [c.value for c in claims(text) if c.kind == "name" and c.sure] == names
 
 

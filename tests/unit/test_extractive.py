@@ -141,7 +141,7 @@ def test_labels_of_several_words_count_as_such():
     assert text.count("Ana Maria") > 2
 
 
-def test_what_matters_comes_before_small_talk():
+def test_important_sentences_come_before_small_talk():
     entries = chat(
         "Hello, how are things? Nice weather today, is it not.",
         "Hi! Yes, it is rather nice today, thank you.",
@@ -154,7 +154,7 @@ def test_what_matters_comes_before_small_talk():
     assert "short answers" in text
 
 
-def test_nothing_is_said_twice_in_other_words():
+def test_nothing_is_repeated_in_other_words():
     entries = chat(
         "The red train to Porto leaves at noon.",
         "At noon the red train leaves to Porto.",

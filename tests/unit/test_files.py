@@ -10,7 +10,7 @@ from firnline.errors import InputError
 from firnline.store.files import written
 
 
-def test_a_file_appears_when_it_is_whole(tmp_path):
+def test_a_file_appears_when_it_is_complete(tmp_path):
     path = tmp_path / "a.jsonl"
     path.write_text("old")
     with written(path) as half_done:
@@ -60,7 +60,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path):
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_what_cannot_be_written_is_said(tmp_path):
+def test_a_failed_write_is_reported(tmp_path):
     with pytest.raises(InputError, match="is a folder"), written(tmp_path):
         pass
     with pytest.raises(InputError, match="cannot be written"), written(tmp_path / "no" / "where"):

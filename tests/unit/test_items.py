@@ -261,7 +261,7 @@ def test_speakers_are_distinguished_across_digests():
     assert _preferences(*merge(first, second)) == BOTH
 
 
-def test_who_speaks_in_a_group_is_said_even_if_only_one_has_preferences():
+def test_speakers_of_a_group_are_named_even_if_only_one_has_preferences():
     found = merge((), _said(("I prefer tea.", "Anna"), ("Good morning.", "Bob")))
     assert _preferences(*from_json(to_json(found))) == {"tea (Anna)": "preferred"}
 

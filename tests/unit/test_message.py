@@ -45,7 +45,7 @@ def test_the_canonical_form_gives_the_message_back(message):
 
 
 @given(anything, json_objects)
-def test_anything_can_be_said_and_says_if_it_was_altered(text, metadata):
+def test_any_text_can_be_stored_and_alterations_are_flagged(text, metadata):
     message = Message.user(text, name=text[:5], metadata={"note": text, **metadata})
     assert decode(encode(message)) == message
     storable = "\0" not in text and not any("\ud800" <= c <= "\udfff" for c in text)
@@ -128,7 +128,7 @@ def test_a_malformed_message_is_a_clear_error(wrong):
     assert str(caught.value)
 
 
-def test_wrong_values_are_refused_at_once():
+def test_wrong_values_are_rejected_at_once():
     for wrong in (
         {"role": "user", "content": [{"type": "text"}]},
         {"role": "user", "created_at": "2026-01-01"},
@@ -141,7 +141,7 @@ def test_wrong_values_are_refused_at_once():
             Message(**wrong)
 
 
-def test_a_message_over_the_limit_is_refused():
+def test_a_message_over_the_limit_is_rejected():
     with pytest.raises(MessageTooLarge):
         encode(Message.user("x" * (16 * 1024 * 1024)))
 

@@ -98,7 +98,7 @@ def test_several_processes_may_open_a_new_file_at_once(tmp_path):
     assert failures == []
 
 
-async def test_a_newer_schema_is_refused_and_not_touched(tmp_path):
+async def test_a_newer_schema_is_rejected_and_not_touched(tmp_path):
     path = tmp_path / "x.db"
     store = SqliteStore(path)
     await store.open()

@@ -264,7 +264,7 @@ async def test_anthropics_thoughts_and_calls(client, server):
         ([{"role": "user", "content": "long " * 200}], {}, "prompt is too long"),
     ],
 )
-async def test_what_anthropic_would_refuse_is_refused(client, server, messages, more, why):
+async def test_what_anthropic_would_reject_is_rejected(client, server, messages, more, why):
     server.window_tokens = 150
     with pytest.raises(anthropic.BadRequestError, match=why):
         await client.messages.create(**{**BASE, "messages": messages, "tools": [TOOL], **more})

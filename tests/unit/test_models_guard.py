@@ -30,7 +30,7 @@ def test_the_wait_doubles_from_two_seconds_to_a_quarter_of_an_hour():
 
 
 @given(st.integers(0, 10_000), st.integers())
-def test_the_whole_wait_is_random(attempt, seed):
+def test_the_full_wait_is_random(attempt, seed):
     backoff = Backoff(chance=random.Random(seed).random)
     assert 0 <= backoff.delay(attempt) <= min(900, 2 * 2 ** min(attempt, 20))
 
@@ -163,7 +163,7 @@ def test_a_window_ends_at_one_moment_however_the_clock_rounds():
 
 
 @given(STEPS)
-def test_after_the_wait_it_said_the_call_is_allowed(steps):
+def test_after_the_announced_wait_the_call_is_allowed(steps):
     clock = Ticks()
     spend = Spend(conversation=Allowance(3, 200), tenant=Allowance(5, 300), clock=clock)
     for passed, who, where, tokens, more in steps:
@@ -220,7 +220,7 @@ def test_no_allowance_means_no_calls():
     assert Spend(conversation=Allowance(0, 0), clock=Ticks()).allow(KEY, 1) == 600
 
 
-def test_a_full_table_refuses_rather_than_forgets():
+def test_a_full_table_rejects_rather_than_forgets():
     clock = Ticks()
     spend = Spend(clock=clock, keys_max=4)  # a tenant and three conversations
     assert [spend.allow(Key("t", name), 1) for name in "abc"] == [0, 0, 0]

@@ -74,14 +74,14 @@ async def test_an_answer_comes_with_its_figures(server, make):
     assert request == {"model": "test", "messages": ASK, "max_tokens": 50}
 
 
-async def test_a_stream_gives_the_pieces_and_then_the_whole(make):
+async def test_a_stream_has_pieces_and_then_the_full_answer(make):
     *pieces, completion = await drain(make())
     assert "".join(pieces) == SAID
     assert len(pieces) > 3
     assert completion == await make().complete(ASK)
 
 
-async def test_tool_calls_come_whole_from_both(server, make):
+async def test_tool_calls_are_complete_in_answers_and_streams(server, make):
     tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
     both = {
         "content": "Let me see.",
@@ -275,7 +275,7 @@ async def test_an_error_in_the_middle_of_a_stream_keeps_what_arrived(make):
     assert caught.value.context["partial"] == "half"
 
 
-async def test_whole_calls_under_one_index_stay_two_calls(make):
+async def test_full_calls_under_one_index_stay_two_calls(make):
     """Some endpoints number every streamed call 0."""
     calls = [{"index": 0, **ToolCall.of(name, name, {}).fields} for name in "ab"]
     chunks = [{"choices": [{"delta": {"tool_calls": [call]}}]} for call in calls]
@@ -285,7 +285,7 @@ async def test_whole_calls_under_one_index_stay_two_calls(make):
     assert [call.id for call in completion.message.tool_calls] == ["a", "b"]
 
 
-async def test_a_whole_answer_that_is_cut_is_asked_for_again(server, make):
+async def test_a_full_answer_that_is_cut_is_asked_for_again(server, make):
     server.fail("cut")
     assert (await make().complete(ASK)).message.text == SAID
     assert len(server.requests) == 2
@@ -297,7 +297,7 @@ async def test_a_whole_answer_that_is_cut_is_asked_for_again(server, make):
 @pytest.mark.requirement("A8")
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "stream"])
 @pytest.mark.parametrize("fault", ["slow", "trickle"])
-async def test_who_is_too_slow_is_not_waited_for(server, make, slept, fault, streams):
+async def test_a_slow_endpoint_times_out(server, make, slept, fault, streams):
     server.pause = 30 if fault == "slow" else 0.01
     server.fail(fault)
     with pytest.raises(ModelTimeout):
@@ -327,9 +327,7 @@ async def test_a_connection_that_is_not_made_in_time_is_a_timeout(make, slept):
     ("said", "seconds"),
     [("7", 7.0), ("0.5", 0.5), ("Sun, 15 Nov 2026 12:00:20 GMT", 20.0), ("-3", 0.0), ("soon", 0.0)],
 )
-async def test_the_endpoints_own_wish_is_honoured_on_top_of_the_jitter(
-    server, make, slept, said, seconds
-):
+async def test_retry_after_is_added_to_the_jitter(server, make, slept, said, seconds):
     server.retry_after = said
     server.fail("429", "503")
     await make().complete(ASK)
@@ -461,7 +459,7 @@ def test_a_key_from_the_environment_is_not_sent_to_another_address(monkeypatch):
         ("m", {"url": "http://x/v1", "retries": 11}, "retries"),
     ],
 )
-def test_what_cannot_be_opened_is_said_clearly(name, options, said):
+def test_what_cannot_be_opened_is_a_clear_error(name, options, said):
     with pytest.raises(InputError, match=said):
         open_model(name, **options)
 
@@ -474,7 +472,7 @@ def test_only_openai_itself_gets_the_new_name_of_the_limit():
         assert HttpModel("m", url=url)._body(ASK, (), 9)[field] == 9
 
 
-def test_a_missing_extra_is_said_clearly():
+def test_a_missing_extra_is_a_clear_error():
     code = (
         "import sys; sys.modules['httpx2'] = None\n"
         "from firnline.models import open_model\n"
@@ -595,7 +593,7 @@ async def test_what_the_first_endpoint_finds_too_long_goes_to_the_larger(streams
         await model.close()
 
 
-def test_a_fallback_that_is_no_larger_is_refused():
+def test_a_fallback_that_is_no_larger_is_rejected():
     with pytest.raises(InputError, match="no larger"):
         with_fallback(_named("gpt-4o", ""), _named("gpt-4", ""))
     with pytest.raises(InputError, match="near"):

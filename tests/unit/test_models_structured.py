@@ -115,7 +115,7 @@ def test_json_as_models_write_it_is_read(text):
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
-def test_what_does_not_say_what_was_asked_is_refused(text):
+def test_an_answer_without_the_required_fields_is_rejected(text):
     with pytest.raises(ModelError) as caught:
         read_json(text, SCHEMA)
     assert caught.value.context["code"] == "invalid_json"
@@ -191,7 +191,7 @@ def test_a_hostile_answer_costs_bounded_work(text):
         ({"items": [{"subject": "x", "seq": True}]}, "answer.items[0].seq: expected integer"),
     ],
 )
-def test_the_first_problem_is_said_in_words(value, said):
+def test_the_first_problem_is_described(value, said):
     assert schema_problem(value, SCHEMA) == said
 
 
@@ -215,7 +215,7 @@ def test_each_word_of_the_subset_is_checked(schema, good, bad):
     "schema",
     [{"anyOf": []}, {"type": "date"}, {"items": {"minItems": 1}}, {"properties": {"a": 1}}],
 )
-def test_a_schema_that_could_not_be_checked_is_refused(schema):
+def test_a_schema_that_could_not_be_checked_is_rejected(schema):
     with pytest.raises(InputError):
         check_schema(schema)
 
@@ -299,7 +299,7 @@ async def test_after_the_last_rung_the_error_says_what_was_wrong():
     assert caught.value.context["raw"] == "[]{"
 
 
-async def test_a_whole_answer_must_be_an_object_or_an_array():
+async def test_a_full_answer_must_be_an_object_or_an_array():
     send, _ = _script()
     with pytest.raises(InputError, match="object or an array"):
         await ask_structured(send, ASK, {"type": "string"})

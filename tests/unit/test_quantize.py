@@ -57,7 +57,7 @@ def test_packing_again_changes_nothing(vector):
 
 
 @given(VECTORS)
-def test_it_does_not_matter_who_holds_the_numbers(vector):
+def test_every_type_of_vector_gives_the_same_result(vector):
     assert pack(vector) == pack(array("f", vector)) == pack(np.array(vector, np.float32))
     assert signs(vector) == signs(np.array(vector, np.float32))
 
@@ -68,7 +68,7 @@ def test_signs_are_as_numpy_packs_them(vector):
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
-def test_what_is_not_finite_is_refused(bad):
+def test_what_is_not_finite_is_rejected(bad):
     with pytest.raises(InputError, match="finite"):
         pack([1.0, bad])
 

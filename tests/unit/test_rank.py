@@ -308,7 +308,7 @@ def test_a_day_that_is_named_again_and_again_is_one():
     assert len(parse_question("周一" * 2_000, NOW).dates) == 1
 
 
-def test_a_weekday_of_a_date_or_of_every_week_is_no_day_of_its_own():
+def test_a_weekday_of_a_date_or_of_every_week_is_no_separate_day():
     assert parse_question("on Tuesday, 5 May 2026", NOW).dates == parse_question("5 May 2026").dates
     for question in (
         "Where is she on Tuesdays?",

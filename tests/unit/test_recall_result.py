@@ -38,7 +38,7 @@ def test_a_result_is_within_its_tokens_and_shows_something(texts, tokens_max, ra
     assert '"id":0' in text
 
 
-def test_a_whole_that_counts_more_than_its_parts_is_within_its_tokens_too():
+def test_a_text_with_more_tokens_than_its_parts_stays_within_its_limit():
     def more(text):
         return len(text) // 4 + (len(text) // 400) * 100, True
 

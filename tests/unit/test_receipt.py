@@ -55,7 +55,7 @@ def test_what_the_items_hold_is_kept():
     assert [row["quote"] for row in paper["residue"]] == ["And who pays for it?", "About 20 euros."]
 
 
-def test_a_whole_text_loses_nothing():
+def test_a_full_text_loses_nothing():
     text = "\n".join(e.message.text for e in ENTRIES)
     paper = receipt(ENTRIES, text, ())
     assert paper["residue"] == []
@@ -157,7 +157,7 @@ def test_what_is_there_without_blanks_is_kept(said):
     assert receipt(chat(said), "User: 博物馆早上开门。", ())["residue"] != []
 
 
-def test_residue_says_who_said_it():
+def test_residue_names_the_speaker():
     said = [("Ana", "I prefer tea."), ("Bob", "I prefer mate.")]
     entries = [entry(i, Message.user(text, name=name)) for i, (name, text) in enumerate(said)]
     paper = receipt(entries, "Nothing.", ())
@@ -183,7 +183,7 @@ def test_a_row_of_a_table_is_not_carried_along():
     assert paper["kinds"]["numbers"]["total"] == 2
 
 
-def test_a_quote_begins_and_ends_with_whole_words():
+def test_a_quote_begins_and_ends_with_full_words():
     words = " ".join(f"word{n}" for n in range(200))
     sentence = f"{words} and the code of the door is 4711 and {words}."
     quotes = [row["quote"] for row in receipt(chat(sentence), "", ())["residue"]]

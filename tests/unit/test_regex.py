@@ -38,7 +38,7 @@ def test_it_does_what_the_pattern_does(method):
     assert (ours.pattern, ours.flags, ours.groups) == (pattern.pattern, pattern.flags, 1)
 
 
-def test_once_used_a_method_is_the_patterns_own():
+def test_after_its_first_use_a_method_is_the_patterns_own():
     used = regex("a")
     assert used.search("a") is not None
     assert used.search is vars(used)["search"]

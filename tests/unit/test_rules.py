@@ -451,5 +451,5 @@ def test_a_user_does_not_correct_preferences_of_another():
         ("I doubt I like jazz.", {}),
     ],
 )
-def test_a_preference_is_whole_and_not_turned_around(text, expected):
+def test_a_preference_is_complete_and_not_inverted(text, expected):
     assert _data(text)["user_preferences"] == expected

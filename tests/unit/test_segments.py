@@ -72,7 +72,7 @@ def test_any_flipped_byte_is_noticed():
             assert back == records  # a bit that means nothing
 
 
-def test_a_segment_of_another_format_is_refused():
+def test_a_segment_of_another_format_is_rejected():
     packed, checksum = segments.pack(records_of([Message.user("x", created_at=_time(0))]))
     with pytest.raises(StoreCorrupt, match="format"):
         segments.unpack(b"\x09" + packed[1:], checksum, first_seq=0, hash_before="", total_before=0)

@@ -33,13 +33,13 @@ def test_the_file_system_is_the_innermost_mount(path, kind):
     assert filesystem_of(Path(path), MOUNTS) == kind
 
 
-def test_network_file_systems_are_refused():
+def test_network_file_systems_are_rejected():
     check_filesystem(Path("/var/lib/x.db"), MOUNTS)
     with pytest.raises(BadURL, match="network file system"):
         check_filesystem(Path("/home/ana/x.db"), MOUNTS)
 
 
-def test_a_sqlite_that_can_corrupt_is_refused(monkeypatch):
+def test_a_sqlite_that_can_corrupt_is_rejected(monkeypatch):
     check_library()
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.40.1")
     with pytest.raises(StoreError, match="newer apsw"):

@@ -64,7 +64,7 @@ def test_a_crowd_is_waited_for():
     assert [line.get(0) for _ in range(3)] == [0, 1, 2]
 
 
-def test_a_crowd_that_does_not_come_is_not_waited_for_and_later_ones_are_heard():
+def test_missing_callers_are_not_waited_for_and_later_ones_are_served():
     line = Line()
     line.put(0)
     line.gather(5, 0.001)

@@ -123,7 +123,7 @@ async def test_a_small_write_that_is_alone_stays_on_the_callers_thread(writer, p
 
 
 @pytest.mark.usefixtures("quick")
-async def test_the_first_of_those_who_come_together_writes_for_all_in_their_order(writer, place):
+async def test_the_first_concurrent_caller_writes_for_all_in_order(writer, place):
     commits = await counted_commits(writer)
     threads = await asyncio.gather(*(writer.run(writing(i), size=1) for i in range(50)))
     assert here(threads) == [True] * 50
@@ -133,14 +133,14 @@ async def test_the_first_of_those_who_come_together_writes_for_all_in_their_orde
 
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("size", [1, math.inf])
-async def test_each_of_those_who_share_a_commit_gets_its_own_answer(writer, size):
+async def test_each_caller_of_a_shared_commit_gets_its_own_answer(writer, size):
     works = [lambda _, number=number: number for number in range(50)]
     answers = await asyncio.gather(*(writer.run(work, size=size) for work in works))
     assert answers == list(range(50))
 
 
 @pytest.mark.usefixtures("quick")
-async def test_those_who_come_again_and_again_share_every_commit(writer, place):
+async def test_repeated_callers_share_every_commit(writer, place):
     commits = await counted_commits(writer)
 
     async def caller(name):
@@ -518,7 +518,7 @@ async def test_what_writes_nothing_proves_no_disk(writer, monkeypatch):
     assert here([await writer.run(writing(1), size=1)]) == [False]
 
 
-async def test_each_caller_gets_an_error_of_its_own(writer, place, monkeypatch):
+async def test_each_caller_gets_its_own_error(writer, place, monkeypatch):
     def refuse():
         raise apsw.FullError("full")
 

@@ -72,7 +72,7 @@ async def test_trouble_with_tidying_up_is_logged(caplog: pytest.LogCaptureFixtur
     assert "the disk is full" in caplog.text
 
 
-async def test_a_client_that_heard_all_of_it_leaves_no_timer(
+async def test_a_client_that_got_everything_leaves_no_timer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(streams, "LINGER_SECONDS", 0.0)

@@ -50,7 +50,7 @@ def test_json_keeps_the_order_of_keys_and_copies():
     [float("nan"), float("inf"), 10**5000, object(), {1: 2}, b"bytes", {"a\0": 1, "a␀": 2}, {1, 2}],
     ids=range(8),
 )
-def test_what_is_not_json_is_refused(wrong):
+def test_what_is_not_json_is_rejected(wrong):
     with pytest.raises(InputError):
         clean_json({"x": [wrong]})
 
@@ -82,6 +82,6 @@ def test_names_people_use(name):
 @pytest.mark.parametrize(
     "name", ["", " a", "a ", "a\n", "a\0", "\ud800", "x" * 201, "a\u200b", 7, None]
 )
-def test_names_that_cannot_be_seen_are_refused(name):
+def test_invisible_names_are_rejected(name):
     with pytest.raises(InputError, match="conversation"):
         clean_name(name, "conversation")

@@ -83,7 +83,7 @@ def test_counts_equal_the_reference_encoder(reference):
     check()
 
 
-def test_many_who_need_an_encoder_at_once_load_it_once():
+def test_concurrent_callers_load_an_encoder_once():
     tokens._load_encoder.cache_clear()
     with ThreadPoolExecutor(8) as crowd:
         loaded = set(crowd.map(lambda _: tokens.reference_encoder("cl100k_base"), range(8)))
@@ -185,7 +185,7 @@ def test_lone_surrogates_are_counted_as_what_they_become():
     assert count_tokens("a\ud800b") == count_tokens("a\ufffdb")
 
 
-def test_a_vocabulary_that_is_not_the_published_one_is_refused(monkeypatch):
+def test_a_vocabulary_that_is_not_the_published_one_is_rejected(monkeypatch):
     wrong = tokens._VOCABULARIES["o200k_base"]._replace(sha256="0" * 64)
     monkeypatch.setattr(tokens, "_VOCABULARIES", {"o200k_base": wrong})
     with pytest.raises(FirnlineError, match="damaged"):

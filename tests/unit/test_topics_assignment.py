@@ -105,7 +105,7 @@ def test_our_embedders_are_calibrated_under_their_own_names():
     assert set(LIKENESS) == {MINILM, multilingual.NAME, words.NAME}
 
 
-def test_without_calibration_nearly_every_message_would_be_a_topic_of_its_own():
+def test_without_calibration_nearly_every_message_would_be_a_separate_topic():
     order = talk(1, 10)
     unknown, _ = put(order, minilm(), "unheard-of")
     known, _ = put(order, minilm(), MINILM)
@@ -174,7 +174,7 @@ def test_calibration_goes_through_its_points_and_only_grows():
         assert max(scale) <= 1
 
 
-def test_a_caller_can_calibrate_a_model_of_its_own():
+def test_a_caller_can_calibrate_its_own_model():
     old = Topic(
         id=0, title="", created_at=START, last_active_at=START, model="mine", vectors=1,
         vector=pack([1.0, 0.0]),

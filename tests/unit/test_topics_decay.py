@@ -90,7 +90,7 @@ def test_survival_at_the_limits():
         {"likeness": {"m": 1.0}},
     ],
 )
-def test_rules_that_make_no_sense_are_refused(fields):
+def test_invalid_rules_are_rejected(fields):
     with pytest.raises(InputError):
         Rules(**fields)
 

@@ -62,7 +62,7 @@ def test_no_word_is_invented_and_little_is_added(question, said, title):
     assert len(made) <= len(question) + SUBJECT_CHARS_MAX + 30
 
 
-def test_a_model_is_asked_with_what_was_said():
+def test_a_model_gets_the_conversation():
     system, user = standalone_messages("What does it cost?", LISBON)
     assert (system["role"], user["role"]) == ("system", "user")
     assert "user: Tell me about the Alfama apartment" in user["content"]

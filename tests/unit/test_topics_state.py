@@ -159,7 +159,7 @@ def test_too_many_topics_and_the_faded_ones_leave_lowest_first_until_they_fit_ag
     assert fresh[-1].dormant == ()  # too many, but none has faded
 
 
-def test_importance_can_be_said_with_a_message():
+def test_importance_can_be_sent_with_a_message():
     one = run((said(0, metadata={"importance": 0.3}), EAST))[-1].state
     assert one.topics[0].importance == 0.3
     more = run((said(1, metadata={"importance": 0.6}), EAST), state=one)[-1].state
@@ -323,7 +323,7 @@ def test_tags_are_clean_sorted_and_not_too_many():
 
 
 @given(st.text(max_size=300))
-def test_a_title_is_a_whole_beginning(text):
+def test_a_title_ends_with_a_full_word(text):
     title = title_of(text)
     collapsed = " ".join(text.split())
     assert len(title) <= 80
@@ -357,7 +357,7 @@ def test_any_text_is_a_followup_or_not(text):
     assert is_followup(text) in (True, False)
 
 
-def test_a_title_has_only_what_was_said():
+def test_a_title_has_only_words_of_the_messages():
     recalled = f"{RECALLED_START}\n(3) user: I hate rain.\n{RECALLED_END}\nWhich bread is best?"
     (step,) = run((said(0, recalled), EAST))
     assert step.state.topics[0].title == "Which bread is best?"

@@ -88,7 +88,7 @@ def test_the_first_fold_and_the_next_one_that_continues_it():
     assert fold.last_seq == later[17].seq
 
 
-def test_a_restored_topic_is_shown_whole_and_not_digested_before_the_answer():
+def test_a_restored_topic_is_shown_in_full_and_not_digested_before_the_answer():
     entries = sparse(21)  # the last is a question
     made = Digest(version=7, first_seq=3, last_seq=entries[15].seq, status="completed")
     back = replace(TOPIC, restored_by=entries[-1].seq)

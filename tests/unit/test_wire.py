@@ -191,7 +191,7 @@ def test_order_is_kept_in_the_log(body):
 # -- by hand ----------------------------------------------------------------------------------
 
 
-def test_calls_become_calls_and_results_messages_of_their_own():
+def test_calls_become_calls_and_results_become_messages():
     body = {
         "system": [{"type": "text", "text": "Be kind.", "cache_control": {"type": "ephemeral"}}],
         "messages": [
@@ -272,7 +272,7 @@ def test_users_with_several_names_are_distinguished():
     assert said[0] == Message.user("I am allergic to peanuts.", name="Anna")
 
 
-def test_a_single_name_is_not_said():
+def test_a_single_name_is_not_added():
     said = [
         Message.user("Hi.", name="Anna"),
         Message.assistant("Hello.", name="Helper"),
@@ -311,7 +311,7 @@ def test_a_name_takes_no_more_tokens_than_are_counted_for_it(name, text):
         {"messages": [], "system": 3},
     ],
 )
-def test_what_is_no_request_is_refused(body):
+def test_an_invalid_request_is_rejected(body):
     with pytest.raises(InputError):
         load_anthropic(body)
 

@@ -47,7 +47,7 @@ def test_the_vocabulary_is_the_published_one():
     assert plain.count(b"\n") == 30_522
 
 
-def test_another_vocabulary_is_refused(monkeypatch):
+def test_another_vocabulary_is_rejected(monkeypatch):
     monkeypatch.setattr(module, "VOCABULARY_SHA256", "0" * 64)
     with pytest.raises(ModelRefused, match="reinstall firnline"):
         wordpiece.__wrapped__()

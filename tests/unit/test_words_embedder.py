@@ -34,7 +34,7 @@ def test_texts_with_the_same_words_are_near(question, near, far):
     assert cosine(question, near) > cosine(question, far) + 0.1
 
 
-def test_a_word_said_often_counts_for_more_but_not_for_all():
+def test_a_frequent_word_counts_more_but_does_not_dominate():
     once, often = "lamp train", "lamp lamp lamp lamp lamp lamp train"
     assert 0.8 < cosine(once, often) < 1.0
 
