@@ -24,8 +24,9 @@ from firnline.log.message import encode
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
-from firnline.server.proxy.identity import chained, fingerprint, named
-from firnline.server.proxy.openai_stream import Asking
+from firnline.server.proxy.request import find_conversation_name as find_name
+from firnline.server.proxy.request import fingerprint, prefix_hashes
+from firnline.server.proxy.upstream import UpstreamRequest, UpstreamRounds
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.conversations import conversations
 from firnline.testing.strategy_conformance import reference_encoder
@@ -120,9 +121,9 @@ def test_every_beginning_of_a_conversation_agrees_with_it(said):
     for end in (0, len(spoken) // 2, len(spoken)):
         found = agree(spoken[:end], log_of(*said))
         assert found.messages == end
-    hashes = chained([fingerprint(message) for message in spoken], "")
+    hashes = prefix_hashes([fingerprint(message) for message in spoken], "")
     assert len(set(hashes)) == len(spoken)
-    assert chained([fingerprint(message) for message in spoken[:3]], "") == hashes[:3]
+    assert prefix_hashes([fingerprint(message) for message in spoken[:3]], "") == hashes[:3]
 
 
 def test_a_message_is_known_again_whatever_a_clients_library_adds():
@@ -139,14 +140,19 @@ def test_a_message_is_known_again_whatever_a_clients_library_adds():
 
 
 def test_a_conversation_is_named_by_path_header_or_metadata():
-    assert named("family", {"x-session-id": "b"}, {}) == ("family", "path")
-    assert named(None, {"x-openwebui-chat-id": "ow"}, {}) == ("ow", "header x-openwebui-chat-id")
-    assert named(None, {"x-acme-thread-id": "t"}, {}).conversation == "t"
-    assert named(None, {"x-session-id": "s", "x-firnline-conversation": "f"}, {})[0] == "f"
-    assert named(None, {}, {"metadata": {"conversation_id": "m"}})[0] == "m"
-    assert named(None, {}, {"metadata": {"user_id": "user_1_session_abcdefgh"}})[0] == "abcdefgh"
+    assert find_name("family", {"x-session-id": "b"}, {}) == ("family", "path")
+    assert find_name(None, {"x-openwebui-chat-id": "ow"}, {}) == (
+        "ow",
+        "header x-openwebui-chat-id",
+    )
+    assert find_name(None, {"x-acme-thread-id": "t"}, {}).conversation == "t"
+    assert find_name(None, {"x-session-id": "s", "x-firnline-conversation": "f"}, {})[0] == "f"
+    assert find_name(None, {}, {"metadata": {"conversation_id": "m"}})[0] == "m"
+    assert (
+        find_name(None, {}, {"metadata": {"user_id": "user_1_session_abcdefgh"}})[0] == "abcdefgh"
+    )
     for nothing in ({}, {"metadata": None}, {"metadata": {"conversation_id": 3}}):
-        assert named(None, {"x-session-id": "\0" * 300}, nothing) is None
+        assert find_name(None, {"x-session-id": "\0" * 300}, nothing) is None
 
 
 # -- one conversation, no header needed -------------------------------------------------------
@@ -850,7 +856,7 @@ def test_a_chat_goes_on_without_its_memory_and_says_so(model, stream):
         answer = httpx2.post(f"{server.url}/v1/chat/completions", json=body, timeout=60)
         assert answer.status_code == 200
         assert answer.headers["x-firnline-status"] == "degraded"
-        assert "no room left" in answer.headers["x-firnline-degraded"]
+        assert "disk is full" in answer.headers["x-firnline-degraded"]
         assert "said" in answer.text
         assert model.requests[-1]["messages"] == body["messages"]
 
@@ -949,11 +955,11 @@ def test_a_clients_tool_with_the_name_of_ours_is_the_clients(model, stream):
 
 def test_counts_of_all_rounds_are_added_up():
     first = {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4, "audio": None}}
-    asking = Asking(body={}, send=None, count=None)
+    rounds = UpstreamRounds(None, UpstreamRequest(body={}, status=None, count=None))
     for usage in (first, {**first, "total_tokens": 7}, {}):
-        asking.add_usage(usage)
+        rounds.add_usage(usage)
     details = {"cached_tokens": 8, "audio": None}
-    assert asking.usage == {
+    assert rounds.usage == {
         "prompt_tokens": 10, "prompt_tokens_details": details, "total_tokens": 7,
     }  # fmt: skip
 

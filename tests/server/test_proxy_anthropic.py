@@ -21,10 +21,10 @@ from firnline import Message, Part, ToolCall
 from firnline.errors import InputError, StoreFull
 from firnline.log.wire import dump_anthropic, load_anthropic
 from firnline.server.drafts import INTERRUPTED
-from firnline.server.proxy.blocks import Blocks, spelled
-from firnline.server.proxy.dialect import ANTHROPIC, marks, unmarked
-from firnline.server.proxy.identity import fingerprint
-from firnline.server.proxy.translate import TRANSLATED, chat_messages, translated
+from firnline.server.proxy.anthropic import ANTHROPIC, count_marks, keep_last_marks
+from firnline.server.proxy.blocks import BlockReader, answer_events
+from firnline.server.proxy.request import fingerprint
+from firnline.server.proxy.translate import TRANSLATED, chat_messages, translate_request
 from firnline.server.streams import StreamListener
 from firnline.testing import ModelServer, call_tool, claude
 from firnline.testing.provider_rules import openai_problems
@@ -167,9 +167,9 @@ _blocks = st.one_of(
 def test_an_answer_in_events_is_the_answer(content):
     usage = {"input_tokens": 7, "output_tokens": 9}
     whole = {"model": "m", "content": content, "stop_reason": "end_turn", "usage": usage}
-    blocks, text = Blocks(), ""
-    for said_, event in spelled(whole):
-        assert blocks.take(json.loads(json.dumps(event))) == said_
+    blocks, text = BlockReader(), ""
+    for said_, event in answer_events(whole):
+        assert blocks.read(json.loads(json.dumps(event))) == said_
         text += said_
     assert list(blocks.content().values()) == content
     assert text == "".join(block["text"] for block in content if block["type"] == "text")
@@ -178,11 +178,11 @@ def test_an_answer_in_events_is_the_answer(content):
 
 
 def test_a_call_whose_json_is_broken_is_kept_as_it_was_written():
-    blocks = Blocks()
+    blocks = BlockReader()
     call = {"type": "tool_use", "id": "a", "name": "f", "input": {}}
-    blocks.take({"type": "content_block_start", "index": 0, "content_block": call})
+    blocks.read({"type": "content_block_start", "index": 0, "content_block": call})
     delta = {"type": "input_json_delta", "partial_json": '{"city": "Ro'}
-    blocks.take({"type": "content_block_delta", "index": 0, "delta": delta})
+    blocks.read({"type": "content_block_delta", "index": 0, "delta": delta})
     assert blocks.content()[0]["input"] == {"arguments": '{"city": "Ro'}
 
 
@@ -194,16 +194,16 @@ def test_marks_for_the_cache_are_spared_from_the_oldest_on():
     result = {"type": "tool_result", "tool_use_id": "a", "content": [text], **MARK}
     turns = [turn(text, text), turn(result), turn(text)]
     for keep in range(6):
-        assert marks(unmarked(turns, keep)) == keep
-    assert unmarked(turns, 5) == turns
-    (first, *_, last) = unmarked(turns, 1)
+        assert count_marks(keep_last_marks(turns, keep)) == keep
+    assert keep_last_marks(turns, 5) == turns
+    (first, *_, last) = keep_last_marks(turns, 1)
     assert "cache_control" not in first["content"][0]
     assert last == turns[-1]
     # No more than four in a request, and none if the client sends none.
     body = {"model": "m", "tools": [{"name": "f", **MARK}], "messages": [turn(text)] * 9}
     said_ = [Message.user([Part(text)]), Message.assistant("y")] * 6
-    assert marks(ANTHROPIC.put(body, said_)) == 4
-    assert marks(ANTHROPIC.put({**body, "messages": [turn()]}, said_)) == 1
+    assert count_marks(ANTHROPIC.put_messages(body, said_)) == 4
+    assert count_marks(ANTHROPIC.put_messages({**body, "messages": [turn()]}, said_)) == 1
 
 
 def test_a_request_is_translated():
@@ -221,11 +221,11 @@ def test_a_request_is_translated():
         "stream": True,
         "output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
     }
-    found = TRANSLATED.finish(translated(body, "max_tokens"))
+    found = TRANSLATED.finish_request(translate_request(body, "max_tokens"))
     assert found["messages"] == [{"role": "system", "content": "Be kind."}, said("hi")]
     assert [tool["function"]["name"] for tool in found["tools"]] == ["weather", "clock"]
     assert found["tools"][0]["function"]["parameters"] == TOOLS[0]["input_schema"]
-    assert marks(found) == 0
+    assert count_marks(found) == 0
     assert (found["tool_choice"], found["parallel_tool_calls"]) == ("required", False)
     assert (found["stop"], found["temperature"], found["max_tokens"]) == (["END"], 0.0, 9)
     assert found["response_format"]["json_schema"]["schema"] == {"type": "object"}
@@ -235,10 +235,10 @@ def test_a_request_is_translated():
         ({"type": "none"}, "none"),
         ({"type": "tool", "name": "f"}, {"type": "function", "function": {"name": "f"}}),
     ):
-        assert translated({**body, "tool_choice": choice}, "x")["tool_choice"] == wanted
+        assert translate_request({**body, "tool_choice": choice}, "x")["tool_choice"] == wanted
     for wrong in ([{"type": "web_search_20250305", "name": "web_search"}], {"name": "f"}, [3]):
         with pytest.raises(InputError):
-            translated({**body, "tools": wrong}, "x")
+            translate_request({**body, "tools": wrong}, "x")
 
 
 def test_pictures_that_tools_return_follow_behind_the_results():
@@ -592,7 +592,7 @@ def test_marks_for_the_cache_stay_where_the_client_puts_them_and_never_are_too_m
             sent = model.requests[-1]
             assert sent["system"] == system
             assert sent["messages"][-1]["content"][-1]["cache_control"] == {"type": "ephemeral"}
-            assert marks(sent["messages"]) == 1
+            assert count_marks(sent["messages"]) == 1
         assert len(heads(server)) == 1
 
 
@@ -907,7 +907,7 @@ def test_a_chat_goes_on_without_its_memory_and_says_so(model, way, stream):
         answer = HTTP.post(f"{server.url}/v1/messages", json=body)
         assert answer.status_code == 200
         assert answer.headers["x-firnline-status"] == "degraded"
-        assert "no room left" in answer.headers["x-firnline-degraded"]
+        assert "disk is full" in answer.headers["x-firnline-degraded"]
         assert "said" in answer.text
         assert model.requests[-1]["messages"] == body["messages"]
 

@@ -23,7 +23,7 @@ from firnline.server.drafts import Drafts
 from firnline.server.keys import Keys
 from firnline.server.metrics import Metrics
 from firnline.server.middleware import RequestMiddleware, join_observers, open_tracer
-from firnline.server.proxy import chat, messages, passthrough
+from firnline.server.proxy import routes as proxy
 from firnline.server.proxy.upstream import Upstream
 from firnline.server.rate_limit import RateLimiter
 from firnline.server.settings import Settings
@@ -49,8 +49,8 @@ safely.
 # FastAPI analyzes routes at the first request, which takes a tenth of a second: share them between
 # all applications of a process. They are matched in order, so the most frequent ones are first.
 _ROUTES: Final = APIRouter()
-for _module in (chat, messages, rest, health, passthrough, page):
-    _ROUTES.include_router(_module.router)
+for _router in (proxy.router, rest.router, health.router, proxy.passthrough, page.router):
+    _ROUTES.include_router(_router)
 
 
 def create_app(settings: Settings) -> FastAPI:

@@ -1,12 +1,14 @@
-"""The proxy: an OpenAI or Anthropic client pointed at Firnline gets a memory without end.
+"""The proxy: an OpenAI or Anthropic client pointed at Firnline gets unlimited memory.
 
-One request, hop by hop::
+One request, step by step, in `routes.answer_request`::
 
-    identity   which conversation it names, if any; what its messages look like to us
-    placing    where the re-sent history lies in the log, and which messages are new
-    chat       store what is new, build a context, ask upstream, store the answer
-    rounds     what upstream says, event by event; recall tools are run on the way
+    parse_request           request          what the client sent, and the conversation it names
+    locate_conversation     locate, align    where its history is in the log; stores new messages
+    build_request_context   request_context  as much of the conversation as fits the model's window
+    send_upstream           upstream         the request to the endpoint; recall tools in between
+    record_answer           locate           the answer in the log, next to the prompt it came from
 
-`messages` is `chat` for Anthropic's protocol: in its own shape with `native` for `rounds`, or
-`translating`. What differs between protocols in a request is a `shape`.
+Each step takes the request and the value of the step before it, and returns a new value. What
+differs between protocols is a `Dialect`: `openai`, `anthropic`, and `translate` for an Anthropic
+client with an OpenAI endpoint. Numeric limits are in `limits`.
 """

@@ -1,4 +1,4 @@
-"""Laying a re-sent history beside the log: how far they agree. Pure."""
+"""How far a history that a client sends again agrees with the log. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import NamedTuple
 from firnline.log.entry import Entry
 from firnline.log.message import Message
 from firnline.server.drafts import INTERRUPTED
-from firnline.server.proxy.identity import fingerprint, is_spoken
+from firnline.server.proxy.request import fingerprint, is_spoken
 
 
-class Agreed(NamedTuple):
-    """How many messages were found, each one's sequence number, and how many entries that took."""
+class Agreement(NamedTuple):
+    """The sequence numbers of the messages that were found, and how many entries those span."""
 
     seqs: tuple[int, ...]
     entries: int
@@ -23,37 +23,37 @@ class Agreed(NamedTuple):
         return len(self.seqs)
 
 
-def agree(sent: Sequence[Message], log: Sequence[Entry]) -> Agreed:
-    """How far the messages are what the log goes on with.
+def agree(sent: Sequence[Message], log: Sequence[Entry]) -> Agreement:
+    """How far the log starts with these messages.
 
-    An interrupted answer may be in what is sent as far as the client saw it, or not at all. What
-    the application said in between is not compared.
+    Of an interrupted answer, the client may send what it saw, or nothing. What the application said
+    in between is not compared.
     """
     seqs: list[int] = []
     at = 0
     while at < len(log):
         entry, here = log[at], len(seqs)
-        broken = INTERRUPTED in entry.message.metadata
-        if here < len(sent) and _same(sent[here], entry.message, broken=broken):
+        interrupted = INTERRUPTED in entry.message.metadata
+        if here < len(sent) and _same(sent[here], entry.message, interrupted=interrupted):
             seqs.append(entry.seq)
-        elif is_spoken(entry.message) and not broken:
+        elif is_spoken(entry.message) and not interrupted:
             break
         at += 1
-    return Agreed(tuple(seqs), at)
+    return Agreement(tuple(seqs), at)
 
 
-def _same(sent: Message, stored: Message, *, broken: bool) -> bool:
-    if broken:
+def _same(sent: Message, stored: Message, *, interrupted: bool) -> bool:
+    if interrupted:
         text = sent.text.strip()
         return sent.role == "assistant" and bool(text) and stored.text.strip().startswith(text)
     return is_spoken(stored) and fingerprint(sent) == fingerprint(stored)
 
 
-def overlap(sent: Sequence[Message], tail: Sequence[Entry]) -> Agreed | None:
-    """Where the messages begin within the end of a log, for clients that drop the oldest.
+def overlap(sent: Sequence[Message], tail: Sequence[Entry]) -> Agreement | None:
+    """Where the messages start in the tail of a log, for clients that drop their oldest messages.
 
-    The beginning with the longest agreement wins; None if not even the first message is there.
-    `entries` then counts from the tail's start.
+    The start with the longest agreement wins; None if the first message is not there. `entries`
+    counts from the start of the tail.
     """
     if not sent:
         return None
@@ -62,5 +62,5 @@ def overlap(sent: Sequence[Message], tail: Sequence[Entry]) -> Agreed | None:
         if is_spoken(entry.message) and fingerprint(entry.message) == first:
             found = agree(sent, tail[start:])
             if best is None or found.messages >= best.messages:
-                best = Agreed(found.seqs, start + found.entries)
+                best = Agreement(found.seqs, start + found.entries)
     return best

@@ -1,4 +1,4 @@
-"""Anthropic's answers: blocks of content, whole or in events, written and read. Pure."""
+"""Anthropic's answers: blocks of content, complete or in events, written and read. Pure."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
     "thinking": {"thinking": "", "signature": ""},
     "tool_use": {"input": {}},
 }
-"""What a block of each type begins with; what comes in pieces is not in it yet."""
+"""What a block of each type starts with, before its deltas."""
 
 
 # -- writing ----------------------------------------------------------------------------------
 
 
-def framed(event: Mapping[str, Any], data: str = "") -> str:
-    """An event as it goes over the wire; `data` is its JSON if that is to stay as it came."""
+def event_frame(event: Mapping[str, Any], data: str = "") -> str:
+    """An event as it is sent; `data` is its JSON if that must stay as it came."""
     text = data or json.dumps(event)
     lines = "".join(f"data: {line}\n" for line in text.split("\n"))
     return f"event: {event.get('type', 'message')}\n{lines}\n"
 
 
-def answer(model: str, content: Sequence[Block], stop_reason: str | None, usage: object) -> Block:
-    """A whole answer."""
+def answer_body(
+    model: str, content: Sequence[Block], stop_reason: str | None, usage: object
+) -> Block:
+    """A complete answer."""
     return {
         "id": f"msg_{secrets.token_hex(12)}",
         "type": "message",
@@ -46,17 +48,17 @@ def answer(model: str, content: Sequence[Block], stop_reason: str | None, usage:
     }
 
 
-def spelled(whole: Mapping[str, Any]) -> Iterator[tuple[str, Event]]:
-    """The events that tell a whole answer, each with its text."""
-    yield "", {"type": "message_start", "message": {**whole, "content": [], "stop_reason": None}}
-    for index, block in enumerate(whole["content"]):
+def answer_events(body: Mapping[str, Any]) -> Iterator[tuple[str, Event]]:
+    """The events of a complete answer, each with its text."""
+    yield "", {"type": "message_start", "message": {**body, "content": [], "stop_reason": None}}
+    for index, block in enumerate(body["content"]):
         yield from block_events(index, block)
-    for event in ending(whole):
+    for event in ending_events(body):
         yield "", event
 
 
 def block_events(index: int, block: Mapping[str, Any]) -> Iterator[tuple[str, Event]]:
-    """The events that tell a block, each with its text."""
+    """The events of a block, each with its text."""
     empty = {**block, **_EMPTY.get(block["type"], {})}
     if block["type"] == "text":
         empty.pop("citations", None)
@@ -79,19 +81,19 @@ def _deltas(block: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"type": "input_json_delta", "partial_json": encode_json(block["input"])}
 
 
-def ending(whole: Mapping[str, Any]) -> list[Event]:
-    """The events behind the last block: why it ended there, and what it cost."""
+def ending_events(body: Mapping[str, Any]) -> list[Event]:
+    """The events after the last block: why the answer ended, and what it cost."""
     names = ("stop_reason", "stop_sequence", "stop_details")
-    delta = {name: whole[name] for name in names if name in whole}
-    last = {"type": "message_delta", "delta": delta, "usage": whole.get("usage") or {}}
+    delta = {name: body[name] for name in names if name in body}
+    last = {"type": "message_delta", "delta": delta, "usage": body.get("usage") or {}}
     return [last, {"type": "message_stop"}]
 
 
 # -- reading ----------------------------------------------------------------------------------
 
 
-class Blocks:
-    """Puts the blocks of a streamed answer together. `ended` once it is known why it ended."""
+class BlockReader:
+    """Collects the blocks of a streamed answer. `ended` once it has the reason why it ended."""
 
     def __init__(self) -> None:
         self.model = ""
@@ -102,15 +104,15 @@ class Blocks:
         self._inputs: dict[int, str] = {}
 
     def content(self) -> dict[int, Block]:
-        """The blocks so far by their index, calls with their whole input."""
+        """The blocks so far by their index, calls with their complete input."""
         found = {}
         for index, block in self._blocks.items():
             written = self._inputs.get(index)
             found[index] = {**block, "input": _input(written)} if written else block
         return found
 
-    def take(self, event: Mapping[str, Any]) -> str:
-        """Take an event; returns the text it adds."""
+    def read(self, event: Mapping[str, Any]) -> str:
+        """Read an event; returns the text it adds."""
         kind, index = event.get("type"), event.get("index")
         if kind == "message_start":
             message = event.get("message") or {}
@@ -140,11 +142,11 @@ class Blocks:
         return str(delta.get("text") or "") if block.get("type") == "text" else ""
 
     def _add_usage(self, usage: object) -> None:
-        """What an event tells is the sum so far; what it does not tell stays."""
-        told = usage if isinstance(usage, dict) else {}
-        self.usage |= {name: value for name, value in told.items() if value is not None}
+        """Counts of an event are sums so far; counts that it does not have stay."""
+        counts = usage if isinstance(usage, dict) else {}
+        self.usage |= {name: value for name, value in counts.items() if value is not None}
 
 
 def _input(written: str) -> Any:
-    given = load_body(written.encode())
-    return given if isinstance(given, dict) else {"arguments": written}
+    parsed = load_body(written.encode())
+    return parsed if isinstance(parsed, dict) else {"arguments": written}

@@ -1,241 +1,293 @@
-"""Where a request's history lies in the log, and which of its messages are new.
+"""Where a request and its answer belong in the log, and storing them there.
 
-The known beginnings of histories are cards that lead to an entry; they are a view of the log, and
-the log itself decides. A history that goes on otherwise than the log becomes a branch: nothing is
+The known prefixes of histories are cards that point to an entry. They are derived from the log, and
+the log decides. A history that continues differently from the log becomes a branch: nothing is
 changed, and nothing is stored twice within a conversation.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from firnline.errors import ConflictError
+from firnline.errors import ConflictError, UnknownConversation
 from firnline.log.entry import Card, Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
 from firnline.memory import Memory
-from firnline.server.drafts import INTERRUPTED
-from firnline.server.proxy.align import Agreed, agree, overlap
-from firnline.server.proxy.identity import Named, chained, fingerprint, is_spoken, longer
+from firnline.server.drafts import INTERRUPTED, QuestionRef, store_answer
+from firnline.server.prompts import try_record
+from firnline.server.proxy import limits
+from firnline.server.proxy.align import Agreement, agree, overlap
+from firnline.server.proxy.request import (
+    Location,
+    MemoryStatus,
+    ProxyRequest,
+    extend_hash,
+    fingerprint,
+    is_spoken,
+    prefix_hashes,
+)
+from firnline.server.proxy.upstream import UpstreamAnswer
 
 _KIND: Final = "prefix"
-_LOOKUP: Final = 64
-_BEYOND: Final = 50
-_TAIL: Final = 500
-_TRIES: Final = 5
 _BRANCHED: Final = regex(r"--[0-9a-f]{8}$")
 _BRANCH: Final = ", branch"
-_WHOLE: Final = frozenset({"header x-openwebui-chat-id"})
-"""Names given by clients that send their whole history, and ask for titles and the like under them.
+_FULL_HISTORY: Final = frozenset({"header x-openwebui-chat-id"})
+"""Names given by clients that send their full history, and request titles and the like under them.
 
-What does not begin as the conversation did is then none of it.
+A request that does not start like the conversation is then not part of it.
 """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a request belongs.
+class LocatedRequest:
+    """The messages of a request, and the status with its location; without one it is not stored."""
 
-    `question` is the last entry of its history in the log, `hash` that entry's if it was stored
-    just now, `next_seq` where the log goes on.
-    `answer` is what the log holds for it already, if this is the repetition of a request that was
-    answered. `hashes` are those of the history's beginnings, the whole of it last; `key` is the
-    client's own for the request.
+    messages: Sequence[Message] = ()
+    status: MemoryStatus = field(default_factory=MemoryStatus)
+
+
+class _Plan(NamedTuple):
+    """What to store where: `new` messages at a location, or in a branch that ends there."""
+
+    location: Location
+    new: Sequence[Message] = ()
+    branch: bool = False
+
+
+async def locate_conversation(request: ProxyRequest) -> LocatedRequest:
+    """Find where the request belongs and store its new messages; durable when this returns.
+
+    With an endpoint, a failure of memory does not end the chat. Without one it is raised, because
+    only memory could answer.
     """
-
-    conversation: str
-    source: str
-    named: bool
-    hashes: tuple[str, ...]
-    key: str = ""
-    question: int = -1
-    hash: str = ""
-    next_seq: int = 0
-    answer: Entry | None = None
-
-
-class Attempt(NamedTuple):
-    """What a client says of a request: its own `key` for it, and whether it was sent before.
-
-    With its key, a request is known again for sure. A mere count of attempts is no proof: two
-    people may ask the same, so nobody is given what another was answered because of it.
-    """
-
-    key: str = ""
-    again: bool = False
+    if not request.uses_memory:
+        return LocatedRequest()
+    messages: Sequence[Message] = ()
+    try:
+        messages = request.dialect.load_messages(request.body)
+        for _ in range(limits.LOCATE_TRIES):
+            plan = await _plan(request, messages)
+            with suppress(ConflictError):  # another request appended: look again
+                status = MemoryStatus(location=await _store_new(request.memory, plan))
+                return LocatedRequest(messages=messages, status=status)
+        location = await _store_new(request.memory, await _plan(request, messages))
+        return LocatedRequest(messages=messages, status=MemoryStatus(location=location))
+    except Exception as error:
+        if request.upstream is None:
+            raise
+        status = MemoryStatus().degrade("not stored", error)
+        return LocatedRequest(messages=messages, status=status)
 
 
-class _Request(NamedTuple):
-    """What was sent, what of it was said in the conversation, and which attempt it is."""
-
-    sent: Sequence[Message]
-    spoken: Sequence[Message]
-    attempt: Attempt
+# -- planning ---------------------------------------------------------------------------------
 
 
-async def place(
-    memory: Memory, name: Named | None, sent: Sequence[Message], attempt: Attempt
-) -> Place:
-    """Find the request's place and store its new messages there; durable when this returns."""
-    spoken = [message for message in sent if is_spoken(message)]
-    request = _Request(sent, spoken, attempt)
-    for _ in range(_TRIES):
-        try:
-            return await _placed(memory, name, request)
-        except ConflictError:
-            continue  # somebody else appended in between: look again
-    return await _placed(memory, name, request)
-
-
-async def _placed(memory: Memory, name: Named | None, request: _Request) -> Place:
-    seed = name.conversation if name else ""
-    hashes = tuple(chained([fingerprint(message) for message in request.spoken], seed))
-    where = Place(
+async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
+    memory, name, attempt = request.memory, request.name, request.attempt
+    spoken = [message for message in messages if is_spoken(message)]
+    fingerprints = [fingerprint(message) for message in spoken]
+    location = Location(
         conversation=name.conversation if name else f"chat-{secrets.token_hex(8)}",
         source=name.source if name else "new",
         named=name is not None,
-        hashes=hashes,
-        key=request.attempt.key,
+        hashes=tuple(prefix_hashes(fingerprints, name.conversation if name else "")),
+        key=attempt.key,
     )
-    if asked := await _known(memory, _keyed(where)):
-        return await _once_more(memory, where, request, *asked[1:])
-    # Without an answer of ours in it, a history is nobody's: two people may begin with "hi".
-    thin = not any(message.role == "assistant" for message in request.spoken)
-    again = thin and request.attempt.again and not name
-    known = await _known(memory, hashes) if not thin or again else None
-    if known is not None:
-        count, conversation, seq = known
+    if repeated := await _find_prefix(memory, _key_hashes(location)):
+        return await _plan_repeated(request, location, messages, repeated)
+    # A history without an answer belongs to no conversation: two users may start with "hi".
+    unanswered = not any(message.role == "assistant" for message in spoken)
+    again = unanswered and attempt.again and not name
+    if (not unanswered or again) and (prefix := await _find_prefix(memory, location.hashes)):
+        count, conversation, seq = prefix
         log = await memory.read(
-            conversation, first_seq=seq + 1, limit=len(request.spoken) - count + _BEYOND
+            conversation,
+            first_seq=seq + 1,
+            limit=len(spoken) - count + limits.ENTRIES_BEYOND,
         )
-        if again and agree((), log).entries < len(log):  # somebody was answered, not this one
-            return await _append(memory, where, _new(request.sent, 0))
+        if again and agree((), log).entries < len(log):  # that was the question of another client
+            return _Plan(location, _new_messages(messages, 0))
         source = name.source if name else "prefix"
-        where = replace(where, conversation=conversation, source=source, question=seq)
-        agreed = agree(request.spoken[count:], log)
-        return await _go_on(memory, where, request, count, agreed, log)
-    head = await memory.head(where.conversation) if name else None
+        location = replace(location, conversation=conversation, source=source, question=seq)
+        return _plan_new(request, location, messages, count, agree(spoken[count:], log), log)
+    head = await memory.head(location.conversation) if name else None
     if head is None:
-        return await _append(memory, where, _new(request.sent, 0))
-    return await _under_its_name(memory, where, head, request, thin=thin)
+        return _Plan(location, _new_messages(messages, 0))
+    return await _plan_named(request, location, messages, head, unanswered=unanswered)
 
 
-async def _once_more(
-    memory: Memory, where: Place, request: _Request, conversation: str, seq: int
-) -> Place:
-    """The same request under the same key: answered as before, or asked again."""
-    log = await memory.read(conversation, first_seq=seq + 1, limit=_BEYOND)
-    source = where.source if where.named else "prefix"
-    where = replace(where, conversation=conversation, source=source, question=seq)
-    if log and _whole_answer(log):
-        return replace(where, answer=log[0])
-    return await _go_on(memory, where, request, len(request.spoken), agree((), log), log)
+async def _plan_repeated(
+    request: ProxyRequest,
+    location: Location,
+    messages: Sequence[Message],
+    found: tuple[int, str, int],
+) -> _Plan:
+    """The same request under the same key: answered as before, or sent again."""
+    _, conversation, seq = found
+    log = await request.memory.read(conversation, first_seq=seq + 1, limit=limits.ENTRIES_BEYOND)
+    source = location.source if location.named else "prefix"
+    location = replace(location, conversation=conversation, source=source, question=seq)
+    if log and _is_complete_answer(log[0]):
+        return _Plan(replace(location, answer=log[0]))
+    return _plan_new(request, location, messages, len(location.hashes), agree((), log), log)
 
 
-async def _under_its_name(
-    memory: Memory, where: Place, head: Head, request: _Request, *, thin: bool
-) -> Place:
-    """A named conversation, and a history whose beginning is not known.
+async def _plan_named(
+    request: ProxyRequest,
+    location: Location,
+    messages: Sequence[Message],
+    head: Head,
+    *,
+    unanswered: bool,
+) -> _Plan:
+    """A named conversation, and a history whose start is not known.
 
-    Either the client sends only what is new, and perhaps repeats its last question; or it sends
-    what it has, and has dropped the oldest part.
+    Either the client sends only new messages, and perhaps repeats its last question; or it sends
+    what it has, and has dropped its oldest messages.
     """
-    reach = len(request.spoken) if thin else _TAIL
-    tail = await memory.read(where.conversation, first_seq=max(head.seq - reach, 0))
-    where = replace(where, question=head.seq)
-    agreed = overlap(request.spoken, tail)
-    if agreed is not None and thin:
+    spoken = [message for message in messages if is_spoken(message)]
+    reach = len(spoken) if unanswered else limits.TAIL_ENTRIES
+    tail = await request.memory.read(location.conversation, first_seq=max(head.seq - reach, 0))
+    location = replace(location, question=head.seq)
+    agreed = overlap(spoken, tail)
+    if agreed is not None and unanswered:
         later = tail[agreed.entries :]
-        answered = request.attempt.again and len(later) == 1 and _whole_answer(later)
-        again = agreed.messages == len(request.spoken) and (not later or answered)
-        agreed = agreed if again else None
-    if agreed is None and thin and where.source in _WHOLE:
-        return await branch(memory, replace(where, question=-1), _new(request.sent, 0))
+        answered = request.attempt.again and len(later) == 1 and _is_complete_answer(later[0])
+        repeated = agreed.messages == len(spoken) and (not later or answered)
+        agreed = agreed if repeated else None
+    if agreed is None and unanswered and location.source in _FULL_HISTORY:
+        return _Plan(replace(location, question=-1), _new_messages(messages, 0), branch=True)
     if agreed is None:
-        agreed = Agreed((), len(tail))
-    return await _go_on(memory, where, request, 0, agreed, tail)
+        agreed = Agreement((), len(tail))
+    return _plan_new(request, location, messages, 0, agreed, tail)
 
 
-async def _go_on(
-    memory: Memory,
-    where: Place,
-    request: _Request,
+def _plan_new(
+    request: ProxyRequest,
+    location: Location,
+    messages: Sequence[Message],
     count: int,
-    agreed: Agreed,
+    agreed: Agreement,
     log: Sequence[Entry],
-) -> Place:
-    """Append what is new behind what agrees, or branch where the log goes on otherwise."""
+) -> _Plan:
+    """What is new after `count` known messages and those that agree; else a branch."""
     later = log[agreed.entries :]
-    new = _new(request.sent, count + agreed.messages)
-    where = replace(
-        where,
-        question=agreed.seqs[-1] if agreed.seqs else where.question,
-        next_seq=later[0].seq if later else (log[-1].seq if log else where.question) + 1,
+    new = _new_messages(messages, count + agreed.messages)
+    location = replace(
+        location,
+        question=agreed.seqs[-1] if agreed.seqs else location.question,
+        next_seq=later[0].seq if later else (log[-1].seq if log else location.question) + 1,
     )
     if not later:
-        return await _append(memory, where, new)
-    again = where.named and request.attempt.again
-    if again and not new and len(later) == 1 and _whole_answer(later):
-        return replace(where, answer=later[0])
-    return await branch(memory, where, new)
+        return _Plan(location, new)
+    again = location.named and request.attempt.again
+    if again and not new and len(later) == 1 and _is_complete_answer(later[0]):
+        return _Plan(replace(location, answer=later[0]))
+    return _Plan(location, new, branch=True)
 
 
-async def branch(memory: Memory, where: Place, new: Sequence[Message] = ()) -> Place:
-    """The same beginning as a conversation of its own, and what is new there."""
-    root = _BRANCHED.sub("", where.conversation)
-    name = f"{root}--{secrets.token_hex(4)}"
-    if where.question >= 0:
-        await memory.branch(where.conversation, where.question, name)
-    source = f"{where.source.removesuffix(_BRANCH)}{_BRANCH}"
-    branched = replace(
-        where, conversation=name, source=source, named=False, next_seq=where.question + 1
-    )
-    return await _append(memory, branched, new)
+def _new_messages(messages: Sequence[Message], count: int) -> Sequence[Message]:
+    """The messages after the first `count` spoken ones.
 
-
-async def _append(memory: Memory, where: Place, new: Sequence[Message]) -> Place:
-    if not new:
-        return where
-    # Whoever names a conversation may have several requests under way in it; each is appended.
-    expected = None if where.named else where.next_seq
-    stored = await memory.append(where.conversation, new, expected_seq=expected)
-    spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
-    hashes = where.hashes[len(where.hashes) - len(spoken) :]
-    keyed = _keyed(where)
-    names, seqs = (*hashes, *keyed), (*spoken, *(stored[-1].seq for _ in keyed))
-    await remember(memory, where.conversation, names, seqs)
-    last = stored[-1]
-    return replace(where, question=last.seq, hash=last.hash, next_seq=last.seq + 1)
-
-
-def _new(sent: Sequence[Message], count: int) -> Sequence[Message]:
-    """The messages behind the first `count` spoken ones.
-
-    What the application says before the first of them is not of the conversation.
+    What the application says before the first spoken one is not part of the conversation.
     """
-    places = [at for at, message in enumerate(sent) if is_spoken(message)]
+    places = [at for at, message in enumerate(messages) if is_spoken(message)]
     if count >= len(places):
         return ()
-    return sent[places[count - 1] + 1 if count else places[0] :]
+    return messages[places[count - 1] + 1 if count else places[0] :]
 
 
-def _whole_answer(later: Sequence[Entry]) -> bool:
-    """Whether the log goes on with an answer that came to its end."""
-    message = later[0].message
-    return message.role == "assistant" and INTERRUPTED not in message.metadata
+def _is_complete_answer(entry: Entry) -> bool:
+    return entry.message.role == "assistant" and INTERRUPTED not in entry.message.metadata
 
 
-# -- known beginnings -------------------------------------------------------------------------
+# -- storing ----------------------------------------------------------------------------------
 
 
-async def remember(
+async def _branch(memory: Memory, location: Location) -> Location:
+    """A new conversation with the same entries up to the location."""
+    name = f"{_BRANCHED.sub('', location.conversation)}--{secrets.token_hex(4)}"
+    if location.question >= 0:
+        await memory.branch(location.conversation, location.question, name)
+    source = f"{location.source.removesuffix(_BRANCH)}{_BRANCH}"
+    return replace(
+        location, conversation=name, source=source, named=False, next_seq=location.question + 1
+    )
+
+
+async def _store_new(memory: Memory, plan: _Plan) -> Location:
+    """Append the new messages, and save the prefixes that they complete."""
+    location = await _branch(memory, plan.location) if plan.branch else plan.location
+    if not plan.new:
+        return location
+    # Clients may send several requests at once to a conversation they name; each is appended.
+    expected = None if location.named else location.next_seq
+    stored = await memory.append(location.conversation, plan.new, expected_seq=expected)
+    spoken = [entry.seq for entry in stored if is_spoken(entry.message)]
+    hashes = location.hashes[len(location.hashes) - len(spoken) :]
+    keys, last = _key_hashes(location), stored[-1]
+    seqs = (*spoken, *(last.seq for _ in keys))
+    await _save_prefixes(memory, location.conversation, (*hashes, *keys), seqs)
+    return replace(location, question=last.seq, hash=last.hash, next_seq=last.seq + 1)
+
+
+async def record_answer(
+    request: ProxyRequest, status: MemoryStatus, answer: UpstreamAnswer
+) -> MemoryStatus:
+    """Store the answer, its prompt and the prefix it completes; the client gets it in any case."""
+    memory, location = request.memory, status.location
+    if location is None:
+        return status
+    try:
+        message = request.dialect.load_answer(answer)
+        try:
+            if location.named:
+                question = QuestionRef(location.question, location.hash)
+                stored = await store_answer(memory, location.conversation, question, message)
+            else:
+                stored = await memory.append(
+                    location.conversation, message, expected_seq=location.next_seq
+                )
+        except ConflictError:  # the same request was sent twice, and the other one answered first
+            location = await _branch(memory, location)
+            stored = await memory.append(location.conversation, message)
+        status = replace(status, location=location)
+        await _record_origin(request, status, location, stored[-1])
+    except Exception as error:  # noqa: BLE001 - the client gets its answer all the same
+        failed = status.degrade("answer not stored", error)
+        return replace(failed, answer_unsaved=not isinstance(error, UnknownConversation))
+    return status
+
+
+async def _record_origin(
+    request: ProxyRequest, status: MemoryStatus, location: Location, answer: Entry
+) -> None:
+    """Save the prompt of an answer, and the prefix of the history that it completes."""
+    saves: list[Awaitable[None]] = []
+    if status.context is not None:
+        facts = {"question": location.question, "model": request.model, "via": "proxy"}
+        context = replace(status.context, conversation=location.conversation)
+        saves.append(try_record(request.memory, context, answer.seq, **facts))
+    if location.hashes:
+        name = extend_hash(location.hashes[-1], fingerprint(answer.message))
+        saves.append(_save_prefixes(request.memory, location.conversation, [name], [answer.seq]))
+    await asyncio.gather(*saves)  # together, so that they share a commit
+
+
+# -- known prefixes ---------------------------------------------------------------------------
+
+
+async def _save_prefixes(
     memory: Memory, conversation: str, hashes: Sequence[str], seqs: Sequence[int]
 ) -> None:
-    """Note where these beginnings of histories lead; the first to have one keeps it."""
+    """Save where these prefixes of histories end; a prefix that is known stays as it is."""
     cards = [
         Card(
             tenant=memory.tenant,
@@ -246,24 +298,24 @@ async def remember(
         )
         for name, seq in zip(hashes, seqs, strict=True)
     ]
-    await memory.store.put_cards(cards, absent=True)
+    await memory.cards.put(*cards, absent=True)
 
 
-def _keyed(where: Place) -> tuple[str, ...]:
-    """The name under which a request is known by its key, if it has one."""
-    if not where.key or not where.hashes:
+def _key_hashes(location: Location) -> tuple[str, ...]:
+    """The hash of a request with the client's key for it, if it has one."""
+    if not location.key or not location.hashes:
         return ()
-    return (longer(where.hashes[-1], f"under the key {where.key}"),)
+    return (extend_hash(location.hashes[-1], f"under the key {location.key}"),)
 
 
-async def _known(memory: Memory, hashes: Sequence[str]) -> tuple[int, str, int] | None:
-    """The longest known beginning: how many messages, and where in which conversation it ends."""
-    for end in range(len(hashes), 0, -_LOOKUP):
-        names = hashes[max(end - _LOOKUP, 0) : end]
-        found = await memory.store.cards(_KIND, tenant=memory.tenant, names=names, limit=len(names))
-        if found:
-            by_name = {card.name: card for card in found}
-            at = max(names.index(name) for name in by_name)
-            conversation, seq = json.loads(by_name[names[at]].body)
-            return max(end - _LOOKUP, 0) + at + 1, conversation, seq
+async def _find_prefix(memory: Memory, hashes: Sequence[str]) -> tuple[int, str, int] | None:
+    """The longest known prefix: how many messages, and where in which conversation it ends."""
+    for end in range(len(hashes), 0, -limits.PREFIXES_PER_LOOKUP):
+        start = max(end - limits.PREFIXES_PER_LOOKUP, 0)
+        names = hashes[start:end]
+        cards = await memory.cards.find(_KIND, names=names, limit=len(names))
+        if cards:
+            longest = max(cards, key=lambda card: names.index(card.name))
+            conversation, seq = json.loads(longest.body)
+            return start + names.index(longest.name) + 1, conversation, seq
     return None

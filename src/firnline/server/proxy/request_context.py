@@ -1,92 +1,175 @@
-"""A context as one request means it: its own question, and what the application says now. Pure.
+"""The context of one request: as much of the conversation as fits the model's window.
 
-The log holds what was said to everybody at any time. What others ask at the same moment is not this
-request's; and what the application told a model in between, such as retrieved documents, is said
-anew with each request, or not any more.
+The log holds what all clients said at any time. What others ask at the same moment is not part of
+this request. What the application tells the model in between, such as retrieved documents, is valid
+for the request that says it only.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
+from firnline.context.budget import Budget
 from firnline.context.context import Context, Piece
+from firnline.context.tools import Tool
+from firnline.errors import BudgetError
+from firnline.log.limits import BATCH_BYTES_MAX, RECALL_TOKENS
 from firnline.log.message import Message
-from firnline.log.tokens import TokenCounter
+from firnline.log.tokens import TokenCounter, counter, find_model
 from firnline.server.drafts import INTERRUPTED
-from firnline.server.proxy.identity import is_spoken
+from firnline.server.proxy import limits
+from firnline.server.proxy.locate import LocatedRequest
+from firnline.server.proxy.request import ProxyRequest, is_spoken
+from firnline.server.proxy.upstream import UpstreamRequest
 
 
-def fitted(
-    context: Context, question: int, sent: Sequence[Message], count: TokenCounter
-) -> Context:
-    """The context for the request whose last entry is `question` and whose messages are `sent`.
+async def build_request_context(request: ProxyRequest, located: LocatedRequest) -> UpstreamRequest:
+    """The request as it is sent upstream, with the context of its conversation.
 
-    `ConflictError` if others have said so much in the meantime that its own question is not in it.
+    The dialect's error of a `BudgetError` if not even the newest message fits.
     """
-    own = context.up_to(question)
-    recent = [piece for piece in own["recent"].pieces if _is_said_now(piece, sent)]
-    if not sent or sent[-1].role != "assistant":
-        recent = _without_broken_end(recent)
-    return own.with_recent(_with_words(recent, sent, count))
+    status, messages, count = located.status, located.messages, counter(request.model)
+    if status.location is None:
+        body = request.dialect.finish_request(dict(request.body))
+        return UpstreamRequest(body=body, status=status, count=count)
+    conversation, body = status.location.conversation, dict(request.body)
+    tool_tokens = min(RECALL_TOKENS, _budget(request).limit // limits.TOOL_SHARE)
+    tools = _recall_tools(request, conversation, tool_tokens)
+    definitions = [*request.tools, *map(request.dialect.tool_definition, tools)]
+    room = limits.TOOL_ROUNDS * tool_tokens if tools else 0
+    added = sum(int(count.message(message)) for message in _words_now(messages))
+    questions = [message.text for message in messages if message.role == "user"]
+    try:
+        context = await request.memory.context(
+            conversation,
+            _budget(request, reserved=request.dialect.margin_tokens + added + room),
+            question=questions[-1] if questions and questions[-1].strip() else None,
+            system=_join_system(messages[: _count_leading(messages)]),
+            tools=definitions,
+        )
+        context = _fit_to_request(context, status.location.question, messages, count)
+        digest = 0
+        if context["digests"].pieces or context["important"].pieces:
+            newest = await request.memory.in_force(conversation)
+            digest = max((digest.version for digest in newest), default=0)
+        request.parts.tokens.charge(request.caller.id, context.tokens)
+        body = request.dialect.put_messages(request.body, context.messages)
+        degraded = "; ".join(context.degraded)
+        status = replace(status, context=context, digest=digest, degraded=degraded)
+    except BudgetError as error:
+        raise request.dialect.context_too_long(error) from error
+    except Exception as error:  # noqa: BLE001 - a failure of memory does not end the chat
+        status = status.degrade("no context", error)
+    if tools:
+        body["tools"] = definitions
+    return UpstreamRequest(
+        body=request.dialect.finish_request(body),
+        status=status,
+        count=count,
+        tools=tools,
+        tool_tokens=tool_tokens,
+        room=room,
+    )
 
 
-def leading(sent: Sequence[Message]) -> int:
+def _recall_tools(request: ProxyRequest, conversation: str, tokens_max: int) -> list[Tool]:
+    """The recall tools, except those with the name of a tool of the client."""
+    if not request.parts.settings.recall_tools or request.upstream is None:
+        return []
+    names = set(map(request.dialect.tool_name, request.tools))
+    tools = request.memory.tools(conversation, tokens_max=tokens_max)
+    return [tool for tool in tools if tool.name not in names]
+
+
+def _budget(request: ProxyRequest, reserved: int = 0) -> Budget:
+    """The model's window or the server's, less the answer and what is reserved."""
+    body, model = request.body, request.model
+    most = request.parts.settings.window_tokens or BATCH_BYTES_MAX
+    window = min(find_model(model).window_tokens, most)
+    answer = body.get("max_completion_tokens") or body.get("max_tokens")
+    usual = min(limits.RESERVE_TOKENS_MAX, window // limits.RESERVE_SHARE)
+    reserve = answer if isinstance(answer, int) and 0 < answer < window else usual
+    if form := body.get("response_format") or body.get("output_config"):
+        reserve += int(counter(model).text(json.dumps(form)))
+    return Budget(window, min(reserve + reserved, window - 1), model=model)
+
+
+# -- what the application says ----------------------------------------------------------------
+
+
+def _count_leading(messages: Sequence[Message]) -> int:
     """How many messages of the application come before all others."""
-    spoken = [at for at, message in enumerate(sent) if is_spoken(message)]
-    return spoken[0] if spoken else len(sent)
+    spoken = [at for at, message in enumerate(messages) if is_spoken(message)]
+    return spoken[0] if spoken else len(messages)
 
 
-def joined(system: Sequence[Message]) -> Message | None:
-    """What the application says first, as one message."""
+def _join_system(system: Sequence[Message]) -> Message | None:
+    """The first messages of the application as one message."""
     if len(system) <= 1:
         return system[0] if system else None
     text = "\n\n".join(message.text for message in system)
     return replace(system[0], content=text)
 
 
-def words_now(sent: Sequence[Message]) -> list[Message]:
-    """What the application says since the last answer, and not before everything else."""
-    last = max((at for at, message in enumerate(sent) if message.role == "assistant"), default=-1)
-    return [m for m in sent[max(last + 1, leading(sent)) :] if not is_spoken(m)]
+def _words_now(messages: Sequence[Message]) -> list[Message]:
+    """What the application says since the last answer, except its first messages."""
+    answers = (at for at, message in enumerate(messages) if message.role == "assistant")
+    first = max(max(answers, default=-1) + 1, _count_leading(messages))
+    return [message for message in messages[first:] if not is_spoken(message)]
 
 
-def _is_said_now(piece: Piece, sent: Sequence[Message]) -> bool:
-    """Whether a piece is of the conversation, or said by the application in this request, too."""
+def _fit_to_request(
+    context: Context, question: int, messages: Sequence[Message], count: TokenCounter
+) -> Context:
+    """The context of the request whose last entry is `question`.
+
+    `ConflictError` if concurrent messages filled the window, so that its question is not in it.
+    """
+    own = context.up_to(question)
+    recent = [piece for piece in own["recent"].pieces if _is_valid_now(piece, messages)]
+    if not messages or messages[-1].role != "assistant":
+        # A provider continues an answer at the end. One that broke off is requested again.
+        while recent and _is_interrupted(recent[-1]):
+            recent.pop()
+    return own.with_recent(_add_words(recent, messages, count))
+
+
+def _is_interrupted(piece: Piece) -> bool:
+    return piece.entry is not None and INTERRUPTED in piece.entry.message.metadata
+
+
+def _is_valid_now(piece: Piece, messages: Sequence[Message]) -> bool:
+    """Whether a piece is of the conversation, or said by the application in this request."""
     if piece.entry is None or is_spoken(piece.entry.message):
         return True
-    return any(_same(piece.entry.message, message) for message in sent)
+    return any(_same(piece.entry.message, message) for message in messages)
 
 
 def _same(one: Message, other: Message) -> bool:
     return (one.role, one.content) == (other.role, other.content)
 
 
-def _without_broken_end(recent: Sequence[Piece]) -> list[Piece]:
-    """Without an answer that broke off behind the question: it is asked again.
-
-    Behind the question, a provider takes an answer for the beginning of the next one.
-    """
-    kept = list(recent)
-    while kept and kept[-1].entry and INTERRUPTED in kept[-1].entry.message.metadata:
-        kept.pop()
-    return kept
-
-
-def _with_words(
-    recent: Sequence[Piece], sent: Sequence[Message], count: TokenCounter
+def _add_words(
+    recent: Sequence[Piece], messages: Sequence[Message], count: TokenCounter
 ) -> list[Piece]:
-    """With what the application says now and the log does not show: before or behind the question.
+    """Add what the application says now and the log does not have, before or after the question.
 
-    It is not in the log where somebody said the same before, and the application something else.
+    The log does not have it if an earlier request asked the same and the application said something
+    else.
     """
-    shown = [piece.message for piece in recent]
-    missing = [m for m in words_now(sent) if not any(_same(m, other) for other in shown)]
-    last = max((at for at, message in enumerate(sent) if is_spoken(message)), default=-1)
-    late = {id(message) for message in sent[last + 1 :]}
-    users = (at for at, message in enumerate(shown) if message.role == "user")
-    at = max(users, default=len(shown))
+    present = [piece.message for piece in recent]
+    missing = [
+        message
+        for message in _words_now(messages)
+        if not any(_same(message, other) for other in present)
+    ]
+    last = max((at for at, message in enumerate(messages) if is_spoken(message)), default=-1)
+    late = {id(message) for message in messages[last + 1 :]}
+    users = (at for at, message in enumerate(present) if message.role == "user")
+    at = max(users, default=len(present))
     added = [(id(m) in late, Piece(m, int(count.message(m)))) for m in missing]
     before = [piece for is_late, piece in added if not is_late]
-    behind = [piece for is_late, piece in added if is_late]
-    return [*recent[:at], *before, *recent[at:], *behind]
+    after = [piece for is_late, piece in added if is_late]
+    return [*recent[:at], *before, *recent[at:], *after]

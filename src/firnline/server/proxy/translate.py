@@ -1,94 +1,194 @@
-"""Anthropic's requests in OpenAI's protocol, and the answers back in Anthropic's. Pure."""
+"""An Anthropic client with an endpoint that speaks OpenAI's protocol, or with none. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Final
 
-from firnline.errors import InputError
+from fastapi.responses import JSONResponse
+from starlette.responses import Response
+
+from firnline.errors import BudgetError, FirnlineError, InputError
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.wire import anthropic_blocks, load_anthropic
-from firnline.server.proxy import blocks
-from firnline.server.proxy.blocks import framed
-from firnline.server.proxy.dialect import OPENAI, Body
-from firnline.server.proxy.openai_stream import Asking
+from firnline.models.answers import CONTEXT_LENGTH, load_body, read_error
+from firnline.models.http import limit_name
+from firnline.server.problems import anthropic_body
+from firnline.server.proxy import limits
+from firnline.server.proxy.anthropic import ANTHROPIC, TOO_LONG, anthropic_reason
+from firnline.server.proxy.blocks import (
+    PING,
+    Event,
+    answer_body,
+    block_events,
+    ending_events,
+    event_frame,
+)
+from firnline.server.proxy.dialect import AnswerStream, Body, StreamEvent
+from firnline.server.proxy.openai import OpenAIDialect, stream_chunks
+from firnline.server.proxy.upstream import Reply, UpstreamAnswer, UpstreamRounds
 
-MARGIN_TOKENS: Final = 64
-"""What a translation may add: a message of its own for pictures that tools return."""
-_SAME: Final = ("model", "stream", "temperature", "top_p")
-_TEXT_START: Final = {
-    "type": "content_block_start",
-    "index": 0,
-    "content_block": {"type": "text", "text": ""},
-}
+_SAME_FIELDS: Final = ("model", "stream", "temperature", "top_p")
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
-_REASONS: Final = {
-    "": "end_turn",
-    "stop": "end_turn",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-    "length": "max_tokens",
-    "content_filter": "refusal",
-}
+
+
+class TranslatedDialect(OpenAIDialect):
+    """Requests go in OpenAI's shape, but their messages are ours until they are sent."""
+
+    margin_tokens = limits.TRANSLATION_MARGIN_TOKENS
+
+    def read_request(self, body: Body, url: str) -> Body:
+        """See `Dialect.read_request` and `translate_request`."""
+        return translate_request(body, limit_name(url))
+
+    def load_messages(self, body: Mapping[str, Any]) -> list[Message]:
+        """See `Dialect.load_messages`."""
+        return list(body["messages"])
+
+    def put_messages(self, body: Body, messages: Sequence[Message]) -> Body:
+        """See `Dialect.put_messages`."""
+        return {**body, "messages": messages}
+
+    def finish_request(self, body: Body) -> Body:
+        """See `Dialect.finish_request`."""
+        return super().finish_request({**body, "messages": chat_messages(body["messages"])})
+
+    async def read_answer(
+        self, rounds: UpstreamRounds, reply: Reply
+    ) -> tuple[Body, UpstreamAnswer]:
+        """See `Dialect.read_answer`."""
+        _, answer = await super().read_answer(rounds, reply)
+        return self._answer_body(answer), answer
+
+    async def stream_answer(self, rounds: UpstreamRounds, reply: Reply) -> AnswerStream:
+        """Text is passed on as it arrives, calls when they are complete."""
+        context, sent = rounds.status.context, ""
+        usage = {"input_tokens": context.tokens if context else 0, "output_tokens": 0}
+        head = answer_body(rounds.request.model, [], None, usage)
+        yield "", event_frame({"type": "message_start", "message": head})
+        answer: UpstreamAnswer | None = None
+        async with aclosing(stream_chunks(rounds, reply, with_usage=True)) as chunks:
+            async for chunk in chunks:
+                if isinstance(chunk, UpstreamAnswer):
+                    yield chunk
+                    answer = chunk
+                elif chunk[0]:
+                    for event in _text_events(chunk[0], first=not sent):
+                        yield event
+                    sent += chunk[0]
+                elif '"tool_calls"' in chunk[1]:
+                    yield "", event_frame(PING)
+        if answer is not None:
+            for frame in self._ending_frames(answer, sent):
+                yield "", frame
+
+    def _ending_frames(self, answer: UpstreamAnswer, sent: str) -> Iterator[str]:
+        """The events after the text that was sent: the rest of it, the calls, and the end."""
+        text = str(answer.fields.get("content") or "")
+        if len(text) > len(sent) and text.startswith(sent):  # text in the chunk that ends it
+            for _, frame in _text_events(text[len(sent) :], first=not sent):
+                yield frame
+            sent = text
+        if sent:
+            yield event_frame({"type": "content_block_stop", "index": 0})
+        body = self._answer_body(answer)
+        calls = [block for block in body["content"] if block["type"] == "tool_use"]
+        for index, call in enumerate(calls, int(bool(sent))):
+            for _, event in block_events(index, call):
+                yield event_frame(event)
+        yield from map(event_frame, ending_events(body))
+
+    def _answer_body(self, answer: UpstreamAnswer) -> Body:
+        """The complete answer as the client gets it."""
+        refusal = answer.fields.get("refusal")
+        reason = anthropic_reason(answer.finish_reason)
+        if refusal:
+            reason = "refusal"
+        elif answer.fields.get("tool_calls"):
+            reason = "tool_use"
+        elif reason == "tool_use":
+            reason = "end_turn"  # the calls were of recall tools
+        content, usage = anthropic_blocks(self.load_answer(answer)), translate_usage(answer.usage)
+        body = answer_body(answer.model, content, reason, usage)
+        if refusal:
+            body["stop_details"] = {"type": "refusal", "category": None, "explanation": refusal}
+        return body
+
+    def rejection(self, status: int, body: bytes, headers: Mapping[str, str]) -> Response:
+        """See `Dialect.rejection`."""
+        code, message = read_error(load_body(body), f"status {status}")
+        if code == CONTEXT_LENGTH:
+            message = f"{TOO_LONG}: {message}"
+        headers = {name: value for name, value in headers.items() if name != "content-type"}
+        return JSONResponse(anthropic_body(status, message), status, headers)
+
+    def replay_body(self, message: Message) -> Body:
+        """See `Dialect.replay_body`."""
+        return ANTHROPIC.replay_body(message)
+
+    def replay_events(self, message: Message, body: Body) -> Iterator[str]:
+        """See `Dialect.replay_events`."""
+        return ANTHROPIC.replay_events(message, body)
+
+    def error_event(self, error: FirnlineError) -> str:
+        """See `Dialect.error_event`."""
+        return ANTHROPIC.error_event(error)
+
+    def context_too_long(self, error: BudgetError) -> FirnlineError:
+        """See `Dialect.context_too_long`."""
+        return ANTHROPIC.context_too_long(error)
+
+
+TRANSLATED: Final = TranslatedDialect()
+
+
+def _text_events(text: str, *, first: bool) -> Iterator[StreamEvent]:
+    if first:
+        start: Event = {"type": "content_block_start", "index": 0}
+        yield "", event_frame({**start, "content_block": {"type": "text", "text": ""}})
+    delta = {"type": "text_delta", "text": text}
+    yield text, event_frame({"type": "content_block_delta", "index": 0, "delta": delta})
 
 
 # -- the request ------------------------------------------------------------------------------
 
 
-def translated(body: Mapping[str, Any], limit: str) -> Body:
+def translate_request(body: Mapping[str, Any], limit: str) -> Body:
     """A request of Anthropic's as one of OpenAI's; `limit` is its name for the longest answer.
 
-    Its messages are still ours: most of them need not be sent, see `TRANSLATED`. What OpenAI's
-    protocol has no word for is left out. `InputError` for tools that only Anthropic's own endpoint
-    can run.
+    Its messages are still ours: most of them need not be sent. Fields that OpenAI's protocol does
+    not have are left out. `InputError` for tools that only Anthropic's own endpoint can run.
     """
-    found: Body = {name: body[name] for name in _SAME if body.get(name) is not None}
-    found["messages"] = load_anthropic(body)
+    translated: Body = {name: body[name] for name in _SAME_FIELDS if body.get(name) is not None}
+    translated["messages"] = load_anthropic(body)
     if body.get("tools"):
-        found["tools"] = [_tool(tool) for tool in listed(body["tools"], "tools")]
-    found |= _choice(body.get("tool_choice"))
+        translated["tools"] = [_tool(tool) for tool in check_tools(body["tools"])]
+    translated |= _choice(body.get("tool_choice"))
     if body.get("max_tokens"):
-        found[limit] = body["max_tokens"]
+        translated[limit] = body["max_tokens"]
     if body.get("stop_sequences"):
-        found["stop"] = body["stop_sequences"]
-    wanted = body.get("output_config")
-    form = wanted.get("format") if isinstance(wanted, Mapping) else None
+        translated["stop"] = body["stop_sequences"]
+    config = body.get("output_config")
+    form = config.get("format") if isinstance(config, Mapping) else None
     if isinstance(form, Mapping) and form.get("type") == "json_schema":
         schema = {"name": "answer", "schema": form.get("schema"), "strict": True}
-        found["response_format"] = {"type": "json_schema", "json_schema": schema}
-    return found
+        translated["response_format"] = {"type": "json_schema", "json_schema": schema}
+    return translated
 
 
-def _load(body: Mapping[str, Any]) -> list[Message]:
-    return list(body["messages"])
-
-
-def _put(body: Body, messages: Sequence[Message]) -> Body:
-    return {**body, "messages": messages}
-
-
-def _finish(body: Body) -> Body:
-    return OPENAI.finish({**body, "messages": chat_messages(body["messages"])})
-
-
-TRANSLATED: Final = replace(OPENAI, load=_load, put=_put, finish=_finish, margin=MARGIN_TOKENS)
-"""OpenAI's shape, but that the messages of a request are ours until it is sent."""
-
-
-def listed(value: object, what: str) -> list[Mapping[str, Any]]:
-    """A list of objects; `InputError` if it is none."""
-    if not isinstance(value, list) or not all(isinstance(item, Mapping) for item in value):
-        raise InputError(f"{what}: expected a list of objects")
-    return value
+def check_tools(tools: object) -> list[Mapping[str, Any]]:
+    """The tools of a request; `InputError` if they are not a list of objects."""
+    if not isinstance(tools, list) or not all(isinstance(tool, Mapping) for tool in tools):
+        raise InputError("tools: expected a list of objects")
+    return tools
 
 
 def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     if tool.get("type") not in (None, "custom"):
         raise InputError(
-            f"tools: {str(tool['type'])[:80]} is run by Anthropic's own endpoint; "
-            "there is none behind this server (FIRNLINE_ANTHROPIC)"
+            f"tools: {str(tool['type'])[: limits.TOOL_TYPE_CHARS_MAX]} needs Anthropic's own "
+            "endpoint; set FIRNLINE_ANTHROPIC on the server"
         )
     function = {"name": tool.get("name"), "parameters": tool.get("input_schema") or {}}
     for name in ("description", "strict"):
@@ -115,46 +215,47 @@ def _choice(choice: object) -> dict[str, Any]:
 
 
 def chat_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The messages in the OpenAI shape, Anthropic's blocks in OpenAI's words.
+    """The messages in OpenAI's shape, with Anthropic's blocks as OpenAI's parts.
 
-    A tool's message has text alone there; its pictures follow behind the last result as the user's.
+    A tool's message can have only text there; its images follow the last result in a message of the
+    user.
     """
     found: list[dict[str, Any]] = []
-    pictures: list[dict[str, Any]] = []
+    images: list[dict[str, Any]] = []
     for message in messages:
-        if message.role != "tool" and pictures:
-            found.append({"role": "user", "content": pictures})
-            pictures = []
+        if message.role != "tool" and images:
+            found.append({"role": "user", "content": images})
+            images = []
         parts = _chat_parts(message)
         if message.role == "tool" and parts is not None:
-            pictures += [part for part in parts if part["type"] != "text"]
+            images += [part for part in parts if part["type"] != "text"]
             parts = [part for part in parts if part["type"] == "text"]
         found.append(_chat_message(message, parts))
-    return [*found, {"role": "user", "content": pictures}] if pictures else found
+    return [*found, {"role": "user", "content": images}] if images else found
 
 
 def _chat_message(message: Message, parts: list[dict[str, Any]] | None) -> dict[str, Any]:
     written = message.to_openai()
     if parts is None:
-        return {**written, "content": written.get("content") or _nothing(message)}
+        return {**written, "content": written.get("content") or _empty_content(message)}
     one = parts[0] if len(parts) == 1 else {}
     if not parts:
-        return {**written, "content": _nothing(message)}
+        return {**written, "content": _empty_content(message)}
     return {**written, "content": one["text"] if one.get("type") == "text" else parts}
 
 
-def _nothing(message: Message) -> str | None:
+def _empty_content(message: Message) -> str | None:
     return None if message.role == "assistant" and message.tool_calls else ""
 
 
 def _chat_parts(message: Message) -> list[dict[str, Any]] | None:
     if not isinstance(message.content, tuple):
         return None
-    return [part for given in message.content for part in _chat_part(given)]
+    return [part for each in message.content for part in _chat_part(each)]
 
 
 def _chat_part(part: Part) -> Iterator[dict[str, Any]]:
-    """A part in OpenAI's words. Thoughts are not for others, and have no word there."""
+    """A part in OpenAI's shape. Reasoning is left out: it has no part there."""
     source = part.fields.get("source")
     if part.kind == "text":
         yield {"type": "text", "text": part.text}
@@ -169,7 +270,7 @@ def _chat_part(part: Part) -> Iterator[dict[str, Any]]:
 
 
 def _chat_source(part: Part, source: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """A picture or a document, wherever it is."""
+    """An image or a document, inline or by URL."""
     kind, image = source.get("type"), part.type == "image"
     inside = f"data:{source.get('media_type')};base64,{source.get('data')}"
     if image and kind in ("base64", "url"):
@@ -183,69 +284,8 @@ def _chat_source(part: Part, source: Mapping[str, Any]) -> Iterator[dict[str, An
         yield {"type": "text", "text": encode_json(part.fields)}
 
 
-# -- the answer -------------------------------------------------------------------------------
-
-
-def answer(asking: Asking) -> dict[str, Any]:
-    """The whole answer as the client gets it."""
-    content = anthropic_blocks(asking.message)
-    found = blocks.answer(asking.model, content, _reason(asking), usage_of(asking.usage))
-    if refusal := asking.fields.get("refusal"):
-        found["stop_details"] = {"type": "refusal", "category": None, "explanation": refusal}
-    return found
-
-
-async def streamed(
-    asking: Asking, arriving: AsyncGenerator[tuple[str, str], None], tokens: int
-) -> AsyncGenerator[tuple[str, str], None]:
-    """The events of an answer from the chunks of one; `tokens` is what the request takes.
-
-    Text comes as it arrives, calls when they are complete: half of one is of no use to anybody.
-    """
-    model = str(asking.body.get("model") or "")
-    head = blocks.answer(model, [], None, {"input_tokens": tokens, "output_tokens": 0})
-    yield "", framed({"type": "message_start", "message": head})
-    spoke = False
-    async with aclosing(arriving) as chunks:
-        async for text, data in chunks:
-            if text and not spoke:
-                spoke = True
-                yield "", framed(_TEXT_START)
-            if text:
-                delta = {"type": "text_delta", "text": text}
-                yield text, framed({"type": "content_block_delta", "index": 0, "delta": delta})
-            elif '"tool_calls"' in data:
-                yield "", framed(blocks.PING)
-    if spoke:
-        yield "", framed({"type": "content_block_stop", "index": 0})
-    for _, event in _rest(answer(asking), int(spoke)):
-        yield "", framed(event)
-
-
-def _rest(whole: Mapping[str, Any], first: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    calls = [block for block in whole["content"] if block["type"] == "tool_use"]
-    for index, call in enumerate(calls, first):
-        yield from blocks.block_events(index, call)
-    for event in blocks.ending(whole):
-        yield "", event
-
-
-def _reason(asking: Asking) -> str:
-    if asking.fields.get("refusal"):
-        return "refusal"
-    if asking.fields.get("tool_calls"):
-        return "tool_use"
-    reason = reason_of(asking.finish_reason)
-    return "end_turn" if reason == "tool_use" else reason  # the calls were of our own tools
-
-
-def reason_of(finish_reason: str) -> str:
-    """Why an answer ended, in Anthropic's words, whosever they are."""
-    return _REASONS.get(finish_reason, finish_reason)
-
-
-def usage_of(usage: Mapping[str, Any]) -> dict[str, int]:
-    """What an answer cost, in Anthropic's words: what came from a cache is counted apart."""
+def translate_usage(usage: Mapping[str, Any]) -> dict[str, int]:
+    """What an answer cost, in Anthropic's terms: cached tokens are counted separately."""
     details = usage.get("prompt_tokens_details")
     cached = (details.get("cached_tokens") or 0) if isinstance(details, Mapping) else 0
     found = {

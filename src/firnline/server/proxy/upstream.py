@@ -1,39 +1,50 @@
-"""What is behind the proxy: an endpoint over HTTP, or nobody, and then the offline responder.
+"""The endpoint that the proxy sends requests to, and the rounds of one request with it.
 
-Only named headers go through, in both directions; addresses come from the settings alone.
+Only listed headers pass, in both directions; only the settings decide where requests go. Without an
+endpoint, the offline model answers. Recall tools run between two rounds, within the tokens that are
+reserved for them: the client sees only calls of its own tools.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
-import secrets
-import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import httpx2
 
-from firnline.errors import ModelError, ModelTimeout
+from firnline.context.tools import Tool, answer
+from firnline.errors import ModelError, ModelTimeout, TooFast
+from firnline.log.message import Message
 from firnline.log.regex import regex
+from firnline.log.tokens import TokenCounter
 from firnline.models.answers import load_body
 from firnline.models.events import read_events
-from firnline.protocols import ChatModel, Completion
+from firnline.server.offline_model import OfflineModel
+from firnline.server.proxy import limits
+from firnline.server.proxy.completion import OfflineReply
 
-_THERE: Final = regex(
+if TYPE_CHECKING:
+    from firnline.server.proxy.request import MemoryStatus, ProxyRequest
+
+_REQUEST_HEADERS: Final = regex(
     r"(openai|anthropic|helicone|x-stainless|x-litellm|x-openwebui)-.*|http-referer|x-title"
     r"|user-agent|accept|content-type|idempotency-key"
 )
-_BACK: Final = regex(
+_RESPONSE_HEADERS: Final = regex(
     r"(openai|anthropic|x-ratelimit|retry-after).*|x-request-id|request-id|x-should-retry"
 )
-_OURS: Final = regex(r"x-firnline-.*")
-_TIMEOUT: Final = httpx2.Timeout(600.0, connect=10.0)
-_OK: Final = 200
+_OUR_HEADERS: Final = regex(r"x-firnline-.*")
+OK: Final = 200
+_TOO_MANY: Final = 429
+_USUAL_REASONS: Final = frozenset({"", "stop", "tool_calls", "end_turn", "tool_use"})
 
 
 class Reply(Protocol):
-    """An answer that has begun: its status and headers are here, its body is not yet."""
+    """An answer that has started: its status and headers have arrived, its body has not."""
 
     @property
     def status(self) -> int:
@@ -42,7 +53,7 @@ class Reply(Protocol):
 
     @property
     def headers(self) -> dict[str, str]:
-        """The headers that the client gets, too."""
+        """The headers that the client gets as well."""
         ...
 
     def events(self) -> AsyncGenerator[str, None]:
@@ -54,7 +65,7 @@ class Reply(Protocol):
         ...
 
     def raw(self) -> AsyncGenerator[bytes, None]:
-        """The body as it comes, unread."""
+        """The body as it arrives, not parsed."""
         ...
 
 
@@ -63,12 +74,16 @@ class Upstream:
 
     def __init__(self, url: str, key: str | None, *, key_header: str = "authorization") -> None:
         self._url, self._key, self._key_header = url, key, key_header
-        # How many streams there are is bounded by the server, not by connections.
-        most = httpx2.Limits(max_connections=None, max_keepalive_connections=100)
-        self._client = httpx2.AsyncClient(timeout=_TIMEOUT, limits=most, follow_redirects=False)
+        self._client = httpx2.AsyncClient(
+            timeout=httpx2.Timeout(limits.ANSWER_SECONDS, connect=limits.CONNECT_SECONDS),
+            limits=httpx2.Limits(
+                max_connections=None, max_keepalive_connections=limits.KEEPALIVE_CONNECTIONS
+            ),
+            follow_redirects=False,
+        )
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def send(
@@ -81,12 +96,12 @@ class Upstream:
         token: str = "",
         query: str = "",
     ) -> Reply:
-        """Ask; `ModelError` if the endpoint cannot be reached.
+        """Send a request; `ModelError` if the endpoint cannot be reached.
 
-        `token` is the client's own key, used if the server has none, and sent as a bearer's if the
-        client did so.
+        `token` is the client's own key. It is used if the server has none, and sent as a bearer
+        token if the client did so.
         """
-        sent = {name: value for name, value in headers.items() if _goes_there(name)}
+        sent = {name: value for name, value in headers.items() if _passes(name)}
         if key := self._key or token:
             as_bearer = not self._key and "authorization" in headers
             name = "authorization" if as_bearer else self._key_header
@@ -97,15 +112,15 @@ class Upstream:
         try:
             response = await self._client.send(request, stream=True)
         except httpx2.TimeoutException as error:
-            raise ModelTimeout("the endpoint behind the proxy took too long") from error
+            raise ModelTimeout("the upstream endpoint timed out") from error
         except httpx2.RequestError as error:
             name = type(error).__name__
-            raise ModelError(f"the endpoint behind the proxy cannot be reached: {name}") from error
+            raise ModelError(f"cannot connect to the upstream endpoint: {name}") from error
         return _HttpReply(response)
 
 
-def _goes_there(name: str) -> bool:
-    return bool(_THERE.fullmatch(name)) and not _OURS.fullmatch(name)
+def _passes(name: str) -> bool:
+    return bool(_REQUEST_HEADERS.fullmatch(name)) and not _OUR_HEADERS.fullmatch(name)
 
 
 class _HttpReply:
@@ -115,11 +130,11 @@ class _HttpReply:
         self.headers = {
             name: value
             for name, value in response.headers.items()
-            if _BACK.fullmatch(name) or name == "content-type"
+            if _RESPONSE_HEADERS.fullmatch(name) or name == "content-type"
         }
 
     async def events(self) -> AsyncGenerator[str, None]:
-        """Some endpoints do not stream, or not their errors: then the body is one event."""
+        """The data of each event; of an endpoint that does not stream, the body is one event."""
         if self.headers.get("content-type", "").startswith("application/json"):
             yield (await self.body()).decode(errors="replace")
             return
@@ -135,76 +150,135 @@ class _HttpReply:
             async for piece in self._response.aiter_raw():
                 yield piece
         except httpx2.TimeoutException as error:
-            raise ModelTimeout("the answer from behind the proxy took too long") from error
+            raise ModelTimeout("the answer of the upstream endpoint timed out") from error
         except httpx2.RequestError as error:
             name = type(error).__name__
-            raise ModelError(f"the answer from behind the proxy broke off: {name}") from error
+            raise ModelError(f"the answer of the upstream endpoint broke off: {name}") from error
         finally:
             await self._response.aclose()
 
 
-class OfflineReply:
-    """The answer of a `ChatModel` of ours, in the shape of the endpoint's protocol."""
-
-    status = _OK
-
-    def __init__(self, model: ChatModel, request: Mapping[str, Any]) -> None:
-        self._model, self._request = model, request
-        streamed = bool(request.get("stream"))
-        self.headers = {"content-type": "text/event-stream" if streamed else "application/json"}
-        self._head = {
-            "id": f"chatcmpl-{secrets.token_hex(12)}",
-            "created": int(time.time()),
-            "model": model.name,
-        }
-
-    async def events(self) -> AsyncGenerator[str, None]:
-        """The answer in chunks."""
-        yield self._chunk({"role": "assistant", "content": ""})
-        reason = "stop"
-        async for item in self._model.stream(self._request["messages"]):
-            if isinstance(item, str):
-                yield self._chunk({"content": item})
-            elif item.message.tool_calls:
-                reason = "tool_calls"
-                calls = [call.fields for call in item.message.tool_calls]
-                indexed = [{"index": at, **call} for at, call in enumerate(calls)]
-                yield self._chunk({"tool_calls": indexed})
-        yield self._chunk({}, reason)
-        if (self._request.get("stream_options") or {}).get("include_usage"):
-            yield json.dumps(
-                {**self._about("chat.completion.chunk"), "choices": [], "usage": _FREE}
-            )
-        yield "[DONE]"
-
-    async def body(self) -> bytes:
-        """The whole answer."""
-        done = await self._model.complete(self._request["messages"])
-        return json.dumps(self._whole(done)).encode()
-
-    async def raw(self) -> AsyncGenerator[bytes, None]:
-        """The whole answer, too."""
-        yield await self.body()
-
-    def _about(self, kind: str) -> dict[str, Any]:
-        return {**self._head, "object": kind}
-
-    def _chunk(self, delta: Mapping[str, Any], finish_reason: str | None = None) -> str:
-        choice = {"index": 0, "delta": delta, "finish_reason": finish_reason}
-        return json.dumps({**self._about("chat.completion.chunk"), "choices": [choice]})
-
-    def _whole(self, done: Completion) -> dict[str, Any]:
-        reason = "tool_calls" if done.message.tool_calls else "stop"
-        choice = {"index": 0, "message": done.message.to_openai(), "finish_reason": reason}
-        return {**self._about("chat.completion"), "choices": [choice], "usage": _FREE}
-
-
-_FREE: Final = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
-
-
-def json_of(body: bytes) -> dict[str, Any]:
-    """The JSON object of an answer; `ModelError` if it is none."""
+def load_answer_body(body: bytes) -> dict[str, Any]:
+    """The JSON object of an answer; `ModelError` if it is not one."""
     data = load_body(body)
     if not isinstance(data, dict):
-        raise ModelError("the answer from behind the proxy is not JSON", code="not_json")
+        raise ModelError("the answer of the upstream endpoint is not JSON", code="not_json")
     return data
+
+
+# -- one request ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamRequest:
+    """A request as it is sent: its `body`, and the recall `tools` that it offers.
+
+    `tool_tokens` is what the results of one round of them may take, `room` what all rounds may add
+    to the request, counted with `count`.
+    """
+
+    body: dict[str, Any]
+    status: MemoryStatus
+    count: TokenCounter
+    tools: Sequence[Tool] = ()
+    tool_tokens: int = 0
+    room: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamAnswer:
+    """A complete answer: the `fields` of its message, in the shape of the endpoint's protocol.
+
+    Calls of recall tools are not in it. In a stream it comes before the events that end the answer,
+    so that it is stored before the client sees that it is complete.
+    """
+
+    fields: Mapping[str, Any]
+    model: str
+    finish_reason: str
+    usage: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the log keeps of it apart from the message."""
+        metadata: dict[str, Any] = {"model": self.model} if self.model else {}
+        if self.finish_reason not in _USUAL_REASONS:
+            metadata["finish_reason"] = self.finish_reason
+        return metadata
+
+
+class UpstreamRounds:
+    """The rounds of one request: each is sent, and may call recall tools for the next one.
+
+    `number` counts the rounds of recall, `usage` adds up what all rounds cost.
+    """
+
+    def __init__(self, request: ProxyRequest, prepared: UpstreamRequest) -> None:
+        self.request, self.status, self.tools = request, prepared.status, prepared.tools
+        self.tool_names = frozenset(tool.name for tool in prepared.tools)
+        self.number = 0
+        self.usage: dict[str, Any] = {}
+        self._body, self._room = prepared.body, prepared.room
+        self._tool_tokens, self._count = prepared.tool_tokens, prepared.count
+
+    async def send_upstream(self) -> Reply:
+        """Send the request to the endpoint; without one, the offline model answers."""
+        request = self.request
+        if request.upstream is None:
+            location = self.status.location
+            conversation = location.conversation if location else None
+            return OfflineReply(OfflineModel(request.memory, conversation), self._body)
+        return await request.upstream.send(
+            "POST",
+            request.dialect.path,
+            content=json.dumps(self._body, ensure_ascii=False, allow_nan=False).encode(),
+            headers=request.headers,
+            token=request.caller.token,
+            query=request.query,
+        )
+
+    def is_recall(self, calls: Collection[object]) -> bool:
+        """Whether the model calls recall tools and no others; `calls` are the tools' names."""
+        recalls = bool(calls) and all(name in self.tool_names for name in calls)
+        return recalls and self.number < limits.ROUNDS_MAX
+
+    async def send_tool_results(self, message: Message) -> Reply:
+        """Run the recall tools that the model calls, and send their results."""
+        calls = message.tool_calls
+        texts = await asyncio.gather(*(answer(call, self.tools) for call in calls))
+        results = [
+            Message.tool(text, tool_call_id=call.id)
+            for call, text in zip(calls, texts, strict=True)
+        ]
+        more, dialect = [message, *results], self.request.dialect
+        self._room -= sum(int(self._count.message(each)) for each in more)
+        self.number += 1
+        if self.number >= limits.ROUNDS_MAX or self._room < self._tool_tokens:
+            self._body = dialect.remove_tools(self._body, self.tool_names)
+        self._body = dialect.add_messages(self._body, more)
+        reply = await self.send_upstream()
+        if reply.status == _TOO_MANY:
+            wait = reply.headers.get("retry-after", "")
+            seconds = float(wait) if wait.isdecimal() else 1.0
+            raise TooFast("the upstream endpoint limits requests", retry_after=seconds)
+        if reply.status != OK:
+            raise ModelError(f"the upstream endpoint answered {reply.status} after a recall")
+        return reply
+
+    def add_usage(self, usage: object) -> None:
+        """Add what a round cost."""
+        self.usage = _sum_usage(self.usage, usage if isinstance(usage, Mapping) else {})
+
+
+def _sum_usage(total: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts are added up, also those inside counts; of other values the last one is kept."""
+    found = dict(total)
+    for name, value in more.items():
+        before = found.get(name)
+        if isinstance(value, Mapping):
+            found[name] = _sum_usage(before if isinstance(before, Mapping) else {}, value)
+        elif isinstance(value, int) and isinstance(before, int):
+            found[name] = before + value
+        elif value is not None or before is None:
+            found[name] = value
+    return found

@@ -1,0 +1,39 @@
+"""The numeric limits of the proxy."""
+
+from __future__ import annotations
+
+from typing import Final
+
+ROUNDS_MAX: Final = 4
+"""Rounds of recall in one request."""
+LOCATE_TRIES: Final = 5
+"""Times that a conversation is located again because another request appended to it."""
+PREFIXES_PER_LOOKUP: Final = 64
+"""Hashes of histories that are looked up at once, the longest histories first."""
+ENTRIES_BEYOND: Final = 50
+"""Entries that are read behind a known history."""
+TAIL_ENTRIES: Final = 500
+"""Entries at the end of a named conversation that a shortened history is compared with."""
+RESERVE_TOKENS_MAX: Final = 4_096
+"""Tokens reserved for the answer if the client sets no limit, up to the share below."""
+RESERVE_SHARE: Final = 8
+"""The window is divided by this for the reserve."""
+TOOL_SHARE: Final = 8
+"""The budget is divided by this for the results of recall tools in one round."""
+TOOL_ROUNDS: Final = 2
+"""Rounds of recall tools that tokens are reserved for."""
+CACHE_MARKS_MAX: Final = 4
+"""Marks for the prompt cache that Anthropic accepts in one request."""
+ANTHROPIC_MARGIN_TOKENS: Final = 64
+"""Tokens that writing messages in Anthropic's shape may add."""
+TRANSLATION_MARGIN_TOKENS: Final = 64
+"""Tokens that a translation may add: a separate message for images that tools return."""
+STATUS_CHARS_MAX: Final = 200
+"""Characters of a text in a response header."""
+TOOL_TYPE_CHARS_MAX: Final = 80
+"""Characters of a tool's type that an error repeats."""
+ANSWER_SECONDS: Final = 600.0
+"""How long the endpoint may be silent."""
+CONNECT_SECONDS: Final = 10.0
+KEEPALIVE_CONNECTIONS: Final = 100
+"""Idle connections to an endpoint. Open ones are not limited here: the server limits streams."""

@@ -1,0 +1,295 @@
+"""A request as the proxy reads it, and the conversation that it names."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from urllib.parse import quote, unquote
+
+from fastapi import Request
+
+from firnline.client.paths import unescaped
+from firnline.context.context import Context
+from firnline.errors import FirnlineError, InputError, outline
+from firnline.log.entry import Entry
+from firnline.log.message import Message, encode_json
+from firnline.log.regex import regex
+from firnline.log.text import Json, clean_name
+from firnline.log.wire import load_json, tool_input
+from firnline.memory import Memory
+from firnline.server.auth import Caller, caller_of, parts_of
+from firnline.server.proxy import limits
+from firnline.server.state import Parts
+
+if TYPE_CHECKING:
+    from firnline.server.proxy.dialect import Dialect
+    from firnline.server.proxy.upstream import Upstream
+
+logger: Final = logging.getLogger("firnline.proxy")
+
+HEADER: Final = "x-firnline-conversation"
+_HEADERS: Final = (
+    HEADER,
+    "x-conversation-id",
+    "x-openwebui-chat-id",
+    "x-session-id",
+    "x-claude-code-session-id",
+    "x-litellm-session-id",
+    "helicone-session-id",
+    "session-id",
+    "session_id",
+    "thread-id",
+    "conversation_id",
+)
+_VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
+_METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
+_ANTHROPIC_USER: Final = regex(r".*_session_([A-Za-z0-9_-]{8,})")
+_SERVER_SETTINGS: Final = ("api_base", "base_url", "api_key")
+_UNSPOKEN: Final = frozenset({"system", "developer"})
+_THOUGHTS: Final = frozenset({"reasoning"})
+_CACHE_MARK: Final = "cache_control"
+
+
+class ConversationName(NamedTuple):
+    """The conversation that a request names, and where it does so."""
+
+    conversation: str
+    source: str
+
+
+class Attempt(NamedTuple):
+    """The client's own `key` for a request, and whether it says that it sent it before.
+
+    A key identifies a request. A mere count of attempts does not: two users may ask the same, so
+    it never gives a client the answer of another one.
+    """
+
+    key: str = ""
+    again: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProxyRequest:
+    """A request to a model; `body` is in the dialect that `upstream` understands."""
+
+    parts: Parts
+    caller: Caller
+    memory: Memory
+    dialect: Dialect
+    upstream: Upstream | None
+    body: dict[str, Any]
+    headers: Mapping[str, str]
+    query: str
+    name: ConversationName | None
+    attempt: Attempt
+
+    @property
+    def model(self) -> str:
+        """The model that the client asks for."""
+        return str(self.body.get("model") or "")
+
+    @property
+    def tools(self) -> list[Any]:
+        """The client's own tools."""
+        tools = self.body.get("tools")
+        return tools if isinstance(tools, list) else []
+
+    @property
+    def streams(self) -> bool:
+        """Whether the client wants the answer as a stream."""
+        return bool(self.body.get("stream"))
+
+    @property
+    def uses_memory(self) -> bool:
+        """Whether the request may be stored."""
+        return self.headers.get("x-firnline-memory", "").lower() != "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Location:
+    """Where a request belongs in the log.
+
+    `question` is the last entry of its history, `hash` that entry's hash if it was stored just now,
+    `next_seq` where the log continues. `answer` is the stored answer, if this request repeats one
+    that was answered. `hashes` are those of the history's prefixes, the longest last; `key` is the
+    client's own key for the request.
+    """
+
+    conversation: str
+    source: str
+    named: bool
+    hashes: tuple[str, ...]
+    key: str = ""
+    question: int = -1
+    hash: str = ""
+    next_seq: int = 0
+    answer: Entry | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryStatus:
+    """What memory has done for a request so far, as the response headers report it.
+
+    `location` is None if the request was not stored, `context` None if it was sent as it came;
+    `degraded` says why. `answer_unsaved`: the answer could not be stored, so its draft must stay.
+    """
+
+    location: Location | None = None
+    context: Context | None = None
+    digest: int = 0
+    degraded: str = ""
+    answer_unsaved: bool = False
+
+    def degrade(self, what: str, error: Exception) -> MemoryStatus:
+        """The status after a failure of memory, which never ends a chat."""
+        reason = what
+        if isinstance(error, FirnlineError):
+            reason = f"{what}: {error}"
+        else:
+            logger.error("internal error in the proxy's memory", exc_info=error)
+        logger.warning("chat continues without memory: %s: %s", what, outline(error))
+        return replace(self, degraded=reason)
+
+    def headers(self) -> dict[str, str]:
+        """The response headers that report it."""
+        headers = {"x-firnline-status": "degraded" if self.degraded else "ok"}
+        if self.degraded:
+            headers["x-firnline-degraded"] = _header_text(self.degraded)
+        if self.location is not None:
+            headers[HEADER] = quote(self.location.conversation, safe=":@/ ")
+            headers["x-firnline-source"] = _header_text(self.location.source)
+            headers["x-firnline-digest"] = str(self.digest)
+        if self.context is not None:
+            headers["x-firnline-tokens"] = str(self.context.tokens)
+        return headers
+
+
+def _header_text(text: str) -> str:
+    return " ".join(text.split()).encode("ascii", "replace").decode()[: limits.STATUS_CHARS_MAX]
+
+
+# -- parsing ----------------------------------------------------------------------------------
+
+
+async def parse_request(
+    request: Request,
+    memory: Memory,
+    conversation: str | None,
+    dialect: Dialect,
+    upstream: Upstream | None,
+) -> ProxyRequest:
+    """What the client sent; `conversation` is the name in the path. `InputError` if it is wrong."""
+    sent, parts = await read_body(request), parts_of(request)
+    body = dialect.read_request(sent, parts.settings.upstream or "")
+    name = find_conversation_name(conversation, request.headers, sent)
+    if not body["messages"]:
+        raise InputError("messages: must not be empty")
+    retries = request.headers.get("x-stainless-retry-count", "0")
+    return ProxyRequest(
+        parts=parts,
+        caller=caller_of(request),
+        memory=memory,
+        dialect=dialect,
+        upstream=upstream,
+        body=body,
+        headers=request.headers,
+        query=request.url.query if dialect.forwards_query else "",
+        name=name,
+        attempt=Attempt(
+            request.headers.get("idempotency-key", ""), retries.isdecimal() and int(retries) > 0
+        ),
+    )
+
+
+async def read_body(request: Request) -> dict[str, Any]:
+    """The request's JSON object with its messages; `InputError` if it is not one."""
+    body = load_json(await request.body())
+    messages = body.get("messages") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(messages, list):
+        raise InputError("expected a JSON object with a list of messages")
+    for at, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise InputError(f"messages[{at}]: expected an object")
+    for name in _SERVER_SETTINGS:
+        if name in body:
+            raise InputError(f"{name}: not accepted; the server's settings decide where to send")
+    return body
+
+
+def find_conversation_name(
+    path: str | None, headers: Mapping[str, str], body: Mapping[str, Any]
+) -> ConversationName | None:
+    """The name in the path, in a header that is commonly used for it, or in the metadata."""
+    if path is not None:
+        return ConversationName(clean_name(unescaped(path), "conversation"), "path")
+    for name in (*_HEADERS, *(name for name in headers if _VENDOR.fullmatch(name))):
+        value = headers.get(name)
+        # Our own header is read as it is written in responses.
+        if found := _usable_name(unquote(value) if value and name == HEADER else value):
+            return ConversationName(found, f"header {name}")
+    metadata = body.get("metadata")
+    if isinstance(metadata, Mapping):
+        for name in _METADATA:
+            if found := _usable_name(metadata.get(name)):
+                return ConversationName(found, f"metadata {name}")
+        match = _ANTHROPIC_USER.fullmatch(str(metadata.get("user_id") or ""))
+        if match:
+            return ConversationName(match[1], "metadata user_id")
+    return None
+
+
+def _usable_name(name: object) -> str | None:
+    try:
+        return clean_name(name, "conversation") if isinstance(name, str) and name else None
+    except InputError:
+        return None  # another program's header that only looks like a name
+
+
+# -- messages that clients send again ---------------------------------------------------------
+
+
+def is_spoken(message: Message) -> bool:
+    """Whether a message is part of the conversation; what the application says changes often."""
+    return message.role not in _UNSPOKEN
+
+
+def fingerprint(message: Message) -> str:
+    """What stays the same of a message when a client sends it again.
+
+    Its text, calls, images and files; not the empty fields that a client's library adds, white
+    space at the ends, how a call's JSON is written, reasoning, which many clients drop, or cache
+    marks, which they move.
+    """
+    others: list[Json] = [
+        {
+            key: value
+            for key, value in part.fields.items()
+            if value is not None and key != _CACHE_MARK
+        }
+        for part in (message.content if isinstance(message.content, tuple) else ())
+        if part.kind not in ("text", *_THOUGHTS)
+    ]
+    calls: list[Json] = [[call.id, call.name, tool_input(call)] for call in message.tool_calls]
+    text, answers = message.text.strip(), message.tool_call_id or ""
+    fields: list[Json] = [message.role, text, calls, answers, others]
+    return hashlib.blake2b(encode_json(fields).encode(), digest_size=16).hexdigest()
+
+
+def prefix_hashes(fingerprints: Sequence[str], seed: str) -> list[str]:
+    """A hash for each prefix of a history: of the first message, of the first two, and so on.
+
+    `seed` is the conversation's name if it has one: equal texts under two names are two histories.
+    """
+    hashes, last = [], f"firnline prefix 1 {seed}"
+    for each in fingerprints:
+        last = extend_hash(last, each)
+        hashes.append(last)
+    return hashes
+
+
+def extend_hash(prefix: str, more: str) -> str:
+    """The hash of a prefix that is one message longer."""
+    return hashlib.blake2b(f"{prefix}\n{more}".encode(), digest_size=16).hexdigest()

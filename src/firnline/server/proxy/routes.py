@@ -1,0 +1,259 @@
+"""The routes of the proxy, and the steps of one request."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from starlette.responses import Response, StreamingResponse
+
+from firnline.errors import FirnlineError, NotFound
+from firnline.log.entry import Entry
+from firnline.log.tokens import counter
+from firnline.log.wire import load_anthropic
+from firnline.memory import Memory
+from firnline.server.auth import Reading, Writing, caller_of, parts_of
+from firnline.server.drafts import AnswerDraft
+from firnline.server.offline_model import NAME
+from firnline.server.proxy.anthropic import ANTHROPIC
+from firnline.server.proxy.dialect import AnswerStream, Dialect, StreamEvent
+from firnline.server.proxy.locate import locate_conversation, record_answer
+from firnline.server.proxy.openai import OPENAI
+from firnline.server.proxy.request import MemoryStatus, ProxyRequest, parse_request, read_body
+from firnline.server.proxy.request_context import build_request_context
+from firnline.server.proxy.translate import TRANSLATED, check_tools
+from firnline.server.proxy.upstream import OK, Reply, Upstream, UpstreamAnswer, UpstreamRounds
+from firnline.server.streams import StreamListener
+
+logger: Final = logging.getLogger("firnline.proxy")
+
+router = APIRouter(tags=["proxy"])
+passthrough = APIRouter(include_in_schema=False)
+
+_STREAM: Final = "text/event-stream"
+_PASSED: Final = frozenset({"models", "embeddings", "moderations", "audio", "images"})
+_RELATIVE: Final = frozenset({"", ".", ".."})
+
+
+def _document(**example: Any) -> dict[str, Any]:
+    """The body of a request in the OpenAPI document."""
+    example["messages"] = [{"role": "user", "content": "Which order was it?"}]
+    schema = {"type": "object", "required": ["messages"]}
+    content = {"application/json": {"schema": schema, "example": example}}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+_CHAT: Final = _document(model="gpt-4o-mini")
+_MESSAGES: Final = _document(model="claude-sonnet-5", max_tokens=1024)
+
+
+# -- OpenAI's protocol ------------------------------------------------------------------------
+
+
+@router.post("/v1/chat/completions", summary="Chat, remembered", openapi_extra=_CHAT)
+async def chat(request: Request, memory: Writing) -> Response:
+    """OpenAI's chat completions; which conversation it is, is found out."""
+    return await answer_request(request, memory, None, OPENAI, parts_of(request).upstream)
+
+
+@router.post("/c/{conversation}/v1/chat/completions", openapi_extra=_CHAT)
+async def chat_in(request: Request, memory: Writing, conversation: str) -> Response:
+    """The same for the conversation in the path: the client may send only what is new."""
+    return await answer_request(request, memory, conversation, OPENAI, parts_of(request).upstream)
+
+
+# -- Anthropic's protocol ---------------------------------------------------------------------
+
+
+@router.post("/v1/messages", summary="Messages, remembered", openapi_extra=_MESSAGES)
+async def messages(request: Request, memory: Writing) -> Response:
+    """Anthropic's messages; which conversation it is, is found out."""
+    return await answer_request(request, memory, None, *_anthropic_way(request))
+
+
+@router.post("/c/{conversation}/v1/messages", openapi_extra=_MESSAGES)
+async def messages_in(request: Request, memory: Writing, conversation: str) -> Response:
+    """The same for the conversation in the path: the client may send only what is new."""
+    return await answer_request(request, memory, conversation, *_anthropic_way(request))
+
+
+def _anthropic_way(request: Request) -> tuple[Dialect, Upstream | None]:
+    parts = parts_of(request)
+    if parts.anthropic is not None:
+        return ANTHROPIC, parts.anthropic
+    return TRANSLATED, parts.upstream
+
+
+@router.post("/v1/messages/count_tokens", summary="Tokens of a request", openapi_extra=_MESSAGES)
+@router.post("/c/{conversation}/v1/messages/count_tokens", include_in_schema=False)
+async def count_tokens(request: Request, memory: Reading) -> Response:  # noqa: ARG001
+    """The tokens of a request as it is sent, by our own counter."""
+    body = await read_body(request)
+    tools = check_tools(body.get("tools") or [])
+    sent, count = load_anthropic(body), counter(str(body.get("model") or ""))
+
+    def total() -> int:
+        return int(count.sum([count.messages(sent), count.tools(tools)]))
+
+    return JSONResponse({"input_tokens": await asyncio.to_thread(total)})
+
+
+# -- the steps --------------------------------------------------------------------------------
+
+
+async def answer_request(
+    http_request: Request,
+    memory: Memory,
+    conversation: str | None,
+    dialect: Dialect,
+    upstream: Upstream | None,
+) -> Response:
+    """The response to a request; `conversation` is the name in the path."""
+    request = await parse_request(http_request, memory, conversation, dialect, upstream)
+    located = await locate_conversation(request)
+    prepared = await build_request_context(request, located)
+    location = prepared.status.location
+    if location is not None and location.answer is not None:
+        return _replay_response(request, prepared.status, location.answer)
+    rounds = UpstreamRounds(request, prepared)
+    reply = await rounds.send_upstream()
+    if reply.status != OK:
+        headers = {**reply.headers, **prepared.status.headers()}
+        return dialect.rejection(reply.status, await reply.body(), headers)
+    if request.streams:
+        return _stream_response(rounds, reply)
+    recording = _read_and_record_answer(rounds, reply)
+    body, status = await request.parts.streams.complete(recording)
+    return JSONResponse(body, headers={**_own_headers(reply.headers), **status.headers()})
+
+
+async def _read_and_record_answer(
+    rounds: UpstreamRounds, reply: Reply
+) -> tuple[dict[str, Any], MemoryStatus]:
+    """The answer as the client gets it, stored before that."""
+    body, answer = await rounds.request.dialect.read_answer(rounds, reply)
+    return body, await record_answer(rounds.request, rounds.status, answer)
+
+
+def _stream_response(rounds: UpstreamRounds, reply: Reply) -> Response:
+    """The answer as it arrives; a background task reads it, and continues without the client."""
+    request, location = rounds.request, rounds.status.location
+    draft = None
+    if location is not None:
+        begin = request.parts.drafts.begin
+        draft = begin(request.memory, location.conversation, location.question, location.hash)
+    keeper = _ProxyDraft(draft)
+    answer = request.dialect.stream_answer(rounds, reply)
+    listener = request.parts.streams.open(_record_stream(rounds, answer, keeper), keeper)
+    headers = {**_own_headers(reply.headers), **rounds.status.headers()}
+    headers["cache-control"] = "no-cache"
+    return StreamingResponse(_frames(listener, request), media_type=_STREAM, headers=headers)
+
+
+async def _record_stream(
+    rounds: UpstreamRounds, answer: AnswerStream, keeper: _ProxyDraft
+) -> AsyncGenerator[StreamEvent, None]:
+    """The events of the answer; it is stored before the events that end it."""
+    async with aclosing(answer) as arriving:
+        async for item in arriving:
+            if isinstance(item, UpstreamAnswer):
+                status = await record_answer(rounds.request, rounds.status, item)
+                keeper.answer_unsaved = status.answer_unsaved
+            else:
+                yield item
+
+
+async def _frames(listener: StreamListener[str], request: ProxyRequest) -> AsyncIterator[bytes]:
+    try:
+        async for frames in listener.batches():
+            yield "".join(frames).encode()
+    except FirnlineError as error:  # the status is sent; clients expect the error as an event
+        yield request.dialect.error_event(error).encode()
+
+
+def _replay_response(request: ProxyRequest, status: MemoryStatus, answer: Entry) -> Response:
+    """The stored answer to the same request."""
+    headers = {**status.headers(), "x-firnline-replayed": "true"}
+    if not request.streams:
+        return JSONResponse(request.dialect.replay_body(answer.message), headers=headers)
+    events = "".join(request.dialect.replay_events(answer.message, request.body))
+    return Response(events, media_type=_STREAM, headers=headers)
+
+
+def _own_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers of an endpoint's answer, for a body that is written here."""
+    return {name: value for name, value in headers.items() if name != "content-type"}
+
+
+class _ProxyDraft:
+    """The draft of a proxied answer: its failures do not end the chat. Without one, it is idle."""
+
+    def __init__(self, draft: AnswerDraft | None) -> None:
+        self._draft = draft
+        self.answer_unsaved = False
+
+    async def add(self, text: str) -> None:
+        await self._try("add", text)
+
+    async def end(self) -> None:
+        # An answer that could not be stored is recovered from its draft later.
+        await self._try("leave" if self.answer_unsaved else "end")
+
+    async def cut(self, why: str) -> None:
+        await self._try("cut", why)
+
+    async def _try(self, verb: str, *arguments: str) -> None:
+        if self._draft is None:
+            return
+        try:
+            await getattr(self._draft, verb)(*arguments)
+        except FirnlineError as error:
+            logger.error("the draft of an answer cannot be stored: %s", error)  # noqa: TRY400
+            self._draft = None
+
+
+# -- other paths ------------------------------------------------------------------------------
+
+
+@passthrough.get("/v1/{path:path}")
+@passthrough.get("/c/{conversation}/v1/{path:path}")
+async def pass_get(request: Request, memory: Reading, path: str) -> Response:  # noqa: ARG001
+    """The endpoint's own answer."""
+    return await _pass_through(request, path)
+
+
+@passthrough.post("/v1/{path:path}")
+@passthrough.post("/c/{conversation}/v1/{path:path}")
+async def pass_post(request: Request, memory: Writing, path: str) -> Response:  # noqa: ARG001
+    """The endpoint's own answer; it may cost something, so a key that only reads is not enough."""
+    return await _pass_through(request, path)
+
+
+async def _pass_through(request: Request, path: str) -> Response:
+    parts = parts_of(request)
+    segments = path.split("/")
+    # Requests carry the server's own key, so no path may lead elsewhere.
+    if segments[0] not in _PASSED or not _RELATIVE.isdisjoint(segments):
+        raise NotFound(f"/v1/{path} is not forwarded; docs/proxy.md lists the paths that are")
+    is_anthropic = "anthropic-version" in request.headers
+    upstream = (parts.anthropic if is_anthropic else None) or parts.upstream
+    if upstream is None:
+        if path == "models":
+            model = {"id": NAME, "object": "model", "created": 0, "owned_by": "firnline"}
+            return JSONResponse({"object": "list", "data": [model]})
+        raise NotFound("no upstream endpoint is configured: set FIRNLINE_UPSTREAM")
+    reply = await upstream.send(
+        request.method,
+        "".join(f"/{quote(segment, safe='')}" for segment in segments),
+        content=await request.body(),
+        headers=request.headers,
+        token=caller_of(request).token,
+        query=request.url.query,
+    )
+    return StreamingResponse(reply.raw(), reply.status, reply.headers)
