@@ -29,7 +29,7 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 6, 9, 19),
     "context": (13, 36, 22, 63),
     "recall": (11, 11, 13, 31),
-    "chat": (18, 38, 25, 60),
+    "chat": (15, 37, 22, 59),
 }
 CALLS = {
     "append": "One append",
@@ -98,13 +98,20 @@ WALKS = {  # the hops of each call in the order of their first run
         ),
         ("server.auth.AuthMiddleware.__call__", "checks key, scopes, size and rate"),
         ("server.tenants.Tenants.memory", "opens the tenant's memory"),
-        ("server.proxy.chat.chat", "reads the body"),
-        ("server.proxy.identity.named", "finds which conversation is meant"),
-        ("server.proxy.locate.place", "finds where the history that was sent continues the log"),
+        ("server.proxy.routes.answer_request", "calls the steps below, one after the other"),
+        ("server.proxy.request.parse_request", "reads the body and the conversation's name"),
+        (
+            "server.proxy.locate.locate_conversation",
+            "finds where the history that was sent continues the log",
+        ),
         ("memory.Memory.append", "stores what is new"),
+        (
+            "server.proxy.request_context.build_request_context",
+            "puts as much as fits into the request",
+        ),
         ("memory.Memory.context", "builds the context for the window"),
-        ("server.proxy.request_context.fitted", "puts this request's own messages into it"),
-        ("server.proxy.upstream.Upstream.send", "asks the model"),
+        ("server.proxy.upstream.UpstreamRounds.send_upstream", "asks the model"),
+        ("server.proxy.locate.record_answer", "stores the answer and its prompt"),
     ],
 }
 QUESTION = "What does the ferry cost on day 12?"

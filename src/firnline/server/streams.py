@@ -74,7 +74,7 @@ class Streams:
                 f"too many concurrent streams: the limit is {self._most}", retry_after=1.0
             )
         listener = StreamListener[T]()
-        listener.task = self._spawn(_pump(source, listener, keeper))
+        listener.task = self._track(asyncio.create_task(_pump(source, listener, keeper)))
         if name is not None:
             self._named[listener.task] = name
         return listener
@@ -90,7 +90,7 @@ class Streams:
 
     async def complete(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`, which is completed even if the caller is canceled."""
-        return await asyncio.shield(self._spawn(work))
+        return await asyncio.shield(self._track(asyncio.create_task(work)))
 
     async def close(self, seconds: float) -> None:
         """Wait for running tasks; after `seconds`, cancel them and store the text so far."""
@@ -101,8 +101,7 @@ class Streams:
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
+    def _track(self, task: asyncio.Task[T]) -> asyncio.Task[T]:
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task

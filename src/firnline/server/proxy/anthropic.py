@@ -62,6 +62,10 @@ class AnthropicDialect(Dialect):
     margin_tokens = limits.ANTHROPIC_MARGIN_TOKENS
     forwards_query = True
 
+    def read_request(self, body: Body, url: str) -> Body:  # noqa: ARG002
+        """See `Dialect.read_request`."""
+        return body
+
     def load_messages(self, body: Mapping[str, Any]) -> list[Message]:
         """See `Dialect.load_messages`."""
         return load_anthropic(body)

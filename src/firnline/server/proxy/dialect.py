@@ -33,9 +33,9 @@ class Dialect(ABC):
 
     # -- requests -----------------------------------------------------------------------------
 
-    def read_request(self, body: Body, url: str) -> Body:  # noqa: ARG002
+    @abstractmethod
+    def read_request(self, body: Body, url: str) -> Body:
         """The client's request in the shape of the endpoint at `url`."""
-        return body
 
     @abstractmethod
     def load_messages(self, body: Mapping[str, Any]) -> list[Message]:

@@ -36,6 +36,10 @@ class OpenAIDialect(Dialect):
 
     path = "/chat/completions"
 
+    def read_request(self, body: Body, url: str) -> Body:  # noqa: ARG002
+        """See `Dialect.read_request`."""
+        return body
+
     def load_messages(self, body: Mapping[str, Any]) -> list[Message]:
         """See `Dialect.load_messages`."""
         return load_openai(body["messages"])
