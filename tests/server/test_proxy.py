@@ -24,9 +24,9 @@ from firnline.log.message import encode
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
 from firnline.server.proxy.align import agree, overlap
+from firnline.server.proxy.dialect import UpstreamRequest, UpstreamRounds
 from firnline.server.proxy.request import find_conversation_name as find_name
 from firnline.server.proxy.request import fingerprint, prefix_hashes
-from firnline.server.proxy.upstream import UpstreamRequest, UpstreamRounds
 from firnline.testing import ModelServer, call_tool
 from firnline.testing.conversations import conversations
 from firnline.testing.strategy_conformance import reference_encoder
@@ -955,7 +955,7 @@ def test_a_clients_tool_with_the_name_of_ours_is_the_clients(model, stream):
 
 def test_counts_of_all_rounds_are_added_up():
     first = {"prompt_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4, "audio": None}}
-    rounds = UpstreamRounds(None, UpstreamRequest(body={}, status=None, count=None))
+    rounds = UpstreamRounds(None, UpstreamRequest(client_body={}, body={}, count=None), None)
     for usage in (first, {**first, "total_tokens": 7}, {}):
         rounds.add_usage(usage)
     details = {"cached_tokens": 8, "audio": None}

@@ -110,7 +110,7 @@ WALKS = {  # the hops of each call in the order of their first run
             "puts as much as fits into the request",
         ),
         ("memory.Memory.context", "builds the context for the window"),
-        ("server.proxy.upstream.UpstreamRounds.send_upstream", "asks the model"),
+        ("server.proxy.routes.send_upstream", "asks the model"),
         ("server.proxy.locate.record_answer", "stores the answer and its prompt"),
     ],
 }

@@ -26,14 +26,16 @@ from firnline.server.proxy.blocks import (
     answer_events,
     event_frame,
 )
-from firnline.server.proxy.dialect import AnswerStream, Body, Dialect, StreamEvent
-from firnline.server.proxy.openai import stored_model
-from firnline.server.proxy.upstream import (
-    Reply,
+from firnline.server.proxy.dialect import (
+    AnswerStream,
+    Body,
+    Dialect,
+    StreamEvent,
     UpstreamAnswer,
     UpstreamRounds,
-    load_answer_body,
 )
+from firnline.server.proxy.openai import stored_model
+from firnline.server.proxy.upstream import Reply, load_answer_body
 
 TOO_LONG: Final = "prompt is too long"
 """The words that Anthropic's clients look for."""

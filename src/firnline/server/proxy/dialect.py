@@ -1,4 +1,4 @@
-"""What differs between the protocols that clients and endpoints speak.
+"""What differs between the protocols that clients and endpoints speak, and the rounds of a request.
 
 A dialect reads and writes requests in the shape of the endpoint, and answers in the shape of the
 client. The steps of the proxy are the same for all dialects.
@@ -6,18 +6,75 @@ client. The steps of the proxy are the same for all dialects.
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeAlias
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, TypeAlias
 
 from starlette.responses import Response
 
-from firnline.context.tools import Tool
-from firnline.errors import BudgetError, FirnlineError
+from firnline.context.tools import Tool, answer
+from firnline.errors import BudgetError, FirnlineError, ModelError, TooFast
 from firnline.log.message import Message
-from firnline.server.proxy.upstream import Reply, UpstreamAnswer, UpstreamRounds
+from firnline.log.tokens import TokenCounter
+from firnline.server.proxy import limits
+from firnline.server.proxy.upstream import OK, TOO_MANY, Reply
+
+_USUAL_REASONS: Final = frozenset({"", "stop", "tool_calls", "end_turn", "tool_use"})
 
 Body: TypeAlias = dict[str, Any]
+Send: TypeAlias = Callable[[Body], Awaitable[Reply]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamRequest:
+    """A request as it is sent: its `body`, and the recall `tools` that it offers.
+
+    `client_body` is what the client sent, `prompt_tokens` the size of the context if there is one.
+    `tool_tokens` is what the results of one round of tools may take, `room` what all rounds may add
+    to the request, counted with `count`.
+    """
+
+    client_body: Body
+    body: Body
+    count: TokenCounter
+    prompt_tokens: int = 0
+    tools: Sequence[Tool] = ()
+    tool_tokens: int = 0
+    room: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamAnswer:
+    """A complete answer: the `fields` of its message, in the shape of the endpoint's protocol.
+
+    Calls of recall tools are not in it. In a stream it comes before the events that end the answer,
+    so that it is stored before the client sees that it is complete.
+    """
+
+    fields: Mapping[str, Any]
+    model: str
+    finish_reason: str
+    usage: Mapping[str, Any]
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What the log keeps of it apart from the message."""
+        metadata: dict[str, Any] = {"model": self.model} if self.model else {}
+        if self.finish_reason not in _USUAL_REASONS:
+            metadata["finish_reason"] = self.finish_reason
+        return metadata
+
+
 StreamEvent: TypeAlias = tuple[str, str]
 """The text that an event adds to the answer, and the event as the client gets it."""
 AnswerStream: TypeAlias = AsyncGenerator[StreamEvent | UpstreamAnswer, None]
@@ -102,3 +159,67 @@ class Dialect(ABC):
     @abstractmethod
     def context_too_long(self, error: BudgetError) -> FirnlineError:
         """The error for a question that does not fit the window."""
+
+
+# -- rounds -----------------------------------------------------------------------------------
+
+
+class UpstreamRounds:
+    """The rounds of one request: recall tools run between two of them, within their tokens.
+
+    `send` sends a body. `number` counts the rounds of recall, `usage` adds up what all rounds cost.
+    """
+
+    def __init__(self, dialect: Dialect, request: UpstreamRequest, send: Send) -> None:
+        self.request, self.tools = request, request.tools
+        self.tool_names = frozenset(tool.name for tool in request.tools)
+        self.number = 0
+        self.usage: dict[str, Any] = {}
+        self._dialect, self._send = dialect, send
+        self._body, self._room = request.body, request.room
+
+    def is_recall(self, calls: Collection[object]) -> bool:
+        """Whether the model calls recall tools and no others; `calls` are the tools' names."""
+        recalls = bool(calls) and all(name in self.tool_names for name in calls)
+        return recalls and self.number < limits.ROUNDS_MAX
+
+    async def send_tool_results(self, message: Message) -> Reply:
+        """Run the recall tools that the model calls, and send their results."""
+        calls = message.tool_calls
+        texts = await asyncio.gather(*(answer(call, self.tools) for call in calls))
+        results = [
+            Message.tool(text, tool_call_id=call.id)
+            for call, text in zip(calls, texts, strict=True)
+        ]
+        more = [message, *results]
+        self._room -= sum(int(self.request.count.message(each)) for each in more)
+        self.number += 1
+        if self.number >= limits.ROUNDS_MAX or self._room < self.request.tool_tokens:
+            self._body = self._dialect.remove_tools(self._body, self.tool_names)
+        self._body = self._dialect.add_messages(self._body, more)
+        reply = await self._send(self._body)
+        if reply.status == TOO_MANY:
+            wait = reply.headers.get("retry-after", "")
+            seconds = float(wait) if wait.isdecimal() else 1.0
+            raise TooFast("the upstream endpoint limits requests", retry_after=seconds)
+        if reply.status != OK:
+            raise ModelError(f"the upstream endpoint answered {reply.status} after a recall")
+        return reply
+
+    def add_usage(self, usage: object) -> None:
+        """Add what a round cost."""
+        self.usage = _sum_usage(self.usage, usage if isinstance(usage, Mapping) else {})
+
+
+def _sum_usage(total: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
+    """Counts are added up, also those inside counts; of other values the last one is kept."""
+    found = dict(total)
+    for name, value in more.items():
+        before = found.get(name)
+        if isinstance(value, Mapping):
+            found[name] = _sum_usage(before if isinstance(before, Mapping) else {}, value)
+        elif isinstance(value, int) and isinstance(before, int):
+            found[name] = before + value
+        elif value is not None or before is None:
+            found[name] = value
+    return found

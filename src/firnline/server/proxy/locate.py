@@ -24,6 +24,7 @@ from firnline.server.drafts import INTERRUPTED, QuestionRef, store_answer
 from firnline.server.prompts import try_record
 from firnline.server.proxy import limits
 from firnline.server.proxy.align import Agreement, agree, overlap
+from firnline.server.proxy.dialect import UpstreamAnswer
 from firnline.server.proxy.request import (
     Location,
     MemoryStatus,
@@ -33,7 +34,6 @@ from firnline.server.proxy.request import (
     is_spoken,
     prefix_hashes,
 )
-from firnline.server.proxy.upstream import UpstreamAnswer
 
 _KIND: Final = "prefix"
 _BRANCHED: Final = regex(r"--[0-9a-f]{8}$")

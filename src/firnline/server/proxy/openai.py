@@ -17,13 +17,14 @@ from firnline.log.wire import dump_openai, load_openai
 from firnline.models.answers import CONTEXT_LENGTH, AnswerPieces, load_body
 from firnline.server.problems import as_openai
 from firnline.server.proxy.completion import DONE, CompletionWriter
-from firnline.server.proxy.dialect import AnswerStream, Body, Dialect
-from firnline.server.proxy.upstream import (
-    Reply,
+from firnline.server.proxy.dialect import (
+    AnswerStream,
+    Body,
+    Dialect,
     UpstreamAnswer,
     UpstreamRounds,
-    load_answer_body,
 )
+from firnline.server.proxy.upstream import Reply, load_answer_body
 
 _REQUEST_FIELDS: Final = frozenset(
     {"role", "content", "name", "tool_calls", "function_call", "refusal"}
@@ -110,7 +111,7 @@ class OpenAIDialect(Dialect):
 
     def stream_answer(self, rounds: UpstreamRounds, reply: Reply) -> AnswerStream:
         """See `Dialect.stream_answer`."""
-        options = rounds.request.body.get("stream_options")
+        options = rounds.request.client_body.get("stream_options")
         with_usage = isinstance(options, dict) and bool(options.get("include_usage"))
         return stream_chunks(rounds, reply, with_usage=with_usage)
 

@@ -6,7 +6,7 @@ import hashlib
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from fastapi import Request
@@ -22,11 +22,9 @@ from firnline.log.wire import load_json, tool_input
 from firnline.memory import Memory
 from firnline.server.auth import Caller, caller_of, parts_of
 from firnline.server.proxy import limits
+from firnline.server.proxy.dialect import Dialect
+from firnline.server.proxy.upstream import Upstream
 from firnline.server.state import Parts
-
-if TYPE_CHECKING:
-    from firnline.server.proxy.dialect import Dialect
-    from firnline.server.proxy.upstream import Upstream
 
 logger: Final = logging.getLogger("firnline.proxy")
 

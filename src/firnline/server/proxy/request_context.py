@@ -20,12 +20,14 @@ from firnline.log.message import Message
 from firnline.log.tokens import TokenCounter, counter, find_model
 from firnline.server.drafts import INTERRUPTED
 from firnline.server.proxy import limits
+from firnline.server.proxy.dialect import UpstreamRequest
 from firnline.server.proxy.locate import LocatedRequest
-from firnline.server.proxy.request import ProxyRequest, is_spoken
-from firnline.server.proxy.upstream import UpstreamRequest
+from firnline.server.proxy.request import MemoryStatus, ProxyRequest, is_spoken
 
 
-async def build_request_context(request: ProxyRequest, located: LocatedRequest) -> UpstreamRequest:
+async def build_request_context(
+    request: ProxyRequest, located: LocatedRequest
+) -> tuple[UpstreamRequest, MemoryStatus]:
     """The request as it is sent upstream, with the context of its conversation.
 
     The dialect's error of a `BudgetError` if not even the newest message fits.
@@ -33,7 +35,7 @@ async def build_request_context(request: ProxyRequest, located: LocatedRequest) 
     status, messages, count = located.status, located.messages, counter(request.model)
     if status.location is None:
         body = request.dialect.finish_request(dict(request.body))
-        return UpstreamRequest(body=body, status=status, count=count)
+        return UpstreamRequest(client_body=request.body, body=body, count=count), status
     conversation, body = status.location.conversation, dict(request.body)
     tool_tokens = min(RECALL_TOKENS, _budget(request).limit // limits.TOOL_SHARE)
     tools = _recall_tools(request, conversation, tool_tokens)
@@ -64,14 +66,16 @@ async def build_request_context(request: ProxyRequest, located: LocatedRequest) 
         status = status.degrade("no context", error)
     if tools:
         body["tools"] = definitions
-    return UpstreamRequest(
+    prepared = UpstreamRequest(
+        client_body=request.body,
         body=request.dialect.finish_request(body),
-        status=status,
         count=count,
+        prompt_tokens=status.context.tokens if status.context else 0,
         tools=tools,
         tool_tokens=tool_tokens,
         room=room,
     )
+    return prepared, status
 
 
 def _recall_tools(request: ProxyRequest, conversation: str, tokens_max: int) -> list[Tool]:

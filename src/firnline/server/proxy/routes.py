@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -20,15 +22,23 @@ from firnline.log.wire import load_anthropic
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, caller_of, parts_of
 from firnline.server.drafts import AnswerDraft
-from firnline.server.offline_model import NAME
+from firnline.server.offline_model import NAME, OfflineModel
 from firnline.server.proxy.anthropic import ANTHROPIC
-from firnline.server.proxy.dialect import AnswerStream, Dialect, StreamEvent
+from firnline.server.proxy.completion import OfflineReply
+from firnline.server.proxy.dialect import (
+    AnswerStream,
+    Body,
+    Dialect,
+    StreamEvent,
+    UpstreamAnswer,
+    UpstreamRounds,
+)
 from firnline.server.proxy.locate import locate_conversation, record_answer
 from firnline.server.proxy.openai import OPENAI
 from firnline.server.proxy.request import MemoryStatus, ProxyRequest, parse_request, read_body
 from firnline.server.proxy.request_context import build_request_context
 from firnline.server.proxy.translate import TRANSLATED, check_tools
-from firnline.server.proxy.upstream import OK, Reply, Upstream, UpstreamAnswer, UpstreamRounds
+from firnline.server.proxy.upstream import OK, Reply, Upstream
 from firnline.server.streams import StreamListener
 
 logger: Final = logging.getLogger("firnline.proxy")
@@ -117,54 +127,69 @@ async def answer_request(
     """The response to a request; `conversation` is the name in the path."""
     request = await parse_request(http_request, memory, conversation, dialect, upstream)
     located = await locate_conversation(request)
-    prepared = await build_request_context(request, located)
-    location = prepared.status.location
-    if location is not None and location.answer is not None:
-        return _replay_response(request, prepared.status, location.answer)
-    rounds = UpstreamRounds(request, prepared)
-    reply = await rounds.send_upstream()
+    prepared, status = await build_request_context(request, located)
+    if status.location is not None and status.location.answer is not None:
+        return _replay_response(request, status, status.location.answer)
+    rounds = UpstreamRounds(dialect, prepared, partial(send_upstream, request, status))
+    reply = await send_upstream(request, status, prepared.body)
     if reply.status != OK:
-        headers = {**reply.headers, **prepared.status.headers()}
+        headers = {**reply.headers, **status.headers()}
         return dialect.rejection(reply.status, await reply.body(), headers)
     if request.streams:
-        return _stream_response(rounds, reply)
-    recording = _read_and_record_answer(rounds, reply)
+        return _stream_response(request, status, rounds, reply)
+    recording = _read_and_record_answer(request, status, rounds, reply)
     body, status = await request.parts.streams.complete(recording)
     return JSONResponse(body, headers={**_own_headers(reply.headers), **status.headers()})
 
 
+async def send_upstream(request: ProxyRequest, status: MemoryStatus, body: Body) -> Reply:
+    """Send a body to the endpoint; without one, the offline model answers."""
+    if request.upstream is None:
+        conversation = status.location.conversation if status.location else None
+        return OfflineReply(OfflineModel(request.memory, conversation), body)
+    return await request.upstream.send(
+        "POST",
+        request.dialect.path,
+        content=json.dumps(body, ensure_ascii=False, allow_nan=False).encode(),
+        headers=request.headers,
+        token=request.caller.token,
+        query=request.query,
+    )
+
+
 async def _read_and_record_answer(
-    rounds: UpstreamRounds, reply: Reply
-) -> tuple[dict[str, Any], MemoryStatus]:
+    request: ProxyRequest, status: MemoryStatus, rounds: UpstreamRounds, reply: Reply
+) -> tuple[Body, MemoryStatus]:
     """The answer as the client gets it, stored before that."""
-    body, answer = await rounds.request.dialect.read_answer(rounds, reply)
-    return body, await record_answer(rounds.request, rounds.status, answer)
+    body, answer = await request.dialect.read_answer(rounds, reply)
+    return body, await record_answer(request, status, answer)
 
 
-def _stream_response(rounds: UpstreamRounds, reply: Reply) -> Response:
+def _stream_response(
+    request: ProxyRequest, status: MemoryStatus, rounds: UpstreamRounds, reply: Reply
+) -> Response:
     """The answer as it arrives; a background task reads it, and continues without the client."""
-    request, location = rounds.request, rounds.status.location
-    draft = None
+    location, draft = status.location, None
     if location is not None:
         begin = request.parts.drafts.begin
         draft = begin(request.memory, location.conversation, location.question, location.hash)
     keeper = _ProxyDraft(draft)
     answer = request.dialect.stream_answer(rounds, reply)
-    listener = request.parts.streams.open(_record_stream(rounds, answer, keeper), keeper)
-    headers = {**_own_headers(reply.headers), **rounds.status.headers()}
-    headers["cache-control"] = "no-cache"
+    events = _record_stream(request, status, answer, keeper)
+    listener = request.parts.streams.open(events, keeper)
+    headers = {**_own_headers(reply.headers), **status.headers(), "cache-control": "no-cache"}
     return StreamingResponse(_frames(listener, request), media_type=_STREAM, headers=headers)
 
 
 async def _record_stream(
-    rounds: UpstreamRounds, answer: AnswerStream, keeper: _ProxyDraft
+    request: ProxyRequest, status: MemoryStatus, answer: AnswerStream, keeper: _ProxyDraft
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of the answer; it is stored before the events that end it."""
     async with aclosing(answer) as arriving:
         async for item in arriving:
             if isinstance(item, UpstreamAnswer):
-                status = await record_answer(rounds.request, rounds.status, item)
-                keeper.answer_unsaved = status.answer_unsaved
+                recorded = await record_answer(request, status, item)
+                keeper.answer_unsaved = recorded.answer_unsaved
             else:
                 yield item
 

@@ -25,9 +25,15 @@ from firnline.server.proxy.blocks import (
     ending_events,
     event_frame,
 )
-from firnline.server.proxy.dialect import AnswerStream, Body, StreamEvent
+from firnline.server.proxy.dialect import (
+    AnswerStream,
+    Body,
+    StreamEvent,
+    UpstreamAnswer,
+    UpstreamRounds,
+)
 from firnline.server.proxy.openai import OpenAIDialect, stream_chunks
-from firnline.server.proxy.upstream import Reply, UpstreamAnswer, UpstreamRounds
+from firnline.server.proxy.upstream import Reply
 
 _SAME_FIELDS: Final = ("model", "stream", "temperature", "top_p")
 _CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
@@ -63,9 +69,9 @@ class TranslatedDialect(OpenAIDialect):
 
     async def stream_answer(self, rounds: UpstreamRounds, reply: Reply) -> AnswerStream:
         """Text is passed on as it arrives, calls when they are complete."""
-        context, sent = rounds.status.context, ""
-        usage = {"input_tokens": context.tokens if context else 0, "output_tokens": 0}
-        head = answer_body(rounds.request.model, [], None, usage)
+        request, sent = rounds.request, ""
+        usage = {"input_tokens": request.prompt_tokens, "output_tokens": 0}
+        head = answer_body(str(request.client_body.get("model") or ""), [], None, usage)
         yield "", event_frame({"type": "message_start", "message": head})
         answer: UpstreamAnswer | None = None
         async with aclosing(stream_chunks(rounds, reply, with_usage=True)) as chunks:

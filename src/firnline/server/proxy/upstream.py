@@ -1,34 +1,21 @@
-"""The endpoint that the proxy sends requests to, and the rounds of one request with it.
+"""The endpoint that the proxy sends requests to.
 
-Only listed headers pass, in both directions; only the settings decide where requests go. Without an
-endpoint, the offline model answers. Recall tools run between two rounds, within the tokens that are
-reserved for them: the client sees only calls of its own tools.
+Only listed headers pass, in both directions; only the settings decide where requests go.
 """
 
 from __future__ import annotations
 
-import asyncio
-import json
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import httpx2
 
-from firnline.context.tools import Tool, answer
-from firnline.errors import ModelError, ModelTimeout, TooFast
-from firnline.log.message import Message
+from firnline.errors import ModelError, ModelTimeout
 from firnline.log.regex import regex
-from firnline.log.tokens import TokenCounter
 from firnline.models.answers import load_body
 from firnline.models.events import read_events
-from firnline.server.offline_model import OfflineModel
 from firnline.server.proxy import limits
-from firnline.server.proxy.completion import OfflineReply
-
-if TYPE_CHECKING:
-    from firnline.server.proxy.request import MemoryStatus, ProxyRequest
 
 _REQUEST_HEADERS: Final = regex(
     r"(openai|anthropic|helicone|x-stainless|x-litellm|x-openwebui)-.*|http-referer|x-title"
@@ -39,8 +26,7 @@ _RESPONSE_HEADERS: Final = regex(
 )
 _OUR_HEADERS: Final = regex(r"x-firnline-.*")
 OK: Final = 200
-_TOO_MANY: Final = 429
-_USUAL_REASONS: Final = frozenset({"", "stop", "tool_calls", "end_turn", "tool_use"})
+TOO_MANY: Final = 429
 
 
 class Reply(Protocol):
@@ -164,121 +150,3 @@ def load_answer_body(body: bytes) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise ModelError("the answer of the upstream endpoint is not JSON", code="not_json")
     return data
-
-
-# -- one request ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamRequest:
-    """A request as it is sent: its `body`, and the recall `tools` that it offers.
-
-    `tool_tokens` is what the results of one round of them may take, `room` what all rounds may add
-    to the request, counted with `count`.
-    """
-
-    body: dict[str, Any]
-    status: MemoryStatus
-    count: TokenCounter
-    tools: Sequence[Tool] = ()
-    tool_tokens: int = 0
-    room: int = 0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpstreamAnswer:
-    """A complete answer: the `fields` of its message, in the shape of the endpoint's protocol.
-
-    Calls of recall tools are not in it. In a stream it comes before the events that end the answer,
-    so that it is stored before the client sees that it is complete.
-    """
-
-    fields: Mapping[str, Any]
-    model: str
-    finish_reason: str
-    usage: Mapping[str, Any]
-
-    @property
-    def metadata(self) -> dict[str, Any]:
-        """What the log keeps of it apart from the message."""
-        metadata: dict[str, Any] = {"model": self.model} if self.model else {}
-        if self.finish_reason not in _USUAL_REASONS:
-            metadata["finish_reason"] = self.finish_reason
-        return metadata
-
-
-class UpstreamRounds:
-    """The rounds of one request: each is sent, and may call recall tools for the next one.
-
-    `number` counts the rounds of recall, `usage` adds up what all rounds cost.
-    """
-
-    def __init__(self, request: ProxyRequest, prepared: UpstreamRequest) -> None:
-        self.request, self.status, self.tools = request, prepared.status, prepared.tools
-        self.tool_names = frozenset(tool.name for tool in prepared.tools)
-        self.number = 0
-        self.usage: dict[str, Any] = {}
-        self._body, self._room = prepared.body, prepared.room
-        self._tool_tokens, self._count = prepared.tool_tokens, prepared.count
-
-    async def send_upstream(self) -> Reply:
-        """Send the request to the endpoint; without one, the offline model answers."""
-        request = self.request
-        if request.upstream is None:
-            location = self.status.location
-            conversation = location.conversation if location else None
-            return OfflineReply(OfflineModel(request.memory, conversation), self._body)
-        return await request.upstream.send(
-            "POST",
-            request.dialect.path,
-            content=json.dumps(self._body, ensure_ascii=False, allow_nan=False).encode(),
-            headers=request.headers,
-            token=request.caller.token,
-            query=request.query,
-        )
-
-    def is_recall(self, calls: Collection[object]) -> bool:
-        """Whether the model calls recall tools and no others; `calls` are the tools' names."""
-        recalls = bool(calls) and all(name in self.tool_names for name in calls)
-        return recalls and self.number < limits.ROUNDS_MAX
-
-    async def send_tool_results(self, message: Message) -> Reply:
-        """Run the recall tools that the model calls, and send their results."""
-        calls = message.tool_calls
-        texts = await asyncio.gather(*(answer(call, self.tools) for call in calls))
-        results = [
-            Message.tool(text, tool_call_id=call.id)
-            for call, text in zip(calls, texts, strict=True)
-        ]
-        more, dialect = [message, *results], self.request.dialect
-        self._room -= sum(int(self._count.message(each)) for each in more)
-        self.number += 1
-        if self.number >= limits.ROUNDS_MAX or self._room < self._tool_tokens:
-            self._body = dialect.remove_tools(self._body, self.tool_names)
-        self._body = dialect.add_messages(self._body, more)
-        reply = await self.send_upstream()
-        if reply.status == _TOO_MANY:
-            wait = reply.headers.get("retry-after", "")
-            seconds = float(wait) if wait.isdecimal() else 1.0
-            raise TooFast("the upstream endpoint limits requests", retry_after=seconds)
-        if reply.status != OK:
-            raise ModelError(f"the upstream endpoint answered {reply.status} after a recall")
-        return reply
-
-    def add_usage(self, usage: object) -> None:
-        """Add what a round cost."""
-        self.usage = _sum_usage(self.usage, usage if isinstance(usage, Mapping) else {})
-
-
-def _sum_usage(total: Mapping[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """Counts are added up, also those inside counts; of other values the last one is kept."""
-    found = dict(total)
-    for name, value in more.items():
-        before = found.get(name)
-        if isinstance(value, Mapping):
-            found[name] = _sum_usage(before if isinstance(before, Mapping) else {}, value)
-        elif isinstance(value, int) and isinstance(before, int):
-            found[name] = before + value
-        elif value is not None or before is None:
-            found[name] = value
-    return found
