@@ -13,7 +13,7 @@ from benchmarks.bench import Bench
 from benchmarks.measure import in_turns, megabytes, timed_call
 from benchmarks.table import Row, at_least
 from firnline import Message
-from firnline.log.entry import Key, Record, chain, genesis
+from firnline.log.entry import Key, Record, genesis, next_hash
 from firnline.log.message import decode, encode, format_time
 from firnline.log.tokens import counter
 from firnline.store import segments
@@ -91,7 +91,7 @@ def _records(messages: Sequence[Message]) -> list[Record]:
         now += timedelta(seconds=uneven.uniform(2, 120))
         body = encode(message.at(now))
         tokens = count.message(message)
-        previous, total = chain(previous, body, int(tokens), tokens.tokenizer), total + tokens
+        previous, total = next_hash(previous, body, int(tokens), tokens.tokenizer), total + tokens
         records.append(Record(seq, body, int(tokens), total, previous, tokens.tokenizer))
     return records
 

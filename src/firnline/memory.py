@@ -680,7 +680,7 @@ class Memory:
     ) -> list[Key]:
         """The conversations whose digests are due by `until` (now), the longest due first."""
         tenant = None if all_tenants else self._tenant
-        return await self._store.owed(until or self._clock(), limit, tenant)
+        return await self._store.due(until or self._clock(), limit, tenant)
 
     async def pending(self) -> Pending:
         """What is pending now: digests that are due, in progress or stuck."""

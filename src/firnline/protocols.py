@@ -50,7 +50,7 @@ class Vector(NamedTuple):
     body: bytes
 
 
-class Assigned(NamedTuple):
+class TopicAssignments(NamedTuple):
     """A conversation's topics by id, how many entries were assigned to them, and the revision."""
 
     topics: Mapping[int, Topic]
@@ -73,24 +73,26 @@ class Pending(NamedTuple):
     in the making: `leased` of them under a lease that still runs, `stuck` for too long.
     """
 
-    owed: int = 0
+    conversations: int = 0
     oldest: datetime | None = None
-    making: int = 0
+    processing: int = 0
     leased: int = 0
     stuck: int = 0
     cards: int = 0
 
 
 @runtime_checkable
-class News(Protocol):
+class PendingNotifier(Protocol):
     """What a store may have besides its methods: it tells of work, so that nobody has to ask."""
 
     @property
-    def hears(self) -> bool:
+    def listening(self) -> bool:
         """Whether it does just now; if not, workers look for work as often as without it."""
         ...
 
-    def on_owed(self, tell: Callable[[], None], tenant: str | None = None) -> Callable[[], None]:
+    def on_pending(
+        self, callback: Callable[[], None], tenant: str | None = None
+    ) -> Callable[[], None]:
         """Call `tell` whenever a tenant, or any, owes something, whichever process noted it.
 
         In the event loop that this was called in, until what it returns is called.
@@ -410,7 +412,7 @@ class Store(Protocol):
 
     # -- topics: a view of the log, too -------------------------------------------------------
 
-    async def topics(self, key: Key) -> Assigned:
+    async def topics(self, key: Key) -> TopicAssignments:
         """The conversation's topics, and how many of its first entries have been assigned."""
         ...
 
@@ -491,14 +493,14 @@ class Store(Protocol):
         """The newest completed digest, of a topic or of none; costs the same for many or few."""
         ...
 
-    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+    async def mark_pending(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
         """Note that the conversation is to be digested from `due` on.
 
         What is owed already keeps its time, unless it is to be postponed. Nothing happens if there
         is no such conversation.
         """
 
-    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
         """The conversations of a tenant, or of all, whose digesting is due, longest due first."""
         ...
 
@@ -512,7 +514,7 @@ class Store(Protocol):
         """
         ...
 
-    async def settle(self, key: Key, last_seq: int) -> bool:
+    async def clear_pending(self, key: Key, last_seq: int) -> bool:
         """Nothing is owed any more, unless there are entries behind `last_seq`; then False."""
         ...
 

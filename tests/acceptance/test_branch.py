@@ -391,5 +391,5 @@ async def test_the_digests_of_a_branch_are_pending_in_the_background(url):
     async with Memory.open(url, background=True, worker=False) as memory:
         await memory.append("c", said(3))  # no answer yet: nothing is pending
         await memory.branch("c", 2, "d")
-        owed = await memory.store.owed(datetime.now(UTC) + timedelta(minutes=1))
+        owed = await memory.store.due(datetime.now(UTC) + timedelta(minutes=1))
         assert [key.conversation for key in owed] == ["d"]

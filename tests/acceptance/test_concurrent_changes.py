@@ -175,7 +175,7 @@ async def test_nothing_is_pending_for_a_strategy_that_was_erased(url):
         await memory.append("c", [Message.user("x"), Message.assistant("y")])
         await memory.erase("c")
         await memory.append("c", [Message.user("x"), Message.assistant("y")])
-        assert await memory.store.owed(memory._clock()) == []
+        assert await memory.store.due(memory._clock()) == []
 
 
 async def test_what_is_erased_while_it_is_searched_is_not_found():
@@ -280,9 +280,9 @@ async def test_pending_work_for_another_budget_is_not_settled(url):
         await memory.append("c", said(LONG, words=30))
         with meanwhile(memory.store, "settle", lambda: memory.context("c", NARROW)):
             assert await memory.digest("c") == 0
-        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == [memory._key("c")]
+        assert await memory.store.due(memory._clock() + timedelta(days=1)) == [memory._key("c")]
         assert await memory.digest("c") > 0
-        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == []
+        assert await memory.store.due(memory._clock() + timedelta(days=1)) == []
 
 
 async def test_a_strategy_that_is_chosen_while_another_is_looked_up_counts(url):
@@ -298,7 +298,7 @@ async def test_a_strategy_that_is_chosen_while_another_is_looked_up_counts(url):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(memory.store, "head", chosen)
             await memory.append("c", [Message.user("x"), Message.assistant("y")])
-        assert await memory.store.owed(memory._clock() + timedelta(days=1)) == [memory._key("c")]
+        assert await memory.store.due(memory._clock() + timedelta(days=1)) == [memory._key("c")]
 
 
 @pytest.mark.parametrize("name", ["head", "describe"])

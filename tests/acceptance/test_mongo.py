@@ -26,10 +26,10 @@ from firnline.log import limits
 from firnline.log.chain import Audit
 from firnline.log.entry import Card, Digest, Idempotency
 from firnline.protocols import Vector
-from firnline.store import open_store, shown
+from firnline.store import open_store, redact_url
 from firnline.store.mongo import MongoStore, archive, cards, flush, intents, schema, writer
-from firnline.store.mongo.connection import Database, check_url
-from firnline.store.mongo.errors import translated
+from firnline.store.mongo.connection import MongoDatabase, check_url
+from firnline.store.mongo.errors import translate_error
 from firnline.store.mongo.heads import find
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 from support import clock_skew
@@ -94,7 +94,8 @@ def test_what_a_url_may_say():
     assert check_url("mongodb://a,b/chats?replicaSet=r&w=majority&journal=true") == "chats"
     assert check_url("mongodb://a") == "firnline"
     assert (
-        shown("mongodb://ann:secret@a/chats?w=majority") == "mongodb://ann:***@a/chats?w=majority"
+        redact_url("mongodb://ann:secret@a/chats?w=majority")
+        == "mongodb://ann:***@a/chats?w=majority"
     )
 
 
@@ -103,7 +104,7 @@ def test_a_server_that_is_not_there_is_named_and_the_driver_s_state_is_not():
         "h:1: refused (configured timeouts: connectTimeoutMS: 10000.0ms), Timeout: 10.0s, Topology"
         " Description: <TopologyDescription id: 1, servers: []>"
     )
-    error = translated(ServerSelectionTimeoutError(said), "mongodb://h:1/x")
+    error = translate_error(ServerSelectionTimeoutError(said), "mongodb://h:1/x")
     assert str(error) == "mongodb://h:1/x: it cannot be reached: h:1: refused"
 
 
@@ -197,7 +198,7 @@ async def test_a_message_larger_than_a_document_is_rejected(store):
 async def test_an_answer_that_does_not_come_is_looked_up(store, monkeypatch, name):
     """The write was done, or it was not; in both cases it is there once."""
     await store.append(KEY, drafts("ab"))
-    write, fails = Database.write, []
+    write, fails = MongoDatabase.write, []
 
     async def lose(database, work):
         if not fails:  # done, and the answer is lost
@@ -208,7 +209,7 @@ async def test_an_answer_that_does_not_come_is_looked_up(store, monkeypatch, nam
             raise StoreTimeout("lost") from AutoReconnect("lost")
         return await write(database, work)
 
-    monkeypatch.setattr(Database, "write", lose)
+    monkeypatch.setattr(MongoDatabase, "write", lose)
     first = await store.append(KEY, drafts(["once", "more"]), idempotency=name)
     fails[:] = [None]
     second = await store.append(OTHER, drafts(["elsewhere"]))
@@ -222,7 +223,7 @@ async def test_what_never_becomes_known_says_so(store, monkeypatch):
     async def lose(*_):
         raise StoreTimeout("lost") from AutoReconnect("lost")
 
-    monkeypatch.setattr(Database, "write", lose)
+    monkeypatch.setattr(MongoDatabase, "write", lose)
     with pytest.raises(StoreTimeout):
         await store.append(KEY, drafts("a"))
 
@@ -231,7 +232,7 @@ async def test_what_never_becomes_known_says_so(store, monkeypatch):
 async def test_a_write_with_unknown_outcome_is_not_reported_as_not_written(store, monkeypatch):
     """The answer is lost, and the server stays away until the caller has given up."""
     await store.append(KEY, drafts("a"))
-    write = Database.write
+    write = MongoDatabase.write
 
     async def lose(database, work):
         await write(database, work)
@@ -242,8 +243,8 @@ async def test_a_write_with_unknown_outcome_is_not_reported_as_not_written(store
 
     with monkeypatch.context() as patch:
         patch.setattr(limits, "BUSY_SECONDS", 0.0)
-        patch.setattr(Database, "write", lose)
-        patch.setattr(Database, "read", away)
+        patch.setattr(MongoDatabase, "write", lose)
+        patch.setattr(MongoDatabase, "read", away)
         with pytest.raises(StoreTimeout):
             await store.append(KEY, drafts("b"))
     assert [entry.message.text for entry in await store.read(KEY)] == ["a", "b"]
@@ -319,7 +320,7 @@ async def test_archiving_that_was_cut_short_or_comes_late_loses_nothing(store, m
     assert [replace(entry, archived=False) for entry in now] == list(appended)
     late = await find(store._database, KEY)
     assert await store.restore(KEY, 0, 9) == 10
-    await archive._delete_entries(store._database, late, archive.Span(0, 9))
+    await archive._delete_entries(store._database, late, archive.SegmentSpan(0, 9))
     assert await store.read(KEY) == list(appended), "what was restored since is not deleted"
 
 
@@ -467,14 +468,14 @@ async def test_a_search_takes_few_heads_at_once(store, monkeypatch):
     monkeypatch.setattr("firnline.store.mongo.search._HEADS_AT_ONCE", 3)
     for i in range(10):
         await store.append(numbered(i), drafts(["rope"]))
-    read, taken = Database.read, []
+    read, taken = MongoDatabase.read, []
 
     async def noted(database, work):
         found = await read(database, work)
         taken.append(sum("tail" in doc for doc in found) if isinstance(found, list) else 0)
         return found
 
-    monkeypatch.setattr(Database, "read", noted)
+    monkeypatch.setattr(MongoDatabase, "read", noted)
     assert len(await store.search(KEY.tenant, "rope")) == 10
     assert sum(taken) == 10
     assert max(taken) <= 3

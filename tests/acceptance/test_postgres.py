@@ -33,11 +33,11 @@ from firnline.log.entry import Card, Digest, Idempotency, Key, Project, Scope, T
 from firnline.log.message import utc_now
 from firnline.protocols import Vector
 from firnline.recall.vectors import NearestVectors
-from firnline.store import missing_file, open_store, shown
+from firnline.store import missing_file, open_store, redact_url
 from firnline.store.postgres import PostgresStore, log, migrate, words
 from firnline.store.postgres import append as appending
 from firnline.store.postgres import listen as listening_
-from firnline.store.postgres.connection import Database, Transaction
+from firnline.store.postgres.connection import PostgresDatabase, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 from support import clock_skew
 from support.postgres_proxy import Line, Pooler, listening, url_behind
@@ -104,7 +104,9 @@ async def migrated(database, migrations):
 @pytest.mark.promise("typed-failure")
 async def test_all_migrations_together_are_the_schema(postgres):
     postgres.drop_schema()
-    assert await migrated(postgres, migrate.shipped()) == max(migrate.shipped())
+    assert await migrated(postgres, migrate.shipped_migrations()) == max(
+        migrate.shipped_migrations()
+    )
     stepwise = shape(postgres)
     postgres.drop_schema()
     schema = resources.files("firnline").joinpath("store/postgres/schema.sql").read_text()
@@ -115,7 +117,7 @@ async def test_all_migrations_together_are_the_schema(postgres):
 
 def test_migrations_only_add():
     """A process of the previous version keeps working: nothing it uses is gone or renamed."""
-    for number, sql in migrate.shipped().items():
+    for number, sql in migrate.shipped_migrations().items():
         plain = re.sub(r"--.*", "", sql)
         assert number == 1 or not re.search(
             r"\b(DROP|RENAME|ALTER COLUMN|(?<!IS )NOT NULL)\b", plain
@@ -124,7 +126,7 @@ def test_migrations_only_add():
 
 async def test_the_previous_version_continues_while_a_newer_one_migrates(postgres, store):
     postgres.meddle()
-    newer = {**migrate.shipped(), 99: "ALTER TABLE conversation ADD COLUMN later text"}
+    newer = {**migrate.shipped_migrations(), 99: "ALTER TABLE conversation ADD COLUMN later text"}
     newer = dict(enumerate(newer.values(), 1))
     stop = asyncio.Event()
 
@@ -204,8 +206,8 @@ async def test_what_cannot_be_opened_says_why(postgres):
     ],
 )
 def test_a_password_is_never_shown(url):
-    assert "hid" not in shown(url)
-    assert shown(url).split(":")[0] == url.split(":")[0]
+    assert "hid" not in redact_url(url)
+    assert redact_url(url).split(":")[0] == url.split(":")[0]
     with pytest.raises(FirnlineError) as caught:
         open_store(url.replace("postgresql", "oracle").replace("mongodb", "oracle"))
     assert "hid" not in str(caught.value)
@@ -248,7 +250,7 @@ def test_an_at_sign_in_an_option_is_no_password():
     connects = conninfo_to_dict(store._database.conninfo)
     wanted = {"host": "host", "dbname": "db", "user": "me@cloud", "password": "hidden"}
     assert wanted.items() <= connects.items()
-    assert "hidden" not in shown(url)
+    assert "hidden" not in redact_url(url)
 
 
 # -- tenants ----------------------------------------------------------------------------------
@@ -507,7 +509,7 @@ async def test_a_lock_that_is_released_in_time_is_not_noticed(postgres, store):
 
 async def test_connections_that_died_while_idle_are_not_noticed(postgres, store):
     await asyncio.gather(*(store.append(KEY, [draft(f"m{i}")]) for i in range(20)))
-    for step in (store.append(KEY, drafts("a")), store.read(KEY), store.owe(KEY, START)):
+    for step in (store.append(KEY, drafts("a")), store.read(KEY), store.mark_pending(KEY, START)):
         postgres.run(TERMINATE)
         await step
     assert len(await store.read(KEY)) == 21
@@ -535,9 +537,9 @@ async def test_a_database_that_stays_away_is_complained_of_once(postgres, monkey
         tries.append(1)
         raise StoreUnavailable("it cannot be reached")
 
-    database = Database(postgres.url, clock=lambda: None, connections=1)
+    database = PostgresDatabase(postgres.url, clock=lambda: None, connections=1)
     monkeypatch.setattr(database, "connect", gone)
-    listener = listening_.Listener(database)
+    listener = listening_.PendingListener(database)
     listener.add(lambda: None, None)
     while len(tries) < 5:
         await asyncio.sleep(0.001)
@@ -550,7 +552,7 @@ async def test_text_that_postgres_cannot_store_is_rejected(store):
         with pytest.raises(InputError):
             await store.head(Key("acme", name))
         with pytest.raises(InputError):
-            await store.owe(Key("acme", name), START)
+            await store.mark_pending(Key("acme", name), START)
 
 
 async def test_a_store_that_is_not_open_says_so(postgres):
@@ -897,7 +899,7 @@ async def test_it_works_behind_a_pooler_that_mixes_connections(postgres):
                     found = await store.search(tenant, f"{tenant}", limit=100)
                     assert found
                     assert all(t.startswith(tenant) for t in await _texts(store, key))
-                    await store.owe(key, START)
+                    await store.mark_pending(key, START)
                     if lease := await store.lease(key, "w", 60):
                         await store.release(lease)
 
@@ -932,22 +934,22 @@ async def test_a_worker_is_notified_of_pending_work_of_another_process(postgres,
 
     async def pay(key):
         paid.append(key)
-        await store.settle(key, 10)
+        await store.clear_pending(key, 10)
         return 1
 
     worker = Worker(store, pay, clock=utc_now, poll_seconds=1_000)
     worker.start()
-    await _until(lambda: store.hears)
+    await _until(lambda: store.listening)
     async with opened(postgres.url) as elsewhere:
         for number, key in enumerate((KEY, OTHER, FOREIGN), 1):
             await elsewhere.append(key, drafts("a"))
-            await elsewhere.owe(key, START)
+            await elsewhere.mark_pending(key, START)
             await _until(lambda n=number: len(paid) >= n)
         postgres.run(f"{TERMINATE} AND query LIKE 'LISTEN%'")
-        await _until(lambda: not store.hears)
-        await elsewhere.owe(KEY, START)  # while there is no listener
+        await _until(lambda: not store.listening)
+        await elsewhere.mark_pending(KEY, START)  # while there is no listener
         await _until(lambda: len(paid) == 4)
-        await _until(lambda: store.hears)  # it looks for work before it listens again
+        await _until(lambda: store.listening)  # it looks for work before it listens again
     await worker.stop()
     assert paid == [KEY, OTHER, FOREIGN, KEY]
 
@@ -957,12 +959,12 @@ async def test_what_was_put_off_is_done_when_it_is_due(store):
 
     async def pay(key):
         paid.append(utc_now())
-        await store.settle(key, 10)
+        await store.clear_pending(key, 10)
         return 1
 
     await store.append(KEY, drafts("a"))
     due = utc_now() + timedelta(seconds=1)
-    await store.owe(KEY, due)
+    await store.mark_pending(KEY, due)
     worker = Worker(store, pay, clock=utc_now, poll_seconds=0.2)
     worker.start()
     await _until(lambda: paid)
@@ -977,16 +979,16 @@ async def test_behind_a_pooler_there_are_no_notifications_and_workers_poll(postg
 
         async def pay(key):
             paid.append(key)
-            await store.settle(key, 10)
+            await store.clear_pending(key, 10)
             return 1
 
         worker = Worker(store, pay, clock=utc_now, poll_seconds=0.05)
         worker.start()
         await store.append(KEY, drafts("a"))
-        await store.owe(KEY, START)
+        await store.mark_pending(KEY, START)
         await _until(lambda: paid)
         await asyncio.sleep(0.4)
-        assert not store.hears
+        assert not store.listening
         await worker.stop()
     await pooler.close()
 
@@ -1196,7 +1198,10 @@ async def test_of_a_newer_schema_no_copy_is_made_that_could_not_be_read(postgres
     """An older process continues while a newer one migrates; its tables have changed."""
     postgres.meddle()
     await store.append(KEY, drafts("a"))
-    newer = [*migrate.shipped().values(), "ALTER TABLE conversation ADD COLUMN later text"]
+    newer = [
+        *migrate.shipped_migrations().values(),
+        "ALTER TABLE conversation ADD COLUMN later text",
+    ]
     await migrated(postgres, dict(enumerate(newer, 1)))
     with pytest.raises(StoreTooNew):
         await store.backup(tmp_path / "copy.sql")
@@ -1226,7 +1231,7 @@ async def _check_copy(store, copy):
 async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(postgres):
     postgres.run(f"ALTER DATABASE {postgres.name} SET synchronous_commit = off")
     try:
-        database = Database(postgres.url, clock=lambda: None, connections=1)
+        database = PostgresDatabase(postgres.url, clock=lambda: None, connections=1)
         await database.open()
 
         async def setting(transaction: Transaction):

@@ -116,11 +116,11 @@ async def test_what_is_due_is_found_however_many_conversations_there_are(tmp_pat
         await store.open()
         keys = [Key("t", f"{i}") for i in range(count)]
         await asyncio.gather(*(store.append(key, [draft("x")]) for key in keys))
-        await store.owe(keys[1], NOW)
-        await store.owe(keys[2], NOW + timedelta(days=1))
+        await store.mark_pending(keys[1], NOW)
+        await store.mark_pending(keys[2], NOW + timedelta(days=1))
         await store.close()
         with closing(Steps(tmp_path / f"{count}.db")) as steps:
-            costs.append(steps.of(lambda con: pending.owed(con, NOW, 10, None)))
+            costs.append(steps.of(lambda con: pending.due(con, NOW, 10, None)))
     assert costs[0] == costs[1]
 
 
@@ -146,16 +146,16 @@ async def test_an_append_without_pins_runs_no_statement_for_them(store):
 async def test_owing_and_settling_again_write_nothing(store, path):
     await store.append(KEY, [draft("x")])
     await store.search("default", "x")  # so that nothing is written in quiet moments
-    await store.owe(KEY, NOW)
+    await store.mark_pending(KEY, NOW)
     wal = path.with_name(path.name + "-wal")
     before = wal.stat().st_size
-    await store.owe(KEY, NOW + timedelta(days=1))
-    await store.owe(KEY, NOW, postpone=True)
-    assert not await store.settle(KEY, -1)
+    await store.mark_pending(KEY, NOW + timedelta(days=1))
+    await store.mark_pending(KEY, NOW, postpone=True)
+    assert not await store.clear_pending(KEY, -1)
     assert wal.stat().st_size == before
-    assert await store.settle(KEY, 0)
+    assert await store.clear_pending(KEY, 0)
     before = wal.stat().st_size
-    assert await store.settle(KEY, 0)
+    assert await store.clear_pending(KEY, 0)
     assert wal.stat().st_size == before
 
 
@@ -299,14 +299,14 @@ async def test_a_backup_includes_pins_strategy_and_pending_work(store, tmp_path)
     await store.append(KEY, [draft(text, pinned=text in "bd") for text in "abcd"])
     await store.archive(KEY, 0, 2)
     await store.describe(KEY, strategy={"name": "slide"})
-    await store.owe(KEY, NOW)
+    await store.mark_pending(KEY, NOW)
     await store.backup(tmp_path / "copy.db")
     copy = SqliteStore(tmp_path / "copy.db", read_only=True)
     await copy.open()
     assert await copy.pinned(KEY) == await store.pinned(KEY)
     assert [entry.seq for entry in await copy.pinned(KEY)] == [1, 3]
     assert await copy.head(KEY) == await store.head(KEY)
-    assert await copy.owed(NOW) == [KEY]
+    assert await copy.due(NOW) == [KEY]
     assert await copy.newest_digest(KEY) is None
     await copy.close()
 
@@ -317,14 +317,14 @@ async def test_two_openers_see_each_others_pins_pending_work_and_undo(store, pat
     await other.open()
     await store.append(KEY, drafts("ab"))
     await other.append(KEY, [draft("c", pinned=True)])
-    await store.owe(KEY, NOW)
+    await store.mark_pending(KEY, NOW)
     await store.pin(KEY, 0)
-    assert await other.owed(NOW) == [KEY]
+    assert await other.due(NOW) == [KEY]
     assert [entry.seq for entry in await other.pinned(KEY)] == [0, 2]
     await store.append(KEY, drafts("d"))
-    assert not await other.settle(KEY, 2)
-    assert await other.settle(KEY, 3)
-    assert await store.owed(NOW) == []
+    assert not await other.clear_pending(KEY, 2)
+    assert await other.clear_pending(KEY, 3)
+    assert await store.due(NOW) == []
     await store.put_digests(
         KEY, [Digest(version=1, first_seq=0, last_seq=1, status="completed", text="x")]
     )

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from firnline import Digest, Memory, Message, Project
 from firnline.errors import ConflictError, InputError, UnknownConversation
-from firnline.log.entry import Key, chain, genesis
+from firnline.log.entry import Key, genesis, next_hash
 from support.message_strategies import clean, json_objects, messages
 
 pytestmark = pytest.mark.promise("round-trip")
@@ -248,7 +248,7 @@ def _forged(path, tenant, lines):
 def _entry(tokens=3, tokenizer="o200k_base", message=None):
     body = message or {"role": "user", "content": "x", "created_at": "2026-01-01T00:00:00.000000Z"}
     text = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    hash_ = chain(genesis(Key("t", "c")), text, tokens, tokenizer)
+    hash_ = next_hash(genesis(Key("t", "c")), text, tokens, tokenizer)
     return {"seq": 0, "tokens": tokens, "tokenizer": tokenizer, "hash": hash_, "message": body}
 
 

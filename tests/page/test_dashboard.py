@@ -239,7 +239,7 @@ def test_health_shows_what_is_pending_stuck_and_failed_with_links(site, page):
     clock = store._clock
 
     async def trouble():
-        await store.owe(Key("default", "late"), datetime.now(UTC) + timedelta(minutes=12))
+        await store.mark_pending(Key("default", "late"), datetime.now(UTC) + timedelta(minutes=12))
         store._clock = lambda: datetime.now(UTC) - timedelta(hours=1)
         lease = await store.lease(Key("default", "late"), "gone", 60)
         await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=7))

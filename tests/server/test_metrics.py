@@ -157,7 +157,7 @@ async def test_pending_leased_and_stuck_work_is_read_from_the_store(url):
         store = memory.store
         for name in ("c", "d"):
             await memory.append(name, [Message.user("One."), Message.assistant("Two.")])
-            await store.owe(Key("default", name), START)
+            await store.mark_pending(Key("default", name), START)
         lease = await store.lease(Key("default", "c"), "w", 1_000)
         await store.begin_digest(lease, Digest(version=0, first_seq=0, last_seq=1))
         await store.put_cards([Card(tenant="default", kind="draft", name="x/0")])
@@ -190,7 +190,7 @@ class Slow:
 
 
 async def test_the_store_is_asked_once_in_a_few_seconds_however_many_look(metrics, monkeypatch):
-    store = Slow(Pending(owed=3), Pending(owed=4))
+    store = Slow(Pending(conversations=3), Pending(conversations=4))
     await asyncio.gather(*(metrics.refresh(store) for _ in range(20)))
     assert store.asked == 1
     assert read(metrics)["firnline_debt_conversations",] == 3
@@ -203,7 +203,7 @@ async def test_the_store_is_asked_once_in_a_few_seconds_however_many_look(metric
 async def test_an_unresponsive_store_is_reported_without_waiting(metrics, monkeypatch, trouble):
     monkeypatch.setattr(metrics_, "_WAIT_SECONDS", 0.01)
     monkeypatch.setattr(metrics_, "_FRESH_SECONDS", 0.0)
-    store = Slow(Pending(owed=3), trouble)
+    store = Slow(Pending(conversations=3), trouble)
     await metrics.refresh(store)
     await metrics.refresh(store)
     seen = read(metrics)

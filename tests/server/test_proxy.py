@@ -19,7 +19,7 @@ from hypothesis import given
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import StoreFull
-from firnline.log.entry import Entry, EntryDraft, Key, chain, genesis
+from firnline.log.entry import Entry, EntryDraft, Key, genesis, next_hash
 from firnline.log.message import encode
 from firnline.server import drafts
 from firnline.server.drafts import interrupted
@@ -74,7 +74,7 @@ def log_of(*messages):
     hash_, found = genesis(Key("t", "c")), []
     for seq, message in enumerate(messages):
         draft = EntryDraft(message, encode(message), 1, "o200k")
-        hash_ = chain(hash_, draft.body, 1, "o200k")
+        hash_ = next_hash(hash_, draft.body, 1, "o200k")
         found.append(Entry(seq, message, 1, seq + 1, "o200k", hash_))
     return found
 

@@ -122,7 +122,7 @@ def test_work_names_what_failed_and_was_not_made_good(api, house):
         failed = replace(begun, status="failed", error="no words today")
         await store.finish_digest(lease, failed)
         await store.release(lease)
-        await store.owe(Key("default", "c"), due)
+        await store.mark_pending(Key("default", "c"), due)
 
     house.run(fail())
     work = api.get("/work")

@@ -16,15 +16,15 @@ async def check_owed(store, other, wrong):
     """Pending work uses the database's clock, whatever the clock of the `other` machine."""
     for key in (KEY, OTHER):
         await store.append(key, drafts("a"))
-    assert await other.owed(utc_now()) == []
+    assert await other.due(utc_now()) == []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("firnline.store.clock_skew.utc_now", lambda: utc_now() + wrong)
-        await other.owe(KEY, utc_now() + wrong)
-    assert await store.owed(utc_now() + timedelta(seconds=3)) == [KEY]
-    await store.owe(OTHER, utc_now())
+        await other.mark_pending(KEY, utc_now() + wrong)
+    assert await store.due(utc_now() + timedelta(seconds=3)) == [KEY]
+    await store.mark_pending(OTHER, utc_now())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("firnline.store.clock_skew.utc_now", lambda: utc_now() + wrong)
         now = utc_now() + wrong + timedelta(seconds=3)
-        assert set(await other.owed(now)) == {KEY, OTHER}
+        assert set(await other.due(now)) == {KEY, OTHER}
         known = await other.pending(now, stuck_before=now, cards="k")
         assert timedelta() < now - known.oldest < timedelta(minutes=1)

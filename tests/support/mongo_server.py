@@ -129,7 +129,7 @@ class Databases:
         self.client.close()
 
     @contextmanager
-    def one(self):
+    def fetch_one(self):
         """An empty database."""
         database = self._free.pop() if self._free else self._new()
         try:

@@ -65,7 +65,7 @@ class Talk:
         key = Key(DEFAULT_TENANT, self.name)
         await store.describe(key, strategy={self.word(): self.word()})
         await store.pin(key, 0)
-        await store.owe(key, NOW)
+        await store.mark_pending(key, NOW)
         await store.put_cards([self.card(f"{self.word()} replaced")])
         await store.put_cards([self.card(self.word()) for _ in range(2)])
         # Longer than a page, so that it continues in others.
@@ -142,7 +142,7 @@ async def test_nothing_is_left(database, tmp_path, rng, temporary_files):
             assert await memory.head(talk.name) is None
             assert await memory.recall(None, talk.words[-1]) == []
         await assert_whole(memory, kept)
-        owed = await memory.store.owed(NOW, limit=len(talks))
+        owed = await memory.store.due(NOW, limit=len(talks))
         assert {key.conversation for key in owed} == {talk.name for talk in kept}
         pins = await memory.store._read(lambda con: con.execute("SELECT count(*) FROM pin").get)
         assert pins == len(kept), "one of each"

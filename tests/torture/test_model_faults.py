@@ -93,7 +93,7 @@ class World:
         self.digester.now += timedelta(seconds=seconds)
 
     async def owed(self):
-        return await self.memory.store.owed(self.digester.now + timedelta(days=365))
+        return await self.memory.store.due(self.digester.now + timedelta(days=365))
 
     async def say(self, *messages):
         await self.memory.append("chat", list(messages))

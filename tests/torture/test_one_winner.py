@@ -82,7 +82,7 @@ async def torment(memories):
     # Late calls noted pending work; it is done already, or is done now.
     await memory.work(once=True)
     await check_one_chain(memory)
-    assert not await memory.store.owed(utc_now())
+    assert not await memory.store.due(utc_now())
     assert not (await memory.context("chat", BUDGET)).degraded
     assert (await memory.verify("chat")).ok
 

@@ -5,7 +5,7 @@ import pytest
 from torture_kit import memory_at, said, soon
 
 from firnline.errors import StoreCorrupt
-from firnline.log.entry import Key, chain, genesis
+from firnline.log.entry import Key, genesis, next_hash
 from firnline.memory import DEFAULT_TENANT
 
 SEQS = 8
@@ -148,7 +148,7 @@ def forge(path, before, seq):
     number = entry_id(A, seq)
     body = column_of(path, "body", number).replace(b'"a', b'"I never said ')
     count = [column_of(path, name, number) for name in ("tokens", "tokenizer")]
-    return body, chain(before, body, *count)
+    return body, next_hash(before, body, *count)
 
 
 def columns(path):

@@ -141,4 +141,4 @@ async def check_the_end(memory, name, newest):
         assert newest.last_seq == head.seq
     context = await memory.context(name, BUDGET)
     assert not context.degraded
-    assert Key(DEFAULT_TENANT, name) not in await memory.store.owed(utc_now() + timedelta(days=99))
+    assert Key(DEFAULT_TENANT, name) not in await memory.store.due(utc_now() + timedelta(days=99))

@@ -6,7 +6,7 @@ import pytest
 
 from firnline.errors import StoreCorrupt
 from firnline.log.chain import Audit, LogProblem, checked_entries
-from firnline.log.entry import Head, Key, chain
+from firnline.log.entry import Head, Key, next_hash
 from firnline.log.message import encode
 from firnline.store.ram import RamStore
 from firnline.testing import draft, drafts
@@ -57,7 +57,9 @@ def test_what_is_not_a_message_is_found_even_under_a_right_hash(log):
     records, head = log
     body = b'{"role":"nobody"}'
     last = replace(
-        records[4], body=body, hash=chain(records[3].hash, body, records[4].tokens, "o200k_base")
+        records[4],
+        body=body,
+        hash=next_hash(records[3].hash, body, records[4].tokens, "o200k_base"),
     )
     found = _problems([*records[:4], last], replace(head, hash=last.hash))
     assert found == ["entry 4: the stored bytes are not a message"]
@@ -79,7 +81,9 @@ def test_an_entry_replaced_together_with_its_hash_breaks_the_next_one(log):
     records, head = log
     body = encode(draft("X").message)
     forged = replace(
-        records[1], body=body, hash=chain(records[0].hash, body, records[1].tokens, "o200k_base")
+        records[1],
+        body=body,
+        hash=next_hash(records[0].hash, body, records[1].tokens, "o200k_base"),
     )
     assert "entry 2: the stored entry does not match its hash" in _problems(
         [records[0], forged, *records[2:]], head

@@ -7,7 +7,7 @@ import pytest
 
 from firnline.errors import ConflictError, StoreCorrupt
 from firnline.log.entry import Digest
-from firnline.store.digests import checksum_of, decode_digest, encode_digest, undone
+from firnline.store.digests import checksum_of, decode_digest, encode_digest, mark_undone
 
 FULL = Digest(
     version=7,
@@ -66,5 +66,5 @@ def test_other_bytes_than_the_checksum_says_are_damage():
 def test_a_refusal_to_undo_says_what_could_be_undone():
     for newest, actual in ((None, None), (FULL, 7)):
         with pytest.raises(ConflictError) as caught:
-            undone(newest, 5)
+            mark_undone(newest, 5)
         assert caught.value.context == {"expected_version": 5, "actual_version": actual}

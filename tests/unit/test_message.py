@@ -10,7 +10,7 @@ from openai.types.chat import ChatCompletionMessage
 
 from firnline import Message, Part, ToolCall
 from firnline.errors import InputError, MessageTooLarge, StoreCorrupt
-from firnline.log.entry import Key, chain, genesis
+from firnline.log.entry import Key, genesis, next_hash
 from firnline.log.message import (
     decode,
     encode,
@@ -241,7 +241,7 @@ def test_golden_hashes():
     )
     start = genesis(Key("default", "ticket-42"))
     assert start == ("sha256:5b00671cd6bddcfa5ab5eff4f9cced3b9d6477fcc9e7ebc8cfa40a6ee60f2c63")
-    assert chain(start, body, 7, "o200k_base") == (
+    assert next_hash(start, body, 7, "o200k_base") == (
         "sha256:9976651fc802ef65d7fd05b0a32197aff463992e676f4d0d58e9417bc277c0ed"
     )
 
@@ -264,7 +264,7 @@ def test_the_chain_depends_on_everything_before_it():
     starts = {genesis(Key(t, c)) for t, c in (("a", "b"), ("b", "a"), ("a", "b c"), ("a b", "c"))}
     assert len(starts) == 4
     hashes = {
-        chain(previous, body, tokens, tokenizer)
+        next_hash(previous, body, tokens, tokenizer)
         for previous in ("x", "y")
         for body in (b"a", b"b")
         for tokens in (1, 2)

@@ -13,7 +13,7 @@ from firnline.errors import StoreError, StoreReadOnly, StoreTooNew
 from firnline.log.entry import Card, genesis
 from firnline.store import SqliteStore
 from firnline.store.sqlite import migrate
-from firnline.store.sqlite.connection import PRAGMAS, Place, connect
+from firnline.store.sqlite.connection import PRAGMAS, DatabaseFile, connect
 from firnline.testing.drafts import KEY
 
 pytestmark = pytest.mark.promise("typed-failure")
@@ -31,7 +31,7 @@ def _in_one_line(sql):
 
 def test_all_migrations_together_are_the_schema(tmp_path):
     stepwise, at_once = apsw.Connection(":memory:"), apsw.Connection(":memory:")
-    migrate.migrate(stepwise, migrate.shipped())
+    migrate.migrate(stepwise, migrate.shipped_migrations())
     schema = resources.files("firnline").joinpath("store/sqlite/schema.sql").read_text()
     at_once.execute(schema)
     assert _schema(stepwise) == _schema(at_once)
@@ -40,8 +40,8 @@ def test_all_migrations_together_are_the_schema(tmp_path):
 async def test_a_store_of_an_older_firnline_is_brought_up_to_date(tmp_path):
     """With all that is in it; what came later is empty, and can be used."""
     path = tmp_path / "x.db"
-    older = {number: sql for number, sql in migrate.shipped().items() if number <= 2}
-    with closing(connect(Place(path), writer=True)) as connection:
+    older = {number: sql for number, sql in migrate.shipped_migrations().items() if number <= 2}
+    with closing(connect(DatabaseFile(path), writer=True)) as connection:
         assert migrate.migrate(connection, older) == 2
         start = genesis(KEY)
         connection.execute(
@@ -61,12 +61,12 @@ async def test_a_store_of_an_older_firnline_is_brought_up_to_date(tmp_path):
     assert [head.conversation for head in await store.conversations(KEY.tenant)] == ["ticket-42"]
     await store.close()
     with closing(apsw.Connection(str(path))) as look:
-        assert look.execute("PRAGMA user_version").get == max(migrate.shipped())
+        assert look.execute("PRAGMA user_version").get == max(migrate.shipped_migrations())
 
 
 def test_each_is_applied_once_and_in_one_transaction(tmp_path):
     path = tmp_path / "x.db"
-    connection = connect(Place(path), writer=True)
+    connection = connect(DatabaseFile(path), writer=True)
     first = {1: "CREATE TABLE a (x); INSERT INTO a VALUES (1)"}
     second = {**first, 2: "INSERT INTO a VALUES (2); CREATE TABLE b (x)"}
     broken = {**second, 3: "INSERT INTO a VALUES (3); CREATE TABLE b (x)"}
@@ -84,8 +84,8 @@ def test_several_processes_may_open_a_new_file_at_once(tmp_path):
 
     def open_it():
         try:
-            connection = connect(Place(tmp_path / "x.db"), writer=True)
-            migrate.migrate(connection, migrate.shipped())
+            connection = connect(DatabaseFile(tmp_path / "x.db"), writer=True)
+            migrate.migrate(connection, migrate.shipped_migrations())
             connection.close()
         except apsw.Error as error:
             failures.append(error)
@@ -137,8 +137,8 @@ def test_migrations_must_be_numbered_without_holes(tmp_path):
 
 @pytest.mark.parametrize("writer", [True, False])
 def test_every_connection_has_the_settings_our_promises_rest_on(tmp_path, writer):
-    connect(Place(tmp_path / "x.db"), writer=True).close()
-    connection = connect(Place(tmp_path / "x.db"), writer=writer)
+    connect(DatabaseFile(tmp_path / "x.db"), writer=True).close()
+    connection = connect(DatabaseFile(tmp_path / "x.db"), writer=writer)
     found = {name: str(connection.execute(f"PRAGMA {name}").get) for name in PRAGMAS}
     assert found == PRAGMAS
     assert connection.execute("PRAGMA journal_mode").get == "wal"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from firnline import Message
 from firnline.errors import StoreCorrupt
-from firnline.log.entry import Key, Record, chain, genesis
+from firnline.log.entry import Key, Record, genesis, next_hash
 from firnline.log.message import encode, from_microseconds
 from firnline.store import segments
 from support.message_strategies import clean, messages, times
@@ -27,7 +27,7 @@ def records_of(items, first_seq=0, total=0):
     for i, message in enumerate(items):
         body, tokens = encode(message), i * 3
         tokenizer = "o200k_base~" if i % 5 else "cl100k_base"
-        hash_, total = chain(hash_, body, tokens, tokenizer), total + tokens
+        hash_, total = next_hash(hash_, body, tokens, tokenizer), total + tokens
         records.append(Record(first_seq + i, body, tokens, total, hash_, tokenizer, archived=True))
     return records
 

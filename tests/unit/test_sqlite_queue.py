@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from firnline.store.sqlite.queue import Line
+from firnline.store.sqlite.queue import JobQueue
 
 
 def test_first_come_first_served():
-    line = Line()
+    line = JobQueue()
     for number in range(3):
         line.put(number)
     assert len(line) == 3
@@ -20,7 +20,7 @@ def test_first_come_first_served():
 @pytest.mark.parametrize("timeout", [0, 1e-9, 0.001, 0.05])
 @pytest.mark.parametrize("rung", [0, 1, 2])
 def test_a_timeout_is_kept(timeout, rung):
-    line = Line()
+    line = JobQueue()
     for number in range(rung):  # the bell may still tell of these
         line.put(number)
         line.get(0)
@@ -31,7 +31,7 @@ def test_a_timeout_is_kept(timeout, rung):
 
 
 def test_a_waiter_is_woken_for_each_item():
-    line, taken = Line(), []
+    line, taken = JobQueue(), []
     threads = [threading.Thread(target=_put, args=(line, first)) for first in (0, 1000, 2000)]
     for thread in threads:
         thread.start()
@@ -51,7 +51,7 @@ def _put(line, first):
 
 
 def test_a_crowd_is_waited_for():
-    line = Line()
+    line = JobQueue()
     gathered = threading.Thread(target=line.gather, args=(3, 30))
     gathered.start()
     for number in range(2):
@@ -65,7 +65,7 @@ def test_a_crowd_is_waited_for():
 
 
 def test_missing_callers_are_not_waited_for_and_later_ones_are_served():
-    line = Line()
+    line = JobQueue()
     line.put(0)
     line.gather(5, 0.001)
     assert line.get(0) == 0

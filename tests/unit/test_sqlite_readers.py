@@ -7,13 +7,13 @@ import apsw
 import pytest
 
 from firnline.errors import StoreNotOpen, StoreUnavailable
-from firnline.store.sqlite.connection import Place, connect
+from firnline.store.sqlite.connection import DatabaseFile, connect
 from firnline.store.sqlite.readers import Readers
 
 
 @pytest.fixture
 def readers(tmp_path):
-    place = Place(tmp_path / "store.db")
+    place = DatabaseFile(tmp_path / "store.db")
     with connect(place, writer=True) as connection:
         connection.execute("CREATE TABLE t (x); INSERT INTO t VALUES (7)")
     connection.close()
@@ -61,7 +61,7 @@ async def test_a_failed_glance_leaves_no_snapshot_behind(readers, tmp_path):
 
     with pytest.raises(ValueError, match="no"):
         await readers.glance(work)
-    with connect(Place(tmp_path / "store.db"), writer=True) as connection:
+    with connect(DatabaseFile(tmp_path / "store.db"), writer=True) as connection:
         connection.execute("UPDATE t SET x = 8")
     connection.close()
     assert await readers.glance(lambda con: con.execute("SELECT x FROM t").get) == 8

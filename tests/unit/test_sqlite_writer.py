@@ -19,7 +19,7 @@ from firnline.errors import (
     StoreUnavailable,
 )
 from firnline.log import limits
-from firnline.store.sqlite.connection import CHECKPOINT_PAGES, Place, connect
+from firnline.store.sqlite.connection import CHECKPOINT_PAGES, DatabaseFile, connect
 from firnline.store.sqlite.writer import Writer, _Job
 
 BUSY_SECONDS = 20.0
@@ -54,7 +54,7 @@ class Hooks:
 
 @pytest.fixture
 def place(tmp_path):
-    place = Place(tmp_path / "store.db", busy_seconds=BUSY_SECONDS)
+    place = DatabaseFile(tmp_path / "store.db", busy_seconds=BUSY_SECONDS)
     with connect(place, writer=True) as connection:
         connection.execute("CREATE TABLE t (x)")
     connection.close()

@@ -21,13 +21,13 @@ async def test_work_that_is_asked_for_twice_is_done_once():
         most = max(most, at_once)
         await asyncio.sleep(0.01)
         paid.append(key)
-        await memory.store.settle(key, 0)
+        await memory.store.clear_pending(key, 0)
         at_once -= 1
         return 1
 
     async with Memory.open("memory:", worker=False) as memory:
         await memory.append("c", Message.user("x"))
-        await memory.store.owe(KEY, utc_now())
+        await memory.store.mark_pending(KEY, utc_now())
         worker = Worker(memory.store, pay, clock=utc_now)
         assert sum(await asyncio.gather(worker.once(), worker.once())) == 1
     assert (most, paid) == (1, [KEY])
@@ -39,7 +39,7 @@ async def test_what_is_not_digested_is_named_as_its_user_names_it(caplog):
 
     async with Memory.open("memory:", worker=False) as memory:
         await memory.append("c", Message.user("x"))
-        await memory.store.owe(KEY, utc_now())
+        await memory.store.mark_pending(KEY, utc_now())
         assert await Worker(memory.store, pay, clock=utc_now).once() == 0
     assert caplog.messages[-1].startswith("c (tenant default) is not digested: ModelError")
 

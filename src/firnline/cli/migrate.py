@@ -10,7 +10,7 @@ from firnline.cli.arguments import Command
 from firnline.cli.output import progress_on, report
 from firnline.errors import InputError
 from firnline.protocols import Progress
-from firnline.store import missing_file, open_store, shown
+from firnline.store import missing_file, open_store, redact_url
 from firnline.transfer.migrate import MigrationResult, move
 
 
@@ -23,7 +23,7 @@ def _migrate(options: argparse.Namespace) -> None:
         raise InputError("memory: is lost when the command ends; name a permanent store")
     with progress_on("copying") as progress:
         result = asyncio.run(_copy(options, progress))
-    report(options, f"{shown(options.target)}: ", asdict(result), tuple(asdict(result)))
+    report(options, f"{redact_url(options.target)}: ", asdict(result), tuple(asdict(result)))
 
 
 async def _copy(options: argparse.Namespace, progress: Progress) -> MigrationResult:

@@ -19,7 +19,7 @@ from firnline.errors import FirnlineError, InputError
 from firnline.log.entry import Key
 from firnline.memory import Memory
 from firnline.protocols import Event
-from firnline.store import shown
+from firnline.store import redact_url
 
 _PAGE: Final = 16  # conversations read to see whether there is work left
 
@@ -43,7 +43,9 @@ def _worker(options: argparse.Namespace) -> None:
     if not options.once:
         writer = options.model or "offline"
         print(
-            plain(f"worker: watching {shown(options.store)}, model: {writer}; stop it with Ctrl-C"),
+            plain(
+                f"worker: watching {redact_url(options.store)}, model: {writer}; Ctrl-C stops it"
+            ),
             file=sys.stderr,
         )
     try:

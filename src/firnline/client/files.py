@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Final
 
 from firnline.client.decode import read
 from firnline.errors import InputError, StoreTimeout
-from firnline.store.files import written
+from firnline.store.files import atomic_write
 from firnline.transfer.jsonl import Manifest
 
 _PIECE: Final = 1024 * 1024
@@ -23,7 +23,7 @@ async def saved(pieces: AsyncIterator[bytes], path: Path) -> Manifest:
     Its manifest is its last line, with the SHA-256 of all before it; both are checked.
     """
     digest, last = hashlib.sha256(), b""
-    with written(path) as half_done, half_done.open("wb") as file:
+    with atomic_write(path) as half_done, half_done.open("wb") as file:
         async for piece in pieces:
             await asyncio.to_thread(file.write, piece)
             last += piece

@@ -115,21 +115,21 @@ class PendingDigests:
             recording = [self._record_plan(key, head, strategy)] if background else []
         if background:
             # Together, so that they share a commit.
-            await asyncio.gather(*recording, self._store.owe(key, self._clock()))
+            await asyncio.gather(*recording, self._store.mark_pending(key, self._clock()))
             self._notify()
 
     async def add(self, key: Key, strategy: Strategy, budget: Budget) -> None:
         """Record durably that the conversation has to be digested, how, and for which budget."""
         await self._record_plan(key, await self._store.head(key), strategy, budget)
-        await self._store.owe(key, self._clock())
+        await self._store.mark_pending(key, self._clock())
         self._notify()
 
     async def settle(self, key: Key, last_seq: int, planned: Head) -> None:
         """Nothing is pending up to `last_seq`, unless the strategy has changed since `planned`."""
-        if await self._store.settle(key, last_seq):
+        if await self._store.clear_pending(key, last_seq):
             head = await self._store.head(key)
             if head is not None and head.strategy != planned.strategy:
-                await self._store.owe(key, self._clock())
+                await self._store.mark_pending(key, self._clock())
 
     async def _record_plan(
         self, key: Key, head: Head | None, strategy: Strategy, budget: Budget | None = None

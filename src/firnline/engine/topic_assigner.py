@@ -30,7 +30,7 @@ from firnline.errors import (
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Key, Scope, Topic, runs
 from firnline.log.text import clean_name
-from firnline.protocols import Assigned, Clock, Embedder, Store
+from firnline.protocols import Clock, Embedder, Store, TopicAssignments
 from firnline.recall.search import scope_conversations
 from firnline.strategies.topics import topics as by_topics
 from firnline.topics import Rules, TopicMatch, TopicState, TopicStats, TopicStep
@@ -54,7 +54,7 @@ class TopicAssigner:
 
     # -- keeping up ---------------------------------------------------------------------------
 
-    async def catch_up(self, key: Key) -> Assigned:
+    async def catch_up(self, key: Key) -> TopicAssignments:
         """Assign what is not assigned yet; the topics as they are then.
 
         If the embedder fails, `ModelError` is raised and what is not assigned stays so.
@@ -75,7 +75,7 @@ class TopicAssigner:
                 if conflicts > limits.ASSIGN_CONFLICTS_MAX:
                     raise
 
-    async def at_hand(self, key: Key) -> Assigned:
+    async def at_hand(self, key: Key) -> TopicAssignments:
         """The same, or the topics as they are stored if nothing can be assigned now."""
         try:
             return await self.catch_up(key)
@@ -84,7 +84,7 @@ class TopicAssigner:
             logger.warning("%s: its newest messages have no topic yet: %s", key.conversation, why)
             return await self._store.topics(key)
 
-    async def _assign(self, key: Key, known: Assigned, page: Sequence[Entry]) -> None:
+    async def _assign(self, key: Key, known: TopicAssignments, page: Sequence[Entry]) -> None:
         state = TopicState.of(known.topics.values())
         vectors = await self._vectors(page)
         steps = list(
@@ -188,7 +188,7 @@ class TopicAssigner:
             view = await self._view(key, known, tokens)
         return await self._with_late(key, known, view) if view.topic else view
 
-    async def _view(self, key: Key, known: Assigned, tokens: Mapping[str, int]) -> View:
+    async def _view(self, key: Key, known: TopicAssignments, tokens: Mapping[str, int]) -> View:
         topic = TopicState.of(known.topics.values()).active_topic
         if topic is None:
             return await look(self._store, key, by_topics(), **tokens)
@@ -229,7 +229,7 @@ class TopicAssigner:
         )
         return max((seq for seq in seqs if seq < view.first_open), default=-1)
 
-    async def _with_late(self, key: Key, known: Assigned, view: View) -> View:
+    async def _with_late(self, key: Key, known: TopicAssignments, view: View) -> View:
         """The view with entries that have no topic yet; they are shown with the active one."""
         head = await self._store.head(key)
         end = head.entries if head else 0
@@ -314,7 +314,7 @@ class TopicAssigner:
             return changed
         raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
 
-    async def _having(self, key: Key, *ids: int) -> Assigned:
+    async def _having(self, key: Key, *ids: int) -> TopicAssignments:
         """The topics as they are stored; if these are not among them, with the newest entries."""
         known = await self._store.topics(key)
         return known if known.topics.keys() >= set(ids) else await self.catch_up(key)
@@ -413,14 +413,14 @@ class TopicAssigner:
         there = known.topics.values()
         return next(iter(topics.match_topics(vector, self._embedder.name, there, self.rules)), None)
 
-    def _known(self, known: Assigned, key: Key, topic: int) -> Topic:
+    def _known(self, known: TopicAssignments, key: Key, topic: int) -> Topic:
         if topic not in known.topics:
             there = ", ".join(map(str, list(known.topics)[:20])) or "none"
             raise InputError(f"{key.conversation} has no topic {topic}; there are: {there}")
         return TopicState(known.topics).current(topic)
 
 
-def _with_tags(assigned: Assigned, tags: Collection[str]) -> list[int]:
+def _with_tags(assigned: TopicAssignments, tags: Collection[str]) -> list[int]:
     return [topic.id for topic in assigned.topics.values() if set(tags) <= set(topic.tags)]
 
 

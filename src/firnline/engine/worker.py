@@ -17,7 +17,7 @@ from firnline.engine.background import BackgroundTask, retry_delay
 from firnline.errors import ConflictError, FirnlineError, outline
 from firnline.log.entry import Key
 from firnline.models.guard import Backoff
-from firnline.protocols import Clock, News, Store
+from firnline.protocols import Clock, PendingNotifier, Store
 
 logger: Final = logging.getLogger("firnline.worker")
 
@@ -57,8 +57,8 @@ class Worker(BackgroundTask):
     async def run(self) -> None:
         """Work until cancelled; stores with notifications wake it."""
         unsubscribe = None
-        if isinstance(self._store, News):
-            unsubscribe = self._store.on_owed(self.wake, self.tenant)
+        if isinstance(self._store, PendingNotifier):
+            unsubscribe = self._store.on_pending(self.wake, self.tenant)
         try:
             await super().run()
         finally:
@@ -71,7 +71,7 @@ class Worker(BackgroundTask):
         With notifications from the store, only postponed work has to be polled for.
         """
         await self.once()
-        if not isinstance(self._store, News) or not self._store.hears:
+        if not isinstance(self._store, PendingNotifier) or not self._store.listening:
             return self._poll_seconds
         now = self._clock()
         pending = await self._store.pending(now, stuck_before=now, cards="-", tenant=self.tenant)
@@ -88,7 +88,7 @@ class Worker(BackgroundTask):
         made = 0
         async with self._at_work:
             for _ in range(_ROUNDS_MAX):
-                due = await self._store.owed(self._clock(), self._concurrency * _AHEAD, self.tenant)
+                due = await self._store.due(self._clock(), self._concurrency * _AHEAD, self.tenant)
                 if not due:
                     break
                 random.shuffle(due)  # several workers see the same list, and few meet at one
@@ -128,4 +128,4 @@ class Worker(BackgroundTask):
 
     async def _postpone(self, key: Key, seconds: float) -> None:
         due = self._clock() + timedelta(seconds=seconds)
-        await self._store.owe(key, due, postpone=True)
+        await self._store.mark_pending(key, due, postpone=True)

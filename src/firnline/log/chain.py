@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from firnline.errors import StoreCorrupt
-from firnline.log.entry import Entry, Head, Key, Record, chain, genesis
+from firnline.log.entry import Entry, Head, Key, Record, genesis, next_hash
 from firnline.log.message import decode
 
 
@@ -57,7 +57,7 @@ def flaw(record: Record, previous_hash: str) -> str:
     """The problem of a record that follows `previous_hash`; empty if there is none."""
     if record.problem:
         return record.problem
-    if chain(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
+    if next_hash(previous_hash, record.body, record.tokens, record.tokenizer) != record.hash:
         return "the stored entry does not match its hash"
     return ""
 

@@ -380,7 +380,7 @@ def genesis(key: Key) -> str:
     return f"{HASH}:{hashlib.sha256(b'firnline 1 ' + name).hexdigest()}"
 
 
-def chain(previous: str, body: bytes, tokens: int, tokenizer: str) -> str:
+def next_hash(previous: str, body: bytes, tokens: int, tokenizer: str) -> str:
     """The hash of an entry: over the hash before it, its token count and its canonical bytes."""
     start = f"{previous} {tokens} {tokenizer} ".encode()
     return f"{HASH}:{hashlib.sha256(start + body).hexdigest()}"

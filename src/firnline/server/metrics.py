@@ -310,9 +310,9 @@ class _Watched:
 
     def take(self, found: Pending, late: float) -> None:
         self.up.set(1)
-        self.owed.set(found.owed)
+        self.owed.set(found.conversations)
         self.late.set(late)
-        self.making.set(found.making)
+        self.making.set(found.processing)
         self.leased.set(found.leased)
         self.stuck.set(found.stuck)
         self.cards.set(found.cards)

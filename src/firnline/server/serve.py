@@ -23,7 +23,7 @@ from firnline.server.keys import Keys
 from firnline.server.sample import CONVERSATION, add_sample
 from firnline.server.settings import Settings
 from firnline.server.state import Parts
-from firnline.store import open_store, shown
+from firnline.store import open_store, redact_url
 
 _DRAIN_DELAY_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
@@ -82,7 +82,7 @@ def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str
     place = f"#/c/{CONVERSATION}" if sample else ""
     answers = settings.upstream or settings.model or "quotes from memory; no model is configured"
     return [
-        f"Firnline serves {shown(settings.store)}",
+        f"Firnline serves {redact_url(settings.store)}",
         f"  Page       {url}/{place}",
         f"  API        {url}/api/v1      (OpenAPI: {url}/openapi.json)",
         f"  OpenAI     {url}/v1          (base_url of any OpenAI client; answers: {answers})",
@@ -126,7 +126,7 @@ async def check(settings: Settings) -> None:
     if not any(key.state(utc_now()) == "active" for key in keys):
         raise InputError(
             f"listening at {settings.host} requires an API key, and there is none: create one with"
-            f" `firnline keys create --store {shown(settings.store)}`, or listen at 127.0.0.1"
+            f" `firnline keys create --store {redact_url(settings.store)}`, or listen at 127.0.0.1"
         )
 
 

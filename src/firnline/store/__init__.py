@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from firnline.errors import BadURL, StoreError
 from firnline.log.message import utc_now
+from firnline.log.regex import regex
 from firnline.protocols import Clock, Store
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
-from firnline.store.urls import check_server, shown
 
-__all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "shown"]
+__all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "redact_url"]
 
 _KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE, mongodb://HOST/DATABASE or memory:"
+
+_HOW: Final = "write it as percent-encoded: urllib.parse.quote(password, safe='')"
+_CREDENTIALS: Final = regex(r"^([a-z+]*:/*)?([^:@/]*):.*@", re.DOTALL | re.IGNORECASE)
+_SECRETS: Final = regex(
+    r"(?<=[?&])(password|sslpassword|authMechanismProperties|tlsCertificateKeyFilePassword)=[^&#]*",
+    re.IGNORECASE,
+)
 
 _OPTIONS = {"mode": ("rw", "ro"), "durability": ("full", "process")}
 
@@ -35,20 +44,20 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
         return RamStore(clock=clock)
     parts = _split(url)
     if parts.scheme in ("postgresql", "postgres"):
-        check_server(url)
+        check_server_url(url)
         return _postgres(url, clock)
     if parts.scheme in ("mongodb", "mongodb+srv"):
-        check_server(url)
+        check_server_url(url)
         return _mongo(url, clock)
     if parts.scheme != "sqlite":
-        raise BadURL(f"{shown(url)!r}: {_KNOWN}")
+        raise BadURL(f"{redact_url(url)!r}: {_KNOWN}")
     if parts.fragment:
         raise BadURL(f"{url!r}: write a # in a file's name as %23, sqlite:///notes%231.db")
     path = unquote(parts.path)[1:]
     if parts.netloc or not path or path == ":memory:":
         raise BadURL(
-            f"{shown(url)!r}: a file's URL has three slashes and a path, sqlite:///notes.db or "
-            "sqlite:////var/lib/notes.db; for a store in memory use memory:"
+            f"{redact_url(url)!r}: the URL of a file has three slashes and a path, as in "
+            "sqlite:///notes.db or sqlite:////var/lib/notes.db; for a store in memory use memory:"
         )
     options = _options(url, parts.query)
     return SqliteStore(
@@ -63,7 +72,7 @@ def _split(url: str) -> SplitResult:
     if isinstance(url, str):  # and not a path, which people try
         with suppress(ValueError):
             return urlsplit(url)
-    raise BadURL(f"{shown(str(url))!r}: {_KNOWN}")
+    raise BadURL(f"{redact_url(str(url))!r}: {_KNOWN}")
 
 
 def _postgres(url: str, clock: Clock) -> Store:
@@ -99,3 +108,23 @@ def _options(url: str, query: str) -> dict[str, str]:
             known = ", ".join(f"{key}={'|'.join(values)}" for key, values in _OPTIONS.items())
             raise BadURL(f"{url!r}: {name}={value} is not an option; there are {known}")
     return options
+
+
+def redact_url(url: str) -> str:
+    """The URL as it may be seen by anybody: without a password."""
+    hidden = url if url.startswith("sqlite:///") else _CREDENTIALS.sub(r"\1\2:***@", url)
+    return _SECRETS.sub(r"\1=***", hidden)
+
+
+def check_server_url(url: str) -> None:
+    """`BadURL` if the URL of a database server can be read in two ways."""
+    scheme, slashes, rest = url.partition("://")
+    if not slashes:
+        raise BadURL(f"{scheme.partition(':')[0]}: the URL of a store has two slashes behind this:")
+    if re.search(r"%(?![0-9A-Fa-f]{2})", rest):
+        raise BadURL(f"{scheme}: a % in the URL does not begin a code; in a password, {_HOW}")
+    authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+    # An @ behind an equals sign is in an option, as in ?user=me@cloud.
+    cut = "@" not in authority and "@" in rest.partition("=")[0]
+    if cut or authority.count("@") > 1:
+        raise BadURL(f"{scheme}: the URL's password or user has an @ / ? or # in it; {_HOW}")

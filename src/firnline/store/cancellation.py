@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def unlost_cancellation() -> Iterator[None]:
+def preserve_cancellation() -> Iterator[None]:
     """Be cancelled if we were: drivers wait by `wait_for`.
 
     Before Python 3.12 that forgets a cancellation which comes at the moment when the wait is over,

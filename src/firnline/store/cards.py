@@ -52,7 +52,7 @@ class TenantCards:
         return await self._store.drop_cards(kind, self._tenant, names=names, prefix=prefix)
 
 
-class Asked(NamedTuple):
+class CardQuery(NamedTuple):
     """Which cards of a kind are meant."""
 
     kind: str
@@ -86,13 +86,13 @@ def check_card(card: Card) -> None:
         )
 
 
-def asked(
+def card_query(
     kind: str,
     tenant: str | None,
     names: Sequence[str] | None,
     prefix: str,
     after: str = "",
-) -> Asked:
+) -> CardQuery:
     """What is asked for, checked."""
     _check_place(kind, tenant)
     for text in (prefix, after):
@@ -101,14 +101,16 @@ def asked(
     if after and tenant is None:
         raise InputError("cards of all tenants cannot be paged by name alone; name the tenant")
     wanted = None if names is None else frozenset(clean_name(name, "card") for name in names)
-    return Asked(kind, tenant, wanted, prefix, after)
+    return CardQuery(kind, tenant, wanted, prefix, after)
 
 
-def dropped(kind: str, tenant: str, names: Sequence[str] | None, prefix: str | None) -> Asked:
+def drop_query(
+    kind: str, tenant: str, names: Sequence[str] | None, prefix: str | None
+) -> CardQuery:
     """What is to be dropped, checked: never everything by accident."""
     if names is None and prefix is None:
         raise InputError('card: say which to drop, by names or by prefix; "" is every name')
-    return asked(kind, tenant, names, prefix or "")
+    return card_query(kind, tenant, names, prefix or "")
 
 
 def _check_place(kind: str, tenant: str | None) -> None:
@@ -123,7 +125,7 @@ def card_checksum(card: Card, conversation: int | None, updated_at: int) -> byte
     return hashlib.sha256(len(row).to_bytes(8, "big") + row + card.body).digest()
 
 
-def checked_card(
+def verify_card(
     card: Card, number: int | None, of: tuple[Key, str] | None, updated_at: int, checksum: bytes
 ) -> Card:
     """The card of a row, whole; or `StoreCorrupt`.

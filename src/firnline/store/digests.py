@@ -41,7 +41,7 @@ def decode_digest(body: bytes, checksum: bytes | None = None) -> Digest:
         raise StoreCorrupt("what is stored is not a digest") from error
 
 
-def begun_at(body: bytes) -> datetime | None:
+def digest_created_at(body: bytes) -> datetime | None:
     """When a digest was begun; unknown if it cannot be read, which is not told here."""
     try:
         return decode_digest(body).created_at
@@ -84,19 +84,19 @@ def _check_base(digest: Digest, newest: Digest | None) -> None:
         )
 
 
-def abandoned(digest: Digest) -> Digest:
+def fail_abandoned(digest: Digest) -> Digest:
     """A digest that was in the making when its lease was taken over has failed."""
     if digest.status != "processing":
         return digest
     return replace(digest, status="failed", error="its worker did not come back")
 
 
-def unreadable(version: int) -> Digest:
+def damaged_digest(version: int) -> Digest:
     """What stands for a digest of which nothing can be read any more."""
     return Digest(version=version, first_seq=0, last_seq=0, status="failed", error="it was damaged")
 
 
-def check_seconds(seconds: float) -> None:
+def check_lease_seconds(seconds: float) -> None:
     """How long a lease may be held without being renewed."""
     if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
         raise InputError(
@@ -119,7 +119,7 @@ def check_finish(stored: Digest | None, digest: Digest, newest: Digest | None) -
         _check_base(digest, newest)
 
 
-def undone(newest: Digest | None, version: int) -> Digest:
+def mark_undone(newest: Digest | None, version: int) -> Digest:
     """The newest completed digest as it is undone; no other version can be."""
     actual = newest.version if newest else None
     if newest is None or actual != version:
@@ -131,7 +131,7 @@ def undone(newest: Digest | None, version: int) -> Digest:
     return replace(newest, status="undone")
 
 
-def overtaken(lease: Lease) -> ConflictError:
+def lease_lost(lease: Lease) -> ConflictError:
     """The error for a lease that is not the newest one any more."""
     return ConflictError(
         f"the lease on {lease.key.conversation} (fence {lease.fence}) was taken over or released",

@@ -12,7 +12,7 @@ from firnline.errors import InputError
 
 
 @contextmanager
-def written(path: Path, *, new: bool = False) -> Iterator[Path]:
+def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
     """Where to write what becomes `path` when all of it is there and on disk.
 
     A link's target is replaced, not the link; a pipe or device is written as it is. `new`: there
@@ -27,7 +27,7 @@ def written(path: Path, *, new: bool = False) -> Iterator[Path]:
                 raise InputError(f"{path} is a folder, not a file")
             yield path
         else:
-            with _half_done(target) as file:
+            with _partial_file(target) as file:
                 yield file
     except BrokenPipeError:
         raise  # whoever reads has seen enough
@@ -38,7 +38,7 @@ def written(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 
 @contextmanager
-def _half_done(target: Path) -> Iterator[Path]:
+def _partial_file(target: Path) -> Iterator[Path]:
     file = target.with_name(f"firnline-{secrets.token_hex(6)}.partial")
     os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
     try:

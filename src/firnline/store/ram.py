@@ -13,7 +13,7 @@ from pathlib import Path
 
 from firnline.errors import ConflictError, InputError, StoreNotOpen, UnknownConversation
 from firnline.language.terms import AnalyzedMessages, Terms, match_score, query_terms
-from firnline.log import chain as proof
+from firnline.log import chain
 from firnline.log.entry import (
     Appended,
     Archived,
@@ -31,27 +31,35 @@ from firnline.log.entry import (
     Record,
     Scope,
     Topic,
-    chain,
     genesis,
+    next_hash,
 )
 from firnline.log.message import utc_now
 from firnline.log.text import Json
-from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
-from firnline.store.cards import Asked, asked, check_card, dropped
+from firnline.protocols import (
+    EVERYTHING,
+    Clock,
+    Finding,
+    Pending,
+    Progress,
+    TopicAssignments,
+    Vector,
+)
+from firnline.store.cards import CardQuery, card_query, check_card, drop_query
 from firnline.store.digests import (
-    abandoned,
     check_finish,
-    check_seconds,
+    check_lease_seconds,
+    fail_abandoned,
+    lease_lost,
+    mark_undone,
     next_version,
-    overtaken,
-    undone,
 )
 from firnline.store.rows import check_repeat
 from firnline.store.topics import check_assignment
 
 
 @dataclass(slots=True)
-class _Conversation:
+class _RamConversation:
     created_at: datetime
     updated_at: datetime
     project: str | None = None
@@ -64,7 +72,7 @@ class _Conversation:
     fence: int = 0
     owner: str | None = None
     lease_until: datetime | None = None
-    owed_at: datetime | None = None
+    pending_since: datetime | None = None
     vectors: dict[str, dict[tuple[int, int], bytes]] = field(default_factory=dict)
     embedded: dict[str, int] = field(default_factory=dict)
     topics: dict[int, Topic] = field(default_factory=dict)
@@ -79,7 +87,7 @@ class RamStore:
 
     def __init__(self, *, clock: Clock = utc_now) -> None:
         self._clock = clock
-        self._conversations: dict[Key, _Conversation] = {}
+        self._conversations: dict[Key, _RamConversation] = {}
         self._projects: dict[str, dict[str, Project]] = {}
         self._cards: dict[tuple[str, str, str], Card] = {}  # by kind, tenant and name
         self._fence = 0
@@ -93,21 +101,21 @@ class RamStore:
         """End; what was stored is kept until the object is gone."""
         self._open = False
 
-    def _find(self, key: Key) -> _Conversation | None:
+    def _find(self, key: Key) -> _RamConversation | None:
         if not self._open:
             raise StoreNotOpen
         return self._conversations.get(key)
 
-    def _must_find(self, key: Key) -> _Conversation:
+    def _must_find(self, key: Key) -> _RamConversation:
         found = self._find(key)
         if found is None:
             raise UnknownConversation(f"there is no conversation {key.conversation!r}")
         return found
 
-    def _find_or_create(self, key: Key, now: datetime) -> _Conversation:
+    def _find_or_create(self, key: Key, now: datetime) -> _RamConversation:
         found = self._find(key)
         if found is None:
-            found = self._conversations[key] = _Conversation(now, now)
+            found = self._conversations[key] = _RamConversation(now, now)
         return found
 
     # -- the log ------------------------------------------------------------------------------
@@ -145,14 +153,14 @@ class RamStore:
             found.keys[idempotency.key] = (idempotency.fingerprint, next_seq, end)
         return Appended(tuple(self._span(key, found, next_seq, len(found.records) - 1)))
 
-    def _replay(self, key: Key, found: _Conversation, idempotency: Idempotency) -> Appended:
+    def _replay(self, key: Key, found: _RamConversation, idempotency: Idempotency) -> Appended:
         fingerprint, first, last = found.keys[idempotency.key]
         check_repeat(idempotency, fingerprint)
         return Appended(tuple(self._span(key, found, first, last)), replayed=True)
 
-    def _span(self, key: Key, found: _Conversation, first: int, last: int) -> list[Entry]:
+    def _span(self, key: Key, found: _RamConversation, first: int, last: int) -> list[Entry]:
         before = found.records[first - 1].hash if first > 0 else genesis(key)
-        return proof.checked_entries(found.records[first : last + 1], before)
+        return chain.checked_entries(found.records[first : last + 1], before)
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
@@ -347,12 +355,12 @@ class RamStore:
         newest_first = sorted(behind, key=lambda item: item[0], reverse=True)
         return [key for _, key in newest_first][: max(limit, 0)]
 
-    async def topics(self, key: Key) -> Assigned:
+    async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""
         found = self._find(key)
         if found is None:
-            return Assigned({}, 0, 0)
-        return Assigned(dict(sorted(found.topics.items())), found.assigned, found.revision)
+            return TopicAssignments({}, 0, 0)
+        return TopicAssignments(dict(sorted(found.topics.items())), found.assigned, found.revision)
 
     async def assign(
         self,
@@ -395,7 +403,7 @@ class RamStore:
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """See `Store.lease`."""
-        check_seconds(seconds)
+        check_lease_seconds(seconds)
         found, now = self._must_find(key), self._clock()
         if found.lease_until is not None and found.lease_until > now:
             return None
@@ -406,7 +414,7 @@ class RamStore:
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
-        check_seconds(seconds)
+        check_lease_seconds(seconds)
         found = self._held(lease)
         found.lease_until = self._clock() + timedelta(seconds=seconds)
         return replace(lease, expires_at=found.lease_until)
@@ -417,10 +425,10 @@ class RamStore:
         if found and (found.fence, found.owner) == (lease.fence, lease.owner):
             found.owner = found.lease_until = None
 
-    def _held(self, lease: Lease) -> _Conversation:
+    def _held(self, lease: Lease) -> _RamConversation:
         found = self._find(lease.key)
         if found is None or (found.fence, found.owner) != (lease.fence, lease.owner):
-            raise overtaken(lease)
+            raise lease_lost(lease)
         return found
 
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
@@ -429,7 +437,7 @@ class RamStore:
         last = max(found.digests, default=0)
         begun = next_version(_newest(found, digest.topic), last, digest, self._clock())
         for version, (item, fence) in found.digests.items():
-            found.digests[version] = abandoned(item), fence
+            found.digests[version] = fail_abandoned(item), fence
         found.digests[begun.version] = begun, lease.fence
         return begun
 
@@ -446,7 +454,7 @@ class RamStore:
         """See `Store.undo_digest`."""
         found = self._held(lease)
         asked, _ = found.digests.get(version, (None, 0))
-        digest = undone(_newest(found, asked.topic if asked else None), version)
+        digest = mark_undone(_newest(found, asked.topic if asked else None), version)
         found.digests[version] = digest, lease.fence
         return digest
 
@@ -473,16 +481,18 @@ class RamStore:
             raise ConflictError(f"{key.conversation} has digests already")
         found.digests = {item.version: (item, 0) for item in digests}
 
-    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
-        """See `Store.owe`."""
+    async def mark_pending(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.mark_pending`."""
         found = self._find(key)
-        if found and (found.owed_at is None or postpone):
-            found.owed_at = due
+        if found and (found.pending_since is None or postpone):
+            found.pending_since = due
 
-    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """See `Store.owed`."""
+    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """See `Store.due`."""
         known = [item for item in self._conversations.items() if tenant in (None, item[0].tenant)]
-        due = [(found.owed_at, key) for key, found in known if found.owed_at is not None]
+        due = [
+            (found.pending_since, key) for key, found in known if found.pending_since is not None
+        ]
         longest_first = sorted(due, key=lambda item: item[0])
         return [key for at, key in longest_first if at <= now][: max(limit, 0)]
 
@@ -493,7 +503,7 @@ class RamStore:
         known = [
             found for key, found in self._conversations.items() if tenant in (None, key.tenant)
         ]
-        owed = [found.owed_at for found in known if found.owed_at is not None]
+        owed = [found.pending_since for found in known if found.pending_since is not None]
         making = [
             (item.created_at, found.lease_until)
             for found in known
@@ -501,21 +511,21 @@ class RamStore:
             if item.status == "processing"
         ]
         return Pending(
-            owed=len(owed),
+            conversations=len(owed),
             oldest=min(owed, default=None),
-            making=len(making),
+            processing=len(making),
             leased=sum(until is not None and until > now for _, until in making),
             stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
             cards=sum(kind == cards and tenant in (None, of) for kind, of, _ in self._cards),
         )
 
-    async def settle(self, key: Key, last_seq: int) -> bool:
-        """See `Store.settle`."""
+    async def clear_pending(self, key: Key, last_seq: int) -> bool:
+        """See `Store.clear_pending`."""
         found = self._find(key)
         if found and len(found.records) > last_seq + 1:
             return False
         if found:
-            found.owed_at = None
+            found.pending_since = None
         return True
 
     # -- cards --------------------------------------------------------------------------------
@@ -544,10 +554,10 @@ class RamStore:
         limit: int = 100,
     ) -> list[Card]:
         """See `Store.cards`."""
-        wanted = asked(kind, tenant, names, prefix, after)
+        wanted = card_query(kind, tenant, names, prefix, after)
         return [self._cards[at] for at in self._asked(wanted)[: max(limit, 0)]]
 
-    def _asked(self, wanted: Asked) -> list[tuple[str, str, str]]:
+    def _asked(self, wanted: CardQuery) -> list[tuple[str, str, str]]:
         """Where the cards are that are meant, in their order."""
         if not self._open:
             raise StoreNotOpen
@@ -567,7 +577,7 @@ class RamStore:
         prefix: str | None = None,
     ) -> int:
         """See `Store.drop_cards`."""
-        unwanted = dropped(kind, tenant, names, prefix)
+        unwanted = drop_query(kind, tenant, names, prefix)
         gone = self._asked(unwanted)
         for at in gone:
             del self._cards[at]
@@ -587,7 +597,9 @@ class RamStore:
         found = self._find(key)
         return len(self._mark(found, first_seq, last_seq, archived=False)) if found else 0
 
-    def _mark(self, found: _Conversation, first: int, last: int, *, archived: bool) -> list[Record]:
+    def _mark(
+        self, found: _RamConversation, first: int, last: int, *, archived: bool
+    ) -> list[Record]:
         moved = []
         for seq in range(max(first, 0), min(last + 1, len(found.records))):
             if found.records[seq].archived != archived:
@@ -633,12 +645,12 @@ def _record(key: Key, before: Sequence[Record], draft: EntryDraft) -> Record:
         draft.body,
         draft.tokens,
         total + draft.tokens,
-        chain(previous, draft.body, draft.tokens, draft.tokenizer),
+        next_hash(previous, draft.body, draft.tokens, draft.tokenizer),
         draft.tokenizer,
     )
 
 
-def _head(key: Key, found: _Conversation) -> Head:
+def _head(key: Key, found: _RamConversation) -> Head:
     last = found.records[-1] if found.records else None
     return Head(
         key.conversation,
@@ -654,7 +666,7 @@ def _head(key: Key, found: _Conversation) -> Head:
     )
 
 
-def _newest(found: _Conversation, topic: int | None) -> Digest | None:
+def _newest(found: _RamConversation, topic: int | None) -> Digest | None:
     same = [item for item, _ in found.digests.values() if item.topic == topic]
     completed = [item for item in same if item.status == "completed"]
     return max(completed, key=lambda item: item.version, default=None)

@@ -7,19 +7,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, InputError, KeyReused, StoreCorrupt
-from firnline.log import chain as proof
-from firnline.log import limits
-from firnline.log.entry import Entry, EntryDraft, Head, Idempotency, Key, Record, chain, genesis
+from firnline.log import chain, limits
+from firnline.log.entry import Entry, EntryDraft, Head, Idempotency, Key, Record, genesis, next_hash
 from firnline.log.message import from_microseconds
 from firnline.store import segments
 
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 
-ARCHIVED_AT_ONCE: Final = 8 * limits.SEGMENT_ENTRIES_MAX
+ARCHIVE_BATCH: Final = 8 * limits.SEGMENT_ENTRIES_MAX
 """Entries that are compressed between two looks at the store."""
 
 
-class Found(NamedTuple):
+class ConversationRow(NamedTuple):
     """A conversation as a reader finds it."""
 
     key: Key
@@ -32,7 +31,7 @@ class Found(NamedTuple):
     def of(cls, key: Key, row: Sequence[Any]) -> Self:
         """From ``id, next_seq, total, hash, genesis`` of a conversation's row."""
         id_, next_seq, total, hash_, start = row
-        sane = are(int, next_seq, total) and are(str, hash_)
+        sane = all_of_type(int, next_seq, total) and all_of_type(str, hash_)
         sane = sane and 0 <= next_seq <= SEQ_MAX and total >= 0
         if start != genesis(key) or not sane or (next_seq == 0) != (hash_ == start):
             raise StoreCorrupt(f"the row of the conversation {key.conversation!r} is damaged")
@@ -52,7 +51,7 @@ class Segment(NamedTuple):
     body: bytes
 
 
-def are(kind: type, *values: Any) -> bool:
+def all_of_type(kind: type, *values: Any) -> bool:
     """Whether all are of this type: SQLite's can change by a flipped bit, whatever is declared."""
     return all(type(value) is kind for value in values)
 
@@ -61,7 +60,7 @@ def head_of(row: Sequence[Any]) -> Head:
     """A head, from its columns in the order that both SQL backends select them."""
     tenant, name, start, next_seq, hash_, total, *rest = row
     created, updated, project, metadata, archived, strategy = rest
-    Found.of(Key(tenant, name), (0, next_seq, total, hash_, start))
+    ConversationRow.of(Key(tenant, name), (0, next_seq, total, hash_, start))
     try:
         times = from_microseconds(created), from_microseconds(updated)
         about = project, json.loads(metadata), archived
@@ -96,7 +95,7 @@ def next_entries(
     """The drafts as entries behind a head."""
     entries = []
     for seq, (message, body, tokens, tokenizer, _) in enumerate(drafts, next_seq):
-        hash_ = chain(hash_, body, tokens, tokenizer)
+        hash_ = next_hash(hash_, body, tokens, tokenizer)
         total += tokens
         entries.append(Entry(seq, message, tokens, total, hash_, tokenizer))
     return tuple(entries)
@@ -114,7 +113,7 @@ def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
 # -- reading ----------------------------------------------------------------------------------
 
 
-def merged(
+def merge_records(
     live: Iterator[Record],
     archived: Iterable[Segment],
     first: int,
@@ -131,7 +130,7 @@ def merged(
         while waiting is not None and waiting.seq < segment.first_seq:
             yield waiting
             waiting = next(live, None)
-        for item in unpacked(segment, tolerant=tolerant):
+        for item in unpack_segment(segment, tolerant=tolerant):
             if first <= item.seq <= last:
                 yield item
     while waiting is not None:
@@ -139,7 +138,7 @@ def merged(
         waiting = next(live, None)
 
 
-def unpacked(segment: Segment, *, tolerant: bool = False) -> list[Record]:
+def unpack_segment(segment: Segment, *, tolerant: bool = False) -> list[Record]:
     """The records of a segment; they must be what its row says they are."""
     first_seq, last_seq = segment.first_seq, segment.last_seq
     try:
@@ -157,15 +156,15 @@ def unpacked(segment: Segment, *, tolerant: bool = False) -> list[Record]:
             raise StoreCorrupt(f"entries {first_seq} to {last_seq}: {error}") from error
         return [
             Record(seq, b"", 0, 0, "", "", archived=True, problem=str(error))
-            for seq in _claimed(first_seq, last_seq)
+            for seq in _claimed_seqs(first_seq, last_seq)
         ]
     return items
 
 
 def _check_types(segment: Segment) -> None:
-    texts = are(str, segment.hash_before, segment.hash)
-    texts = texts and are(bytes, segment.checksum, segment.body)
-    if not texts or not are(int, segment.last_seq, segment.total_before, segment.total):
+    texts = all_of_type(str, segment.hash_before, segment.hash)
+    texts = texts and all_of_type(bytes, segment.checksum, segment.body)
+    if not texts or not all_of_type(int, segment.last_seq, segment.total_before, segment.total):
         raise StoreCorrupt("the row of an archived segment is damaged")
 
 
@@ -174,13 +173,13 @@ def _check_last(segment: Segment, last: Record) -> None:
         raise StoreCorrupt("an archived segment does not hold what its row says")
 
 
-def _claimed(first_seq: int, last_seq: Any) -> range:
+def _claimed_seqs(first_seq: int, last_seq: Any) -> range:
     """The entries that a damaged row says it holds, as far as that can be."""
-    last = last_seq if are(int, last_seq) else first_seq
+    last = last_seq if all_of_type(int, last_seq) else first_seq
     return range(first_seq, max(first_seq, min(last, first_seq + limits.SEGMENT_ENTRIES_MAX)) + 1)
 
 
-def whole_span(found: Found, stored: list[Record], first: int, last: int) -> list[Entry]:
+def verify_span(found: ConversationRow, stored: list[Record], first: int, last: int) -> list[Entry]:
     """The entries of a span, checked: every one there, every hash derived again.
 
     `stored` begins with the entry before the span, if there is one.
@@ -189,23 +188,23 @@ def whole_span(found: Found, stored: list[Record], first: int, last: int) -> lis
         raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
     check_end(found, stored[-1])
-    return proof.checked_entries(stored, hash_before)
+    return chain.checked_entries(stored, hash_before)
 
 
-def check_end(found: Found, last: Record) -> None:
+def check_end(found: ConversationRow, last: Record) -> None:
     """The last entry of the log must be the one that the recorded head stands for."""
     if last.seq == found.next_seq - 1 and last.hash != found.hash:
         raise StoreCorrupt(f"{found.key.conversation}: the end of the log is not the recorded one")
 
 
-def fits(found: Found, item: Record, tokens_max: int) -> bool:
+def fits(found: ConversationRow, item: Record, tokens_max: int) -> bool:
     """Whether the log from this record to its end takes at most so many tokens."""
     if item.problem:
         raise StoreCorrupt(f"entry {item.seq}: {item.problem}", seq=item.seq)
     return found.total - (item.total - item.tokens) <= tokens_max
 
 
-def check_newest(found: Found, fitting: Sequence[Record]) -> None:
+def check_newest(found: ConversationRow, fitting: Sequence[Record]) -> None:
     """A run of newest records must reach to the end of the log, without a hole."""
     if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
         raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
@@ -227,14 +226,14 @@ def page(items: Iterable[Record], limit: int) -> list[Record]:
 # -- archiving --------------------------------------------------------------------------------
 
 
-class Packed(NamedTuple):
+class PackedSegment(NamedTuple):
     """A segment ready to be written, and the bytes that its entries had."""
 
     segment: Segment
     plain_bytes: int
 
 
-def unbroken(records: Iterable[Record]) -> list[list[Record]]:
+def split_runs(records: Iterable[Record]) -> list[list[Record]]:
     """Runs of neighbours."""
     runs: list[list[Record]] = []
     for item in records:
@@ -245,9 +244,9 @@ def unbroken(records: Iterable[Record]) -> list[list[Record]]:
     return runs
 
 
-def packed(run: Sequence[Record], hash_before: str) -> Iterator[Packed]:
+def pack_run(run: Sequence[Record], hash_before: str) -> Iterator[PackedSegment]:
     """A run of neighbours, compressed; what is damaged never is."""
-    proof.checked_entries(run, hash_before)
+    chain.checked_entries(run, hash_before)
     for part in segments.spans(run):
         body, checksum = segments.pack(part)
         first, last = part[0], part[-1]
@@ -261,5 +260,5 @@ def packed(run: Sequence[Record], hash_before: str) -> Iterator[Packed]:
             checksum,
             body,
         )
-        yield Packed(segment, sum(len(item.body) for item in part))
+        yield PackedSegment(segment, sum(len(item.body) for item in part))
         hash_before = last.hash

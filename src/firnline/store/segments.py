@@ -25,7 +25,7 @@ import zstandard
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log import limits
-from firnline.log.entry import TOKENIZERS, Record, chain
+from firnline.log.entry import TOKENIZERS, Record, next_hash
 from firnline.log.message import (
     ROLES,
     Message,
@@ -78,7 +78,7 @@ def unpack(
     if packed[:1] != bytes([_FORMAT]):
         raise StoreCorrupt("an archived segment has a format this Firnline does not know")
     try:
-        data = _Reader(packed[1:])
+        data = _ColumnReader(packed[1:])
         columns_size, texts_size = data.number(), data.number()
         columns = data.take(columns_size)
         texts = _decompress(data.rest(), texts_size)
@@ -165,7 +165,7 @@ def _records(
     columns: bytes, texts: bytes, first_seq: int, previous: str, total: int
 ) -> list[Record]:
     """The inverse of `_columns`."""
-    data = _Reader(columns)
+    data = _ColumnReader(columns)
     count, name_count = data.number(), data.number()
     parts = texts.split(b"\0")
     names, bodies = parts[:name_count], parts[name_count:]
@@ -181,7 +181,7 @@ def _records(
             time = from_microseconds(next(times))
             body = encode(Message(role, body.decode(), name_of[i], created_at=time))
         tokens = data.number()
-        previous = chain(previous, body, tokens, tokenizers[i])
+        previous = next_hash(previous, body, tokens, tokenizers[i])
         total += tokens
         records.append(
             Record(first_seq + i, body, tokens, total, previous, tokenizers[i], archived=True)
@@ -202,7 +202,7 @@ def _zigzag(number: int) -> int:
     return number * 2 if number >= 0 else -number * 2 - 1
 
 
-class _Reader:
+class _ColumnReader:
     """Walks over the columns."""
 
     def __init__(self, data: bytes) -> None:

@@ -68,26 +68,26 @@ def check_assignment(
         raise InputError(f"{key.conversation}: a topic or a member is none of its {end} entries")
 
 
-class Remembered:
+class TopicCache:
     """Topics as they were last read, by conversation and revision; ids are never used again."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[int, tuple[int, dict[int, Topic]]] = OrderedDict()
+        self._topics: OrderedDict[int, tuple[int, dict[int, Topic]]] = OrderedDict()
 
-    def of(self, id_: int, revision: int) -> dict[int, Topic] | None:
-        """The conversation's topics at this revision, if they are known."""
-        known = self._known.get(id_)
-        return None if known is None or known[0] != revision else known[1]
+    def get(self, id_: int, revision: int) -> dict[int, Topic] | None:
+        """The conversation's topics at this revision, if they are cached."""
+        cached = self._topics.get(id_)
+        return None if cached is None or cached[0] != revision else cached[1]
 
-    def changed(self, id_: int, revision: int, topics: Sequence[Topic]) -> None:
+    def update(self, id_: int, revision: int, topics: Sequence[Topic]) -> None:
         """A new revision was saved."""
-        known = self.of(id_, revision - 1)
-        if known is not None:
-            changed = {**known, **{topic.id: topic for topic in topics}}
-            self.keep(id_, revision, dict(sorted(changed.items())))
+        cached = self.get(id_, revision - 1)
+        if cached is not None:
+            changed = {**cached, **{topic.id: topic for topic in topics}}
+            self.put(id_, revision, dict(sorted(changed.items())))
 
-    def keep(self, id_: int, revision: int, topics: dict[int, Topic]) -> None:
-        """Remember them, and forget what was remembered first if there are too many."""
-        self._known[id_] = revision, topics
-        if len(self._known) > limits.TOPICS_REMEMBERED:
-            self._known.popitem(last=False)
+    def put(self, id_: int, revision: int, topics: dict[int, Topic]) -> None:
+        """Remember them, and forget what was cache first if there are too many."""
+        self._topics[id_] = revision, topics
+        if len(self._topics) > limits.TOPICS_REMEMBERED:
+            self._topics.popitem(last=False)

@@ -14,7 +14,7 @@ import pytest_asyncio
 
 from firnline.errors import ConflictError, InputError, KeyReused, UnknownConversation
 from firnline.log.chain import Audit
-from firnline.log.entry import EntryDraft, Idempotency, Key, Project, Scope, chain, genesis
+from firnline.log.entry import EntryDraft, Idempotency, Key, Project, Scope, genesis, next_hash
 from firnline.log.message import Message, Part, ToolCall, encode
 from firnline.log.text import Json
 from firnline.protocols import Clock, Store
@@ -108,7 +108,7 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         appended = await store.append(KEY, items)
         hashes = [genesis(KEY)]
         for item in items:
-            hashes.append(chain(hashes[-1], item.body, item.tokens, item.tokenizer))
+            hashes.append(next_hash(hashes[-1], item.body, item.tokens, item.tokenizer))
         assert [entry.hash for entry in appended] == hashes[1:]
         head = await store.head(KEY)
         assert head is not None
@@ -626,8 +626,8 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
             await store.archive(key, 0, 0)
             await store.describe(key, strategy={"name": "secret"})
             await store.pin(key, 0)
-            await store.owe(key, START)
-        await store.owe(FOREIGN, START + timedelta(seconds=1), postpone=True)
+            await store.mark_pending(key, START)
+        await store.mark_pending(FOREIGN, START + timedelta(seconds=1), postpone=True)
         await self._digest(store, base=None, first_seq=0, last_seq=1, text="secrets")
         head = await store.head(KEY)
         assert head is not None
@@ -638,7 +638,7 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         assert await store.digests(KEY) == []
         assert await store.newest_digest(KEY) is None
         assert await store.pinned(KEY) == []
-        assert await store.owed(START + timedelta(seconds=1)) == [OTHER, FOREIGN]
+        assert await store.due(START + timedelta(seconds=1)) == [OTHER, FOREIGN]
         assert {hit.conversation for hit in await store.search("acme", "secret")} == {"ticket-43"}
         for key in (OTHER, FOREIGN):
             assert len(await store.read(key)) == 2
@@ -651,7 +651,7 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         name = Idempotency("k", "f")
         await store.append(KEY, [draft("old", pinned=True)], idempotency=name)
         await store.describe(KEY, strategy={"name": "old"})
-        await store.owe(KEY, START)
+        await store.mark_pending(KEY, START)
         await store.erase(KEY)
         again = await store.append(KEY, drafts(["new"]), idempotency=name)
         assert (again.seq, again.replayed) == (0, False)
@@ -659,7 +659,7 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         assert head is not None
         assert head.strategy is None
         assert await store.pinned(KEY) == []
-        assert await store.owed(START) == []
+        assert await store.due(START) == []
         assert await store.search("acme", "old") == []
 
 

@@ -337,88 +337,90 @@ class DigestingConformance:
 
     async def test_what_is_owed_is_due_from_its_time_on(self, store: Store) -> None:
         await store.append(KEY, drafts("a"))
-        assert await store.owed(START) == []
+        assert await store.due(START) == []
         due = START + timedelta(microseconds=1)
-        await store.owe(KEY, due)
-        assert await store.owed(START) == []
-        assert await store.owed(due) == [KEY]
+        await store.mark_pending(KEY, due)
+        assert await store.due(START) == []
+        assert await store.due(due) == [KEY]
         await reopen(store)
-        assert await store.owed(START) == []
-        assert await store.owed(START + timedelta(days=900)) == [KEY]
+        assert await store.due(START) == []
+        assert await store.due(START + timedelta(days=900)) == [KEY]
 
     async def test_what_is_owed_keeps_its_time_unless_postponed(self, store: Store) -> None:
         await store.append(KEY, drafts("a"))
         early, middle, late = (START + timedelta(minutes=minute) for minute in (1, 2, 3))
-        await store.owe(KEY, middle)
+        await store.mark_pending(KEY, middle)
         for due in (early, late):
-            await store.owe(KEY, due)
-            assert await store.owed(early) == []
-            assert await store.owed(middle) == [KEY]
-        await store.owe(KEY, late, postpone=True)
-        assert await store.owed(middle) == []
-        assert await store.owed(late) == [KEY]
-        await store.owe(KEY, early)
-        assert await store.owed(middle) == []
+            await store.mark_pending(KEY, due)
+            assert await store.due(early) == []
+            assert await store.due(middle) == [KEY]
+        await store.mark_pending(KEY, late, postpone=True)
+        assert await store.due(middle) == []
+        assert await store.due(late) == [KEY]
+        await store.mark_pending(KEY, early)
+        assert await store.due(middle) == []
         await store.append(OTHER, drafts("a"))
-        await store.owe(OTHER, middle, postpone=True)
-        assert await store.owed(middle) == [OTHER]
+        await store.mark_pending(OTHER, middle, postpone=True)
+        assert await store.due(middle) == [OTHER]
 
     async def test_the_longest_due_of_all_tenants_come_first(self, store: Store) -> None:
         minutes = {KEY: 3, OTHER: 1, FOREIGN: 2, Key("third", "x"): 9}
         for key, minute in minutes.items():
             await store.append(key, drafts("a"))
-            await store.owe(key, START + timedelta(minutes=minute))
+            await store.mark_pending(key, START + timedelta(minutes=minute))
         now = START + timedelta(minutes=3)
-        assert await store.owed(now) == [OTHER, FOREIGN, KEY]
-        assert await store.owed(now, limit=2) == [OTHER, FOREIGN]
+        assert await store.due(now) == [OTHER, FOREIGN, KEY]
+        assert await store.due(now, limit=2) == [OTHER, FOREIGN]
         for limit in (0, -1):
-            assert await store.owed(now, limit=limit) == []
-        assert await store.settle(OTHER, 0)
-        assert await store.owed(now) == [FOREIGN, KEY]
+            assert await store.due(now, limit=limit) == []
+        assert await store.clear_pending(OTHER, 0)
+        assert await store.due(now) == [FOREIGN, KEY]
 
     async def test_nothing_is_owed_for_what_does_not_exist(self, store: Store) -> None:
         await store.append(FOREIGN, drafts("a"))
         for postpone in (True, False):
-            await store.owe(KEY, START, postpone=postpone)
-        assert await store.settle(KEY, 0)
-        assert await store.settle(KEY, -1)
+            await store.mark_pending(KEY, START, postpone=postpone)
+        assert await store.clear_pending(KEY, 0)
+        assert await store.clear_pending(KEY, -1)
         assert await store.head(KEY) is None
         await store.append(KEY, drafts("a"))
-        assert await store.owed(START) == []
+        assert await store.due(START) == []
 
     async def test_only_who_has_seen_all_entries_settles(self, store: Store) -> None:
         await store.append(KEY, drafts("abc"))
         await store.append(FOREIGN, drafts("a"))
         for i, key in enumerate((KEY, FOREIGN)):
-            await store.owe(key, START - timedelta(minutes=2 - i))
+            await store.mark_pending(key, START - timedelta(minutes=2 - i))
         for last_seq in (-1, 0, 1):
-            assert not await store.settle(KEY, last_seq)
-            assert await store.owed(START) == [KEY, FOREIGN]
+            assert not await store.clear_pending(KEY, last_seq)
+            assert await store.due(START) == [KEY, FOREIGN]
         for last_seq in (2, 3, 2):
-            assert await store.settle(KEY, last_seq)
-            assert await store.owed(START) == [FOREIGN]
+            assert await store.clear_pending(KEY, last_seq)
+            assert await store.due(START) == [FOREIGN]
         await store.append(KEY, drafts("d"))
-        assert not await store.settle(KEY, 2)
-        await store.owe(KEY, START + timedelta(minutes=1))
-        assert await store.owed(START + timedelta(minutes=1)) == [FOREIGN, KEY]
+        assert not await store.clear_pending(KEY, 2)
+        await store.mark_pending(KEY, START + timedelta(minutes=1))
+        assert await store.due(START + timedelta(minutes=1)) == [FOREIGN, KEY]
 
     async def test_settling_never_forgets_an_append_it_has_not_seen(self, store: Store) -> None:
         async def append(text: str) -> None:
             await store.append(KEY, drafts([text]))
-            await store.owe(KEY, START)
+            await store.mark_pending(KEY, START)
 
         await append("a")
         for i in range(20):
-            await asyncio.gather(store.settle(KEY, i), append("b"), store.settle(KEY, i))
-            assert await store.owed(START) == [KEY]
+            await asyncio.gather(
+                store.clear_pending(KEY, i), append("b"), store.clear_pending(KEY, i)
+            )
+            assert await store.due(START) == [KEY]
 
     async def test_digesting_and_owing_do_not_touch_each_other(self, store: Store) -> None:
         await store.append(KEY, drafts("ab"))
-        await store.owe(KEY, START)
+        await store.mark_pending(KEY, START)
         head = await store.head(KEY)
         await self._digest(store, base=None, first_seq=0, last_seq=1, text="ab")
-        assert await store.owed(START) == [KEY]
+        assert await store.due(START) == [KEY]
         lease = await self._lease(store)
-        assert await store.settle(KEY, 1)
+        assert await store.clear_pending(KEY, 1)
         await store.undo_digest(lease, 1)
-        assert (await store.owed(START), await store.head(KEY)) == ([], head)
+        assert (await store.due(START), await store.head(KEY)) == ([], head)

@@ -146,16 +146,16 @@ class _StoreMachine(RuleBasedStateMachine):
     @rule(key=_KEYS, minute=st.integers(0, 3), postpone=st.booleans())
     def owe(self, key: Key, minute: int, postpone: bool) -> None:
         due = START + timedelta(minutes=minute)
-        self._both(lambda s: s.owe(key, due, postpone=postpone))
+        self._both(lambda s: s.mark_pending(key, due, postpone=postpone))
 
     @rule(key=_KEYS, last_seq=_SEQS)
     def settle(self, key: Key, last_seq: int) -> None:
-        self._both(lambda s: s.settle(key, last_seq))
+        self._both(lambda s: s.clear_pending(key, last_seq))
 
     @rule(minute=st.integers(0, 3), limit=st.integers(0, 5))
     def owed(self, minute: int, limit: int) -> None:
         now = START + timedelta(minutes=minute)
-        self._both(lambda s: s.owed(now, limit))
+        self._both(lambda s: s.due(now, limit))
         self._both(lambda s: s.pending(now, stuck_before=now, cards="k"))
         self._both(lambda s: s.pending(now, stuck_before=now, cards="k", tenant="a"))
 

@@ -11,7 +11,7 @@ import pytest
 from firnline.errors import ConflictError, InputError, UnknownConversation
 from firnline.log.entry import Digest, Scope, Topic
 from firnline.log.message import Message
-from firnline.protocols import Assigned, Store, Vector
+from firnline.protocols import Store, TopicAssignments, Vector
 from firnline.testing.digests_suite import reopen
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 
@@ -148,21 +148,21 @@ class ViewingConformance:
     @pytest.mark.requirement("C9")
     async def test_topics_and_their_members_are_kept(self, store: Store) -> None:
         await store.append(KEY, drafts("abcdef"))
-        assert await store.topics(KEY) == Assigned({}, 0, 0)
+        assert await store.topics(KEY) == TopicAssignments({}, 0, 0)
         first, second = _topic(0), replace(_topic(2), dormant=True, merged_into=0, tags=())
         members = {0: 0, 1: 0, 2: 2, 4: 0}
         assert await store.assign(KEY, [first, second], members, revision=0, next_seq=5) == 1
         await reopen(store)
-        assert await store.topics(KEY) == Assigned({0: first, 2: second}, 5, 1)
+        assert await store.topics(KEY) == TopicAssignments({0: first, 2: second}, 5, 1)
         assert await store.members(KEY, 0) == [0, 1, 4]
         assert await store.members(KEY, 0, first_seq=1) == [1, 4]
         assert await store.topics_of(KEY, [0, 2, 3, 9]) == {0: 0, 2: 2}
         again = replace(first, access_count=7)
         assert await store.assign(KEY, [again], {2: 0, 4: None}, revision=1) == 2
-        assert await store.topics(KEY) == Assigned({0: again, 2: second}, 5, 2)
+        assert await store.topics(KEY) == TopicAssignments({0: again, 2: second}, 5, 2)
         assert await store.members(KEY, 0) == [0, 1, 2]
         for key in (OTHER, FOREIGN):
-            assert await store.topics(key) == Assigned({}, 0, 0)
+            assert await store.topics(key) == TopicAssignments({}, 0, 0)
             assert await store.members(key, 0) == []
             assert await store.topics_of(key, [0]) == {}
 
@@ -184,7 +184,7 @@ class ViewingConformance:
         for topics, members, reach in (([_topic(2)], {}, 1), ([], {5: 0}, 1), ([], {}, 3)):
             with pytest.raises(InputError):
                 await store.assign(KEY, topics, members, revision=0, next_seq=reach)
-        assert await store.topics(KEY) == Assigned({}, 0, 0)
+        assert await store.topics(KEY) == TopicAssignments({}, 0, 0)
 
     @pytest.mark.requirement("C2")
     async def test_each_topic_has_its_own_chain_of_digests(self, store: Store) -> None:
@@ -222,7 +222,7 @@ class ViewingConformance:
             await store.assign(key, [_topic(0)], {0: 0}, revision=0, next_seq=2)
         await store.erase(KEY)
         assert await store.vectors(KEY, MODEL, 0, 9) == []
-        assert await store.topics(KEY) == Assigned({}, 0, 0)
+        assert await store.topics(KEY) == TopicAssignments({}, 0, 0)
         await store.append(KEY, drafts(["new"]))
         assert await store.embedded(KEY, MODEL) == 0
         assert await store.topics_of(KEY, [0]) == {}

@@ -19,7 +19,7 @@ from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Key
 from firnline.log.regex import regex
 from firnline.protocols import Progress, Store
-from firnline.store.files import written
+from firnline.store.files import atomic_write
 from firnline.transfer.formats import markdown, webpage
 from firnline.transfer.formats.finetune import message_line
 from firnline.transfer.formats.records import brief
@@ -101,7 +101,7 @@ def _folder(path: Path) -> None:
 
 
 async def _write(path: Path, pieces: AsyncIterator[str]) -> None:
-    with written(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_write(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         async for piece in pieces:
             await asyncio.to_thread(file.write, piece)
 

@@ -25,15 +25,15 @@ from firnline.log.entry import (
     Project,
     Record,
     Topic,
-    chain,
     clean_project,
     genesis,
+    next_hash,
 )
 from firnline.log.message import decode, encode, encode_json
 from firnline.log.text import clean_fields, clean_name
 from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
-from firnline.store.files import written
+from firnline.store.files import atomic_write
 from firnline.store.topics import decode_topic, encode_topic
 from firnline.transfer.scan import checked_pages, digests_up_to, heads, topics_up_to
 
@@ -62,7 +62,7 @@ async def export(
     """Write the tenant's conversations to `path`, which appears only when it is complete."""
     _check_not_store(store, path)
     counts = Manifest()
-    with written(path) as partial, partial.open("wb") as file:
+    with atomic_write(path) as partial, partial.open("wb") as file:
         async for lines, counts in pieces(store, tenant, keys):
             await asyncio.to_thread(file.write, lines)
             _report(progress, counts.entries, 0)
@@ -411,8 +411,8 @@ class _ExportReader:
         body = encode_json(fields["message"]).encode()
         pinned = self._about is not None and self._seq in self._about.pinned
         draft = EntryDraft(decode(body), body, fields["tokens"], fields["tokenizer"], pinned)
-        self._hash = chain(self._hash, body, draft.tokens, draft.tokenizer)
-        self._our_hash = chain(self._our_hash, body, draft.tokens, draft.tokenizer)
+        self._hash = next_hash(self._hash, body, draft.tokens, draft.tokenizer)
+        self._our_hash = next_hash(self._our_hash, body, draft.tokens, draft.tokenizer)
         if fields["seq"] != self._seq:
             raise self._error(f"expected entry {self._seq}, got {fields['seq']}")
         if fields["hash"] != self._hash:

@@ -13,10 +13,10 @@ from firnline.errors import ConflictError, UnknownConversation
 from firnline.log import limits
 from firnline.log.chain import flaw
 from firnline.log.entry import Digest, Head, Key, Record
-from firnline.protocols import Assigned, Store
+from firnline.protocols import Store, TopicAssignments
 
 _TOPIC_TRIES: Final = 5
-_NO_TOPICS: Final = Assigned({}, 0, 0)
+_NO_TOPICS: Final = TopicAssignments({}, 0, 0)
 
 
 async def heads(
@@ -68,7 +68,9 @@ async def digests_up_to(store: Store, key: Key, head: Head) -> list[Digest]:
     return list(takewhile(lambda digest: digest.last_seq <= head.seq, await store.digests(key)))
 
 
-async def topics_up_to(store: Store, key: Key, head: Head) -> tuple[Assigned, Mapping[int, int]]:
+async def topics_up_to(
+    store: Store, key: Key, head: Head
+) -> tuple[TopicAssignments, Mapping[int, int]]:
     """The topics, and the topic of each entry that has one.
 
     Empty if entries after the head are assigned, or if other processes keep changing them.

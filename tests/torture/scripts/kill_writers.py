@@ -95,7 +95,7 @@ class Talker:
         words = self._random.choices(WORDS, k=self._random.randrange(20))
         return f"{self._name}-{self._count}{suffix} {' '.join(words)}"
 
-    async def one(self, conversation):
+    async def fetch_one(self, conversation):
         self._count += 1
         self.acked(conversation, await self._memory.append(conversation, said([self.text()])))
 

@@ -157,6 +157,6 @@ async def settle_all(memory, clock):
     for _ in range(50):
         clock.ahead += timedelta(minutes=20)
         await soon(memory.work(once=True))
-        if not await memory.store.owed(clock() + timedelta(days=1)):
+        if not await memory.store.due(clock() + timedelta(days=1)):
             return
     raise AssertionError("conversations are stuck")

@@ -18,15 +18,15 @@ from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Archived, Key, Record
 from firnline.store import rows
 from firnline.store.mongo import intents, log
-from firnline.store.mongo.connection import Database, Doc, pause
+from firnline.store.mongo.connection import Doc, MongoDatabase, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, flush
-from firnline.store.mongo.heads import Span, State
-from firnline.store.rows import Packed
+from firnline.store.mongo.heads import HeadState, SegmentSpan
+from firnline.store.rows import PackedSegment
 
 _TRIES: Final = 100
 
 
-async def whole(database: Database, key: Key) -> State | None:
+async def flush_all(database: MongoDatabase, key: Key) -> HeadState | None:
     """The conversation, all that it had in its tail moved, and nothing left to be carried out."""
     state = await intents.current(database, key)
     if state is not None and state.tail:
@@ -36,39 +36,39 @@ async def whole(database: Database, key: Key) -> State | None:
 
 
 async def live(
-    database: Database, key: Key, first: int, last: int
-) -> tuple[State | None, list[tuple[list[Record], str]]]:
+    database: MongoDatabase, key: Key, first: int, last: int
+) -> tuple[HeadState | None, list[tuple[list[Record], str]]]:
     """The first live entries of a span, in runs of neighbours with the hashes before them.
 
     What was archived there by one who did not come to delete its documents is deleted first.
     """
 
-    async def find(state: State) -> tuple[State | None, list[tuple[list[Record], str]]]:
+    async def find(state: HeadState) -> tuple[HeadState | None, list[tuple[list[Record], str]]]:
         at, end = max(first, 0), min(last, state.flushed - 1)  # nothing that is in the tail again
         some: list[Record] = []
-        while at <= end and len(some) < rows.ARCHIVED_AT_ONCE:
+        while at <= end and len(some) < rows.ARCHIVE_BATCH:
             stored, at = await log.page(database, state, at, end)
             some += [item for item in stored if not item.archived]
-        runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
+        runs = rows.split_runs(some[: rows.ARCHIVE_BATCH])
         return state, [(run, await log.hash_at(database, state, run[0].seq - 1)) for run in runs]
 
-    if (now := await whole(database, key)) is not None:
-        for span in _joined(_touching(now, first, last)):
+    if (now := await flush_all(database, key)) is not None:
+        for span in _join_spans(_touching_spans(now, first, last)):
             await _delete_entries(database, now, span)
     return await log.read(database, key, find, (None, []))
 
 
-async def pack(runs: list[tuple[list[Record], str]]) -> list[Packed]:
+async def pack(runs: list[tuple[list[Record], str]]) -> list[PackedSegment]:
     """Compress them, beside the event loop."""
     return await asyncio.to_thread(
-        lambda: [part for run, before in runs for part in rows.packed(run, before)]
+        lambda: [part for run, before in runs for part in rows.pack_run(run, before)]
     )
 
 
-async def store(database: Database, state: State, packed: Packed) -> Archived:
+async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment) -> Archived:
     """Swap live entries for their segment."""
     segment, key = packed.segment, state.found.key
-    span = Span(segment.first_seq, segment.last_seq)
+    span = SegmentSpan(segment.first_seq, segment.last_seq)
     for tries in range(_TRIES):
         now = await intents.current(database, key)
         if now is None or now.life != state.life:
@@ -90,18 +90,18 @@ async def store(database: Database, state: State, packed: Packed) -> Archived:
     raise StoreUnavailable("others are in the way, nothing was written")
 
 
-def _joined(spans: Sequence[Span]) -> list[Span]:
+def _join_spans(spans: Sequence[SegmentSpan]) -> list[SegmentSpan]:
     """The same entries in as few spans as can be."""
-    joined: list[Span] = []
+    joined: list[SegmentSpan] = []
     for span in spans:
         if joined and joined[-1].last + 1 == span.first:
-            joined[-1] = Span(joined[-1].first, span.last)
+            joined[-1] = SegmentSpan(joined[-1].first, span.last)
         else:
             joined.append(span)
     return joined
 
 
-async def _delete_entries(database: Database, state: State, span: Span) -> None:
+async def _delete_entries(database: MongoDatabase, state: HeadState, span: SegmentSpan) -> None:
     """The documents that were there before the change; not what was restored since."""
     gone: Doc = {
         **state.own,
@@ -111,23 +111,23 @@ async def _delete_entries(database: Database, state: State, span: Span) -> None:
     await database.read(lambda: database["entries"].delete_many(gone))
 
 
-async def restore(database: Database, key: Key, first: int, last: int) -> int:
+async def restore(database: MongoDatabase, key: Key, first: int, last: int) -> int:
     """Make the entries of every segment that touches the span live again."""
     restored = 0
     state = await intents.current(database, key)
-    touched = _touching(state, first, last)
+    touched = _touching_spans(state, first, last)
     for start in range(0, len(touched), log.SEGMENTS_AT_ONCE):
         for span in touched[start : start + log.SEGMENTS_AT_ONCE]:
             restored += await _restore_one(database, key, span)
     return restored
 
 
-def _touching(state: State | None, first: int, last: int) -> list[Span]:
+def _touching_spans(state: HeadState | None, first: int, last: int) -> list[SegmentSpan]:
     known = state.segments if state else ()
     return [span for span in known if span.first <= last and first <= span.last]
 
 
-async def _restore_one(database: Database, key: Key, span: Span) -> int:
+async def _restore_one(database: MongoDatabase, key: Key, span: SegmentSpan) -> int:
     for tries in range(_TRIES):
         state = await intents.current(database, key)
         if state is None or span not in state.segments:
@@ -138,7 +138,7 @@ async def _restore_one(database: Database, key: Key, span: Span) -> int:
             if now is not None and (now.life, now.op) == (state.life, state.op):
                 raise StoreCorrupt(f"{key.conversation}: an archived segment is missing")
             continue
-        records = rows.unpacked(found[0])
+        records = rows.unpack_segment(found[0])
         await _write_entries(database, state, records)
         left = [list(item) for item in state.segments if item != span]
         if await intents.change(database, state, [], {"segments": left}):
@@ -150,7 +150,7 @@ async def _restore_one(database: Database, key: Key, span: Span) -> int:
     raise StoreUnavailable("others are in the way, nothing was written")
 
 
-async def _write_entries(database: Database, state: State, records: list[Record]) -> None:
+async def _write_entries(database: MongoDatabase, state: HeadState, records: list[Record]) -> None:
     """The documents of entries that the next change makes live."""
     page: list[ReplaceOne[Doc]] = []
     size = 0

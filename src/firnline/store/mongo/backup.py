@@ -17,11 +17,11 @@ import bson
 from firnline.errors import InputError, StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Key
 from firnline.protocols import Progress
-from firnline.store.files import written
+from firnline.store.files import atomic_write
 from firnline.store.mongo import archive, schema, views
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import put_new
-from firnline.store.mongo.heads import State
+from firnline.store.mongo.heads import HeadState
 
 _FORMAT: Final = {"firnline": "a copy of a MongoDB store", "version": 1}
 _TRIES: Final = 50
@@ -29,13 +29,13 @@ _CHUNK: Final = 1024 * 1024
 _PAGE: Final = 100
 
 
-async def copy_to(database: Database, path: Path, progress: Progress | None) -> None:
+async def copy_to(database: MongoDatabase, path: Path, progress: Progress | None) -> None:
     """Write a copy to a new file."""
-    with written(path, new=True) as half_done, half_done.open("wb") as file:
+    with atomic_write(path, new=True) as half_done, half_done.open("wb") as file:
         await _copy(database, file, progress)
 
 
-async def _copy(database: Database, file: BinaryIO, progress: Progress | None) -> None:
+async def _copy(database: MongoDatabase, file: BinaryIO, progress: Progress | None) -> None:
     file.write(bson.encode(_FORMAT))
     known = await views.every_key(database)
     for done, (key, _) in enumerate(known, 1):
@@ -47,25 +47,25 @@ async def _copy(database: Database, file: BinaryIO, progress: Progress | None) -
     file.write(bson.encode({"in": "", "doc": {}}))
 
 
-async def _copy_one(database: Database, file: BinaryIO, key: Key) -> None:
+async def _copy_one(database: MongoDatabase, file: BinaryIO, key: Key) -> None:
     """A conversation as it is at one moment; nothing if it is erased meanwhile."""
     start = file.tell()
     for _ in range(_TRIES):
         file.seek(start)
         file.truncate()
-        state = await archive.whole(database, key)
+        state = await archive.flush_all(database, key)
         if state is None:
             return
         file.write(bson.encode({"in": "conversations", "doc": dict(state.doc)}))
         for name in schema.OWNED:
-            await _write(database, file, name, _counted(state, name))
-        now = await archive.whole(database, key)
+            await _write(database, file, name, _counted_filter(state, name))
+        now = await archive.flush_all(database, key)
         if now is not None and (now.life, now.op) == (state.life, state.op):
             return
     raise StoreUnavailable(f"{key.conversation} changes too fast to be copied")
 
 
-def _counted(state: State, name: str) -> Doc:
+def _counted_filter(state: HeadState, name: str) -> Doc:
     """The documents that the head counts: others came since."""
     end = {"$lt": state.flushed}  # what is in the tail is in the head
     if name in ("entries", "words"):
@@ -73,7 +73,7 @@ def _counted(state: State, name: str) -> Doc:
     return {**state.own, "last_seq": end} if name == "idempotency" else state.own
 
 
-async def _write(database: Database, file: BinaryIO, name: str, asked: Doc) -> None:
+async def _write(database: MongoDatabase, file: BinaryIO, name: str, asked: Doc) -> None:
     waiting = bytearray()
     async for doc in database[name].find(asked, batch_size=_PAGE):
         waiting += bson.encode({"in": name, "doc": doc})
@@ -83,7 +83,7 @@ async def _write(database: Database, file: BinaryIO, name: str, asked: Doc) -> N
     await asyncio.to_thread(file.write, bytes(waiting))
 
 
-async def load(database: Database, path: Path) -> int:
+async def load(database: MongoDatabase, path: Path) -> int:
     """Read a copy into an empty database; returns how many conversations there are then.
 
     What has cards or projects is not empty: the copy's own of the same names would be passed over.
@@ -94,7 +94,7 @@ async def load(database: Database, path: Path) -> int:
     await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is all of it there?
     documents = iter(_documents(path))
     count = 0
-    while page := await asyncio.to_thread(_some, documents):
+    while page := await asyncio.to_thread(_next_page, documents):
         for name in dict.fromkeys(item["in"] for item in page):
             docs = [item["doc"] for item in page if item["in"] == name]
             await put_new(database, name, docs)
@@ -102,7 +102,7 @@ async def load(database: Database, path: Path) -> int:
     return count
 
 
-def _some(documents: Iterator[Any]) -> list[Any]:
+def _next_page(documents: Iterator[Any]) -> list[Any]:
     page, size = [], 0
     for item in documents:
         page.append(item)

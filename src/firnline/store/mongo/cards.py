@@ -17,16 +17,16 @@ from pymongo import UpdateOne
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Card, Key, genesis
-from firnline.store.cards import Asked, card_checksum, checked_card
+from firnline.store.cards import CardQuery, card_checksum, verify_card
 from firnline.store.mongo import intents
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 
 _BATCH_BYTES_MAX: Final = 15 * 1024 * 1024
 _LEFT_MICROSECONDS: Final = 60 * 1_000_000
 _PLACE: Final = ("tenant", "kind", "name")
 
 
-async def put(database: Database, cards: Sequence[Card], *, absent: bool) -> int:
+async def put_cards(database: MongoDatabase, cards: Sequence[Card], *, absent: bool) -> int:
     """Write those whose conversation is there, or that have none."""
     lives = await _lives(database, [(card.tenant, card.conversation) for card in cards])
     there = [card for card in cards if not card.conversation or _key(card) in lives]
@@ -39,7 +39,7 @@ async def put(database: Database, cards: Sequence[Card], *, absent: bool) -> int
     if not docs:
         return 0
     written = await (_put_one if len(docs) == 1 else _put_many)(database, docs, absent=absent)
-    await _not_of_erased(database, docs)
+    await _drop_erased(database, docs)
     return written if absent else len(there)
 
 
@@ -48,7 +48,7 @@ def _key(card: Card) -> tuple[str, str]:
 
 
 async def _lives(
-    database: Database, keys: Iterable[tuple[str, str | None]]
+    database: MongoDatabase, keys: Iterable[tuple[str, str | None]]
 ) -> dict[tuple[str, str], ObjectId]:
     """Of conversations that are there: their heads' ids."""
     named = sorted({(tenant, name) for tenant, name in keys if name})
@@ -81,36 +81,36 @@ def _doc(card: Card, life: ObjectId | None, now: int) -> Doc:
 def _request(doc: Doc, *, absent: bool) -> UpdateOne:
     at = {name: doc[name] for name in _PLACE}
     rest = {name: value for name, value in doc.items() if name not in at}
-    write = {"$setOnInsert": rest} if absent else _replacing(rest)
+    write = {"$setOnInsert": rest} if absent else _replacement(rest)
     return UpdateOne(at, write, upsert=True)
 
 
-def _replacing(doc: Doc) -> Doc:
+def _replacement(doc: Doc) -> Doc:
     write: Doc = {"$set": {name: value for name, value in doc.items() if name not in _PLACE}}
     return write if "life" in doc else {**write, "$unset": {"life": ""}}
 
 
-def _late(doc: Doc, *, absent: bool) -> UpdateOne:
+def _late_request(doc: Doc, *, absent: bool) -> UpdateOne:
     """What writes a card that should have been written earlier: never over a newer one."""
     if absent:
         return _request(doc, absent=True)
     older = {name: doc[name] for name in _PLACE} | {"updated_at": {"$lte": doc["updated_at"]}}
-    return UpdateOne(older, _replacing(doc), upsert=True)
+    return UpdateOne(older, _replacement(doc), upsert=True)
 
 
-async def _apply(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
+async def _apply(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
     requests = [_request(doc, absent=absent) for doc in docs]
     done = await database.read(lambda: database["cards"].bulk_write(requests))
     return done.upserted_count if absent else len(docs)
 
 
-async def _put_one(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
+async def _put_one(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
     request = _request(docs[0], absent=absent)
     done = await database.write(lambda: database["cards"].bulk_write([request]))
     return done.upserted_count if absent else 1
 
 
-async def _put_many(database: Database, docs: Sequence[Doc], *, absent: bool) -> int:
+async def _put_many(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
     if sum(len(doc["body"]) for doc in docs) > _BATCH_BYTES_MAX:
         raise InputError(f"cards of more than {_BATCH_BYTES_MAX:,} bytes at once")
     batch = {"_id": ObjectId(), "at": docs[0]["updated_at"], "absent": absent, "cards": list(docs)}
@@ -120,18 +120,18 @@ async def _put_many(database: Database, docs: Sequence[Doc], *, absent: bool) ->
     return written
 
 
-async def finish(database: Database, *, left: int = _LEFT_MICROSECONDS) -> None:
+async def finish_batches(database: MongoDatabase, *, left: int = _LEFT_MICROSECONDS) -> None:
     """Carry out batches whose writers have not come to it for so long; what is newer stays."""
     old = {"at": {"$lte": await database.time() - left}}
     for batch in await database.read(lambda: database["batches"].find(old).sort("_id").to_list()):
-        requests = [_late(doc, absent=batch["absent"]) for doc in batch["cards"]]
+        requests = [_late_request(doc, absent=batch["absent"]) for doc in batch["cards"]]
         await database.read(partial(intents.put_unless_newer, database, "cards", requests))
-        await _not_of_erased(database, batch["cards"])
+        await _drop_erased(database, batch["cards"])
         gone = {"_id": batch["_id"]}
         await database.read(partial(database["batches"].delete_one, gone))
 
 
-async def _not_of_erased(database: Database, docs: Sequence[Doc]) -> None:
+async def _drop_erased(database: MongoDatabase, docs: Sequence[Doc]) -> None:
     """Nothing of a conversation comes back that was erased while its cards were written."""
     owned = [doc for doc in docs if "life" in doc]
     lives = set(
@@ -143,7 +143,7 @@ async def _not_of_erased(database: Database, docs: Sequence[Doc]) -> None:
         await database.read(partial(database["cards"].delete_many, own))
 
 
-async def chosen(database: Database, asked: Asked, limit: int) -> list[Card]:
+async def select_cards(database: MongoDatabase, asked: CardQuery, limit: int) -> list[Card]:
     """The cards that are asked for, each one checked."""
     if limit <= 0 or asked.names == frozenset():
         return []
@@ -158,11 +158,11 @@ async def chosen(database: Database, asked: Asked, limit: int) -> list[Card]:
         )
     )
     if batches:
-        docs = _with(docs, batches, asked)[:limit]
-    return await _checked(database, docs)
+        docs = _with_batches(docs, batches, asked)[:limit]
+    return await _verify_cards(database, docs)
 
 
-def _with(docs: Sequence[Doc], batches: Sequence[Doc], asked: Asked) -> list[Doc]:
+def _with_batches(docs: Sequence[Doc], batches: Sequence[Doc], asked: CardQuery) -> list[Doc]:
     """Cards, and those that wait in batches."""
     known = {(doc["tenant"], doc["name"]): doc for doc in docs}
     for batch in batches:
@@ -175,7 +175,7 @@ def _with(docs: Sequence[Doc], batches: Sequence[Doc], asked: Asked) -> list[Doc
     return [known[at] for at in sorted(known, key=lambda at: (at[0].encode(), at[1].encode()))]
 
 
-async def _checked(database: Database, docs: Sequence[Doc]) -> list[Card]:
+async def _verify_cards(database: MongoDatabase, docs: Sequence[Doc]) -> list[Card]:
     """The cards of documents; what an erased conversation left behind is none."""
     keys = [(doc.get("tenant", ""), doc.get("conversation")) for doc in docs]
     lives = await _lives(database, keys)
@@ -195,22 +195,22 @@ def _card(doc: Doc) -> Card:
         if number is not None:
             key = Key(doc["tenant"], doc["conversation"])
             of = key, genesis(key)
-        return checked_card(card, number, of, doc["updated_at"], doc["checksum"])
+        return verify_card(card, number, of, doc["updated_at"], doc["checksum"])
     except (KeyError, TypeError, AttributeError) as error:
         raise StoreCorrupt("the document of a card is damaged") from error
 
 
-async def drop(database: Database, asked: Asked) -> int:
+async def drop_cards(database: MongoDatabase, asked: CardQuery) -> int:
     """Delete the cards that are asked for; returns how many there were."""
     if asked.names == frozenset():
         return 0
-    await _wait(database)
+    await _wait_for_batches(database)
     where = _where(asked)
     done = await database.read(lambda: database["cards"].delete_many(where))
     return int(done.deleted_count)
 
 
-async def _wait(database: Database) -> None:
+async def _wait_for_batches(database: MongoDatabase) -> None:
     """Until those who write several at once are done; what they do not come to is done for them.
 
     Else what is dropped now would be seen in a batch still, and be written after all.
@@ -219,10 +219,10 @@ async def _wait(database: Database) -> None:
         if not await database.read(lambda: database["batches"].count_documents({}, limit=1)):
             return
         await asyncio.sleep(0.01)
-    await finish(database, left=0)
+    await finish_batches(database, left=0)
 
 
-async def damaged(database: Database) -> list[str]:
+async def damaged_cards(database: MongoDatabase) -> list[str]:
     """What is wrong with cards, one by one."""
     problems = []
     async for doc in database["cards"].find():
@@ -233,7 +233,7 @@ async def damaged(database: Database) -> list[str]:
     return problems
 
 
-def _where(asked: Asked) -> dict[str, Any]:
+def _where(asked: CardQuery) -> dict[str, Any]:
     where: dict[str, Any] = {"kind": asked.kind}
     if asked.tenant is not None:
         where["tenant"] = asked.tenant
@@ -247,7 +247,7 @@ def _where(asked: Asked) -> dict[str, Any]:
     return where | ({"name": name} if name else {})
 
 
-async def kinds(database: Database) -> list[str]:
+async def card_kinds(database: MongoDatabase) -> list[str]:
     """Every kind that there is."""
     found = await database.read(lambda: database["cards"].distinct("kind"))
     return sorted(found, key=str.encode)

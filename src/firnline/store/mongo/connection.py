@@ -34,8 +34,8 @@ from firnline.errors import BadURL, FirnlineError, StoreNotOpen, StoreTimeout, S
 from firnline.log import limits
 from firnline.log.message import microseconds
 from firnline.log.regex import regex
-from firnline.store.cancellation import unlost_cancellation
-from firnline.store.mongo.errors import FAILURES, is_lost, translated
+from firnline.store.cancellation import preserve_cancellation
+from firnline.store.mongo.errors import FAILURES, is_lost, translate_error
 
 T = TypeVar("T")
 Doc = dict[str, Any]
@@ -93,7 +93,7 @@ def check_url(url: str) -> str:
     return name
 
 
-class Database:
+class MongoDatabase:
     """The collections of one database, and calls on them that are tried again where that helps."""
 
     def __init__(self, url: str, *, clock: MaybeTime, connections: int) -> None:
@@ -133,7 +133,7 @@ class Database:
         except (ConfigurationError, InvalidURI, ValueError) as error:
             raise BadURL(f"the store's URL is not understood: {error}") from error
         except FAILURES as error:
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
         self._client = client
         hello = await self.read(lambda: client.admin.command("hello"))
         alone = not hello.get("setName") and hello.get("msg") != "isdbgrid"
@@ -174,21 +174,21 @@ class Database:
         tries = 0
         while True:
             try:
-                with unlost_cancellation():
+                with preserve_cancellation():
                     return await work()
             except FAILURES as error:
                 tries += 1
                 if tries >= limits.STORE_TRIES_MAX or not is_lost(error):
-                    raise translated(error, self.place) from error
+                    raise translate_error(error, self.place) from error
                 await pause(tries)
 
     async def write(self, work: Callable[[], Awaitable[T]]) -> T:
         """Run what writes, once. `StoreTimeout` if it is not known whether it was written."""
         try:
-            with unlost_cancellation():
+            with preserve_cancellation():
                 return await work()
         except FAILURES as error:
-            raise translated(error, self.place, writing=True) from error
+            raise translate_error(error, self.place, writing=True) from error
 
     async def time(self) -> int:
         """The present time in microseconds."""
@@ -205,11 +205,11 @@ async def pause(tries: int) -> None:
     await asyncio.sleep(random.uniform(0, 0.002 * 2 ** min(tries, 6)))  # noqa: S311 - jitter
 
 
-def in_doubt(error: FirnlineError) -> bool:
+def is_in_doubt(error: FirnlineError) -> bool:
     """Whether a write may have been done although it failed."""
     return isinstance(error, StoreTimeout)
 
 
-def passing(error: FirnlineError) -> bool:
+def is_transient(error: FirnlineError) -> bool:
     """Whether trying again may help: the server was away, or somebody was in the way."""
     return isinstance(error, StoreTimeout | StoreUnavailable)

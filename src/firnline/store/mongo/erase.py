@@ -14,20 +14,20 @@ from firnline.errors import FirnlineError, StoreUnavailable
 from firnline.log.entry import Erased, Key
 from firnline.log.message import from_microseconds
 from firnline.store.mongo import intents
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import sweep
-from firnline.store.mongo.heads import state_of, unknown
+from firnline.store.mongo.heads import state_of, unknown_conversation
 
 _KEPT_MICROSECONDS: Final = 10 * 60 * 1_000_000
 _AT_ONCE: Final = 100
 
 
-async def erase(database: Database, key: Key) -> Erased:
+async def erase(database: MongoDatabase, key: Key) -> Erased:
     """Delete the head, then every document the conversation owns."""
     await finish(database, key)  # what an earlier try has left
     state = await intents.current(database, key)
     if state is None:
-        raise unknown(key)
+        raise unknown_conversation(key)
     digests = await database.read(lambda: database["digests"].count_documents(state.own))
     now = await database.time()
     note = {"$set": {"at": now}}
@@ -35,7 +35,7 @@ async def erase(database: Database, key: Key) -> Erased:
     head = {**key._asdict(), "_id": state.life}
     doc = await database.write(lambda: database["conversations"].find_one_and_delete(head))
     if doc is None:
-        raise unknown(key)
+        raise unknown_conversation(key)
     gone = state_of(key, doc)
     try:
         await finish(database, key)
@@ -55,7 +55,7 @@ async def erase(database: Database, key: Key) -> Erased:
     )
 
 
-async def finish(database: Database, key: Key | None = None) -> None:
+async def finish(database: MongoDatabase, key: Key | None = None) -> None:
     """Delete what is left of conversations that were erased; of one, or of all.
 
     And once more what was erased a while ago, before the note of it goes.
@@ -69,11 +69,11 @@ async def finish(database: Database, key: Key | None = None) -> None:
             await _finish_one(database, note, now)
 
 
-async def _notes(database: Database, asked: Doc, limit: int) -> list[Doc]:
+async def _notes(database: MongoDatabase, asked: Doc, limit: int) -> list[Doc]:
     return await database["erasures"].find(asked).limit(limit).to_list()
 
 
-async def _finish_one(database: Database, note: Doc, now: int) -> None:
+async def _finish_one(database: MongoDatabase, note: Doc, now: int) -> None:
     own = {name: note[name] for name in ("tenant", "conversation", "life")}
     head = {"tenant": own["tenant"], "conversation": own["conversation"], "_id": own["life"]}
     there = await database.read(lambda: database["conversations"].count_documents(head, limit=1))

@@ -41,32 +41,34 @@ _REFUSED: Final = (  # before anything was sent
 )
 
 
-def translated(error: Failure, place: str, *, writing: bool = False) -> FirnlineError:
+def translate_error(error: Failure, place: str, *, writing: bool = False) -> FirnlineError:
     """Our error for the driver's. `writing`: what was sent may have been written."""
     if isinstance(error, BSONError | OverflowError | UnicodeEncodeError):
-        return InputError(f"it cannot be stored: {_said(error)}")
+        return InputError(f"it cannot be stored: {_first_line(error)}")
     if isinstance(error, mongo.DocumentTooLarge):
-        return InputError(f"{place}: larger than MongoDB takes: {_said(error)}")
+        return InputError(f"{place}: larger than MongoDB takes: {_first_line(error)}")
     if isinstance(error, mongo.InvalidOperation):
         return StoreNotOpen()
     if isinstance(error, _REFUSED):
-        return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
+        return StoreUnavailable(f"{place}: it cannot be reached: {_first_line(error)}")
     if is_lost(error):
         if writing:
-            return StoreTimeout(f"{place}: the connection was lost in a write: {_said(error)}")
-        return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
-    return _told(error, place)
+            return StoreTimeout(
+                f"{place}: the connection was lost in a write: {_first_line(error)}"
+            )
+        return StoreUnavailable(f"{place}: it cannot be reached: {_first_line(error)}")
+    return _translate_server_error(error, place)
 
 
-def _told(error: mongo.PyMongoError, place: str) -> FirnlineError:
+def _translate_server_error(error: mongo.PyMongoError, place: str) -> FirnlineError:
     """What the server itself says."""
     code = code_of(error)
     for codes, ours, what in _ERRORS:
         if code in codes:
-            return ours(f"{place}: {what}: {_said(error)}")
+            return ours(f"{place}: {what}: {_first_line(error)}")
     if "checksum" in str(error) or "WT_PANIC" in str(error):
         return StoreCorrupt(f"{place}: the database is damaged")
-    return StoreError(f"{place}: {type(error).__name__} {code}: {_said(error)}")
+    return StoreError(f"{place}: {type(error).__name__} {code}: {_first_line(error)}")
 
 
 def is_lost(error: BaseException) -> bool:
@@ -91,6 +93,6 @@ def only_duplicates(error: mongo.BulkWriteError) -> bool:
     return not concern and all(item.get("code") == _DUPLICATE for item in wrong)
 
 
-def _said(error: BaseException) -> str:
+def _first_line(error: BaseException) -> str:
     """The first words. What follows can quote values, or is the driver's own state."""
     return re.split(r"\n|, full error| \(configured timeouts", str(error), maxsplit=1)[0][:200]

@@ -20,9 +20,9 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import EPOCH, Message, decode, microseconds
 from firnline.store.mongo import words
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.errors import only_duplicates
-from firnline.store.mongo.heads import State, find, state_of
+from firnline.store.mongo.heads import HeadState, find, state_of
 from firnline.store.mongo.schema import OWNED
 
 MESSAGE_BYTES: Final = 8 * 1024 * 1024
@@ -33,7 +33,7 @@ _ENTRY: Final = ("seq", "body", "tokens", "total", "hash", "tokenizer", "batch")
 Row = Mapping[str, Any]
 
 
-async def flush(database: Database, state: State) -> State | None:
+async def flush(database: MongoDatabase, state: HeadState) -> HeadState | None:
     """The conversation without a tail, or None if it was erased meanwhile."""
     if not state.tail:
         return state
@@ -51,7 +51,7 @@ async def flush(database: Database, state: State) -> State | None:
     return state_of(state.found.key, now)
 
 
-async def settled(database: Database, key: Key) -> State | None:
+async def find_settled(database: MongoDatabase, key: Key) -> HeadState | None:
     """The conversation as it is, with no entries that wait elsewhere; or None."""
     state = await find(database, key)
     while state is not None and state.staged:
@@ -59,7 +59,7 @@ async def settled(database: Database, key: Key) -> State | None:
     return state
 
 
-async def _cut(database: Database, state: State, end: int) -> Doc | None:
+async def _cut(database: MongoDatabase, state: HeadState, end: int) -> Doc | None:
     """Take the entries before `end` out of the tail, unless somebody has done so."""
     left = {"$filter": {"input": "$tail", "cond": {"$gte": ["$$this.seq", end]}}}
     found: Doc | None = await database["conversations"].find_one_and_update(
@@ -79,7 +79,7 @@ async def _cut(database: Database, state: State, end: int) -> Doc | None:
     return found
 
 
-async def _pages(database: Database, state: State) -> AsyncIterator[list[Row]]:
+async def _pages(database: MongoDatabase, state: HeadState) -> AsyncIterator[list[Row]]:
     """The entries of the tail, and those that wait elsewhere, in order."""
     page: list[Row] = []
     size = 0
@@ -93,7 +93,7 @@ async def _pages(database: Database, state: State) -> AsyncIterator[list[Row]]:
         yield page
 
 
-async def _rows(database: Database, state: State) -> AsyncIterator[Row]:
+async def _rows(database: MongoDatabase, state: HeadState) -> AsyncIterator[Row]:
     for row in state.tail:
         if "staged" not in row:
             yield row
@@ -103,17 +103,17 @@ async def _rows(database: Database, state: State) -> AsyncIterator[Row]:
         async for item in database["staged"].find(asked, batch_size=4).sort("n", 1):
             count += 1
             yield item["row"]
-        if count != row["count"] and await _still(database, state, row):
+        if count != row["count"] and await _still_staged(database, state, row):
             raise StoreCorrupt(f"{state.found.key.conversation}: entries that waited are gone")
 
 
-async def _still(database: Database, state: State, row: Row) -> bool:
+async def _still_staged(database: MongoDatabase, state: HeadState, row: Row) -> bool:
     """Whether the entries wait for us, and were not moved by somebody else."""
     now = await find(database, state.found.key)
     return now is not None and now.life == state.life and now.flushed <= row["seq"]
 
 
-async def _words_before(database: Database, state: State) -> list[int]:
+async def _words_before(database: MongoDatabase, state: HeadState) -> list[int]:
     """The words of the entry before the tail."""
     at = {**state.own, "seq": state.flushed - 1, "part": 0}
     asked = {"before": {"$slice": ["$terms", {"$max": [{"$min": ["$own", words.BEFORE_MAX]}, 1]}]}}
@@ -124,7 +124,7 @@ async def _words_before(database: Database, state: State) -> list[int]:
 
 
 async def _move(
-    database: Database, state: State, rows: Sequence[Row], before: list[int]
+    database: MongoDatabase, state: HeadState, rows: Sequence[Row], before: list[int]
 ) -> list[int]:
     """Write the documents of some entries; returns the words of the last one."""
     entries = [
@@ -143,7 +143,7 @@ async def _move(
         if "key" in row
     ]
     said = [(row["seq"], decode(row["body"]), len(row["body"])) for row in rows]
-    views, before = await analysed(state.own, said, before)
+    views, before = await analyze(state.own, said, before)
     await asyncio.gather(
         put_new(database, "entries", entries),
         put_new(database, "words", views),
@@ -152,7 +152,7 @@ async def _move(
     return before
 
 
-async def analysed(
+async def analyze(
     own: Doc, messages: Sequence[tuple[int, Message, int]], before: list[int]
 ) -> tuple[list[Doc], list[int]]:
     """The views' documents of messages by number, with their bytes; and the last one's words."""
@@ -188,13 +188,13 @@ def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]
     ]
 
 
-async def put_new(database: Database, name: str, docs: Sequence[Doc]) -> None:
+async def put_new(database: MongoDatabase, name: str, docs: Sequence[Doc]) -> None:
     """Write documents; those that are there already are the same."""
     if docs:
         await database.read(lambda: _insert(database, name, [dict(doc) for doc in docs]))
 
 
-async def _insert(database: Database, name: str, docs: list[Doc]) -> None:
+async def _insert(database: MongoDatabase, name: str, docs: list[Doc]) -> None:
     try:
         await database[name].insert_many(docs, ordered=False)
     except BulkWriteError as error:
@@ -202,13 +202,13 @@ async def _insert(database: Database, name: str, docs: list[Doc]) -> None:
             raise
 
 
-async def drop_staged(database: Database, own: Doc, tokens: Sequence[Any]) -> None:
+async def drop_staged(database: MongoDatabase, own: Doc, tokens: Sequence[Any]) -> None:
     """What waited elsewhere is where it belongs."""
     gone = {**own, "token": {"$in": list(tokens)}}
     await database.read(lambda: database["staged"].delete_many(gone))
 
 
-async def sweep(database: Database, own: Doc) -> None:
+async def sweep(database: MongoDatabase, own: Doc) -> None:
     """Delete every document of a conversation whose head is gone."""
     await asyncio.gather(
         *(database.read(partial(database[name].delete_many, own)) for name in OWNED)

@@ -8,10 +8,11 @@ knows which of the other documents count; whatever else lies there does not.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final, NamedTuple
 
 from bson import ObjectId
@@ -19,17 +20,17 @@ from pymongo import ReturnDocument
 from pymongo.errors import DuplicateKeyError
 
 from firnline.errors import StoreCorrupt, UnknownConversation
-from firnline.log.entry import Head, Key, Record, genesis
+from firnline.log.entry import Head, Key, Project, Record, genesis
 from firnline.log.message import encode_json
 from firnline.log.text import Json
-from firnline.store.mongo.connection import Database, Doc
-from firnline.store.rows import SEQ_MAX, Found, are, head_of
+from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.rows import SEQ_MAX, ConversationRow, all_of_type, head_of
 
 _HEAVY: Final = {"tail": 0, "redo": 0, "pins": 0}
 _DESCRIBED: Final = ("project", "metadata", "strategy")
 
 
-class Span(NamedTuple):
+class SegmentSpan(NamedTuple):
     """Archived entries: a segment's first and last."""
 
     first: int
@@ -37,10 +38,10 @@ class Span(NamedTuple):
 
 
 @dataclass(frozen=True)
-class State:
+class HeadState:
     """A head as it was read. `found` is what all backends know of a conversation."""
 
-    found: Found
+    found: ConversationRow
     doc: Mapping[str, Any]
 
     @property
@@ -76,9 +77,9 @@ class State:
         return any("staged" in row for row in self.tail)
 
     @cached_property
-    def segments(self) -> tuple[Span, ...]:
+    def segments(self) -> tuple[SegmentSpan, ...]:
         """The archived spans, in order."""
-        return tuple(sorted(Span(*span) for span in self.doc.get("segments", ())))
+        return tuple(sorted(SegmentSpan(*span) for span in self.doc.get("segments", ())))
 
     def archived(self, seq: int) -> bool:
         """Whether an entry lies in a segment."""
@@ -100,13 +101,16 @@ def record_of(row: Mapping[str, Any]) -> Record:
         raise StoreCorrupt("the document of an entry is damaged", seq=row.get("seq")) from error
 
 
-def state_of(key: Key, doc: Mapping[str, Any]) -> State:
+def state_of(key: Key, doc: Mapping[str, Any]) -> HeadState:
     """The head in a document; damage raises `StoreCorrupt`."""
     try:
         number = int.from_bytes(doc["_id"].binary, "big")
         row = number, doc["next_seq"], doc["total"], doc["hash"], doc["genesis"]
-        state = State(Found.of(key, row), doc)
-        sane = are(int, doc["flushed"], doc["op"]) and 0 <= state.flushed <= state.found.next_seq
+        state = HeadState(ConversationRow.of(key, row), doc)
+        sane = (
+            all_of_type(int, doc["flushed"], doc["op"])
+            and 0 <= state.flushed <= state.found.next_seq
+        )
     except (KeyError, AttributeError, TypeError) as error:
         raise StoreCorrupt(f"the head of {key.conversation!r} is damaged") from error
     if not sane:
@@ -114,18 +118,18 @@ def state_of(key: Key, doc: Mapping[str, Any]) -> State:
     return state
 
 
-async def find(database: Database, key: Key) -> State | None:
+async def find(database: MongoDatabase, key: Key) -> HeadState | None:
     """The conversation as it is, or None."""
     doc = await database.read(lambda: database["conversations"].find_one(key._asdict()))
     return state_of(key, doc) if doc else None
 
 
-def unknown(key: Key) -> UnknownConversation:
+def unknown_conversation(key: Key) -> UnknownConversation:
     """The error for a conversation that is not there."""
     return UnknownConversation(f"there is no conversation {key.conversation!r}")
 
 
-def fresh(key: Key, created_at: Any) -> Doc:
+def new_head(key: Key, created_at: Any) -> Doc:
     """A new head without entries."""
     start = genesis(key)
     return {
@@ -147,7 +151,7 @@ def fresh(key: Key, created_at: Any) -> Doc:
     }
 
 
-async def head(database: Database, key: Key) -> Head | None:
+async def head(database: MongoDatabase, key: Key) -> Head | None:
     """Where the conversation stands."""
     doc = await database.read(
         lambda: database["conversations"].find_one(key._asdict(), projection=_HEAVY)
@@ -158,7 +162,7 @@ async def head(database: Database, key: Key) -> Head | None:
 def head_in(doc: Mapping[str, Any]) -> Head:
     """The head that everybody may see."""
     try:
-        spans = [Span(*span) for span in doc.get("segments", ())]
+        spans = [SegmentSpan(*span) for span in doc.get("segments", ())]
         archived = sum(span.last - span.first + 1 for span in spans)
         names = ("tenant", "conversation", "genesis", "next_seq", "hash", "total")
         more = ("created_at", "updated_at", "project", "metadata")
@@ -170,7 +174,7 @@ def head_in(doc: Mapping[str, Any]) -> Head:
 
 
 async def conversations(
-    database: Database, tenant: str, project: str | None, after: str, limit: int
+    database: MongoDatabase, tenant: str, project: str | None, after: str, limit: int
 ) -> list[Head]:
     """A page of the tenant's conversations."""
     if limit <= 0:
@@ -186,7 +190,7 @@ async def conversations(
 
 
 async def describe(
-    database: Database,
+    database: MongoDatabase,
     key: Key,
     project: str | None,
     metadata: dict[str, Json] | None,
@@ -194,8 +198,8 @@ async def describe(
     known: Head | None,
 ) -> Head:
     """Set what is given; create the conversation if there is none. One write, on the server."""
-    which = key._asdict() if known is None else await _still(database, key, known)
-    new = {**fresh(key, database.now), "_id": ObjectId()}
+    which = key._asdict() if known is None else await _still_staged(database, key, known)
+    new = {**new_head(key, database.now), "_id": ObjectId()}
     kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
     kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
     given = {"project": project, "metadata": _json(metadata), "strategy": _json(strategy)}
@@ -220,7 +224,7 @@ async def describe(
     return head_in(doc or {})
 
 
-async def _still(database: Database, key: Key, known: Head) -> Doc:
+async def _still_staged(database: MongoDatabase, key: Key, known: Head) -> Doc:
     """What finds the conversation as long as it is described as in `known`."""
     where = database["conversations"]
     doc = await database.read(lambda: where.find_one(key._asdict(), projection=_HEAVY))
@@ -234,3 +238,39 @@ def _literal(value: Any) -> Any:
 
 def _json(value: dict[str, Json] | None) -> str | None:
     return None if value is None else encode_json(value)
+
+
+# -- projects ----------------------------------------------------------------------------------
+
+
+async def projects(database: MongoDatabase, tenant: str) -> list[Project]:
+    """The tenant's projects by name."""
+    docs = await database.read(
+        lambda: database["projects"].find({"tenant": tenant}).sort("name", 1).to_list()
+    )
+    return [
+        Project(
+            doc["name"], doc["status"], doc["schedule"], doc["task"], json.loads(doc["metadata"])
+        )
+        for doc in docs
+    ]
+
+
+async def save_project(database: MongoDatabase, tenant: str, project: Project) -> None:
+    """Create or replace a project."""
+    known = {"tenant": tenant, "name": project.name}
+    new = {
+        "status": project.status,
+        "schedule": project.schedule,
+        "task": project.task,
+        "metadata": encode_json(project.metadata),
+    }
+    await database.read(lambda: database["projects"].update_one(known, {"$set": new}, upsert=True))
+
+
+async def tenants(database: MongoDatabase) -> list[str]:
+    """Whoever has anything."""
+    found: set[str] = set()
+    for name in ("conversations", "projects", "cards"):
+        found |= set(await database.read(partial(database[name].distinct, "tenant")))
+    return sorted(found, key=str.encode)

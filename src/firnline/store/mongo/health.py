@@ -9,11 +9,11 @@ from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key
 from firnline.protocols import Finding
 from firnline.store.mongo import cards, schema
-from firnline.store.mongo.connection import Database, Doc
-from firnline.store.mongo.heads import Span, state_of
+from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.heads import SegmentSpan, state_of
 
 
-async def check(database: Database, *, thorough: bool) -> list[Finding]:
+async def check(database: MongoDatabase, *, thorough: bool) -> list[Finding]:
     """Everything that can be told without changing anything."""
     version = await schema.check(database)
     findings = [
@@ -25,7 +25,7 @@ async def check(database: Database, *, thorough: bool) -> list[Finding]:
     return [*findings, content, await _index(database, flushed), await _cards(database, thorough)]
 
 
-async def _server(database: Database) -> Finding:
+async def _server(database: MongoDatabase) -> Finding:
     about = await database.read(lambda: database.database.command("buildInfo"))
     hello = await database.read(lambda: database.database.command("hello"))
     version = about.get("version", "?")
@@ -36,7 +36,7 @@ async def _server(database: Database) -> Finding:
     return Finding("MongoDB", "warning", f"{version}, one server alone: its disk is the only copy")
 
 
-async def _content(database: Database, *, thorough: bool) -> tuple[Finding, int]:
+async def _content(database: MongoDatabase, *, thorough: bool) -> tuple[Finding, int]:
     """What there is; and how many entries have documents of their own or are archived."""
     heads, entries, flushed, lives = 0, 0, 0, []
     broken = ""
@@ -59,14 +59,14 @@ async def _content(database: Database, *, thorough: bool) -> tuple[Finding, int]
 def _flaw(doc: Doc) -> str:
     try:
         state = state_of(Key(doc["tenant"], doc["conversation"]), doc)
-        spans = [Span(*span) for span in state.segments]
+        spans = [SegmentSpan(*span) for span in state.segments]
     except (StoreCorrupt, KeyError, TypeError) as error:
         return str(error)
     overlapping = any(b.first <= a.last for a, b in pairwise(spans))
     return "archived spans overlap" if overlapping else ""
 
 
-async def _stray(database: Database, lives: list[object]) -> int:
+async def _stray(database: MongoDatabase, lives: list[object]) -> int:
     """Conversations that documents say they belong to, and that are not there."""
     known, strays = set(lives), set()
     for name in schema.OWNED:
@@ -76,7 +76,7 @@ async def _stray(database: Database, lives: list[object]) -> int:
     return len(strays - set(noted))
 
 
-async def _index(database: Database, flushed: int) -> Finding:
+async def _index(database: MongoDatabase, flushed: int) -> Finding:
     indexed = await database.read(lambda: database["words"].count_documents({"part": 0}))
     if indexed != flushed:
         detail = f"{indexed:,} of {flushed:,}; use --rebuild-index"
@@ -84,9 +84,9 @@ async def _index(database: Database, flushed: int) -> Finding:
     return Finding("search index", "ok", f"{indexed:,} entries")
 
 
-async def _cards(database: Database, thorough: bool) -> Finding:
+async def _cards(database: MongoDatabase, thorough: bool) -> Finding:
     count = await database.read(lambda: database["cards"].count_documents({}))
-    damaged = await cards.damaged(database) if thorough else []
+    damaged = await cards.damaged_cards(database) if thorough else []
     if damaged:
         return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
     return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")

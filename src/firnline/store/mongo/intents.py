@@ -21,10 +21,10 @@ from pymongo.errors import BulkWriteError
 
 from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Key
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.errors import only_duplicates
 from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, put_new, sweep
-from firnline.store.mongo.heads import State, find, state_of
+from firnline.store.mongo.heads import HeadState, find, state_of
 
 _INLINE: Final = 1024 * 1024
 _WAITS: Final = 4
@@ -40,7 +40,7 @@ class Put(NamedTuple):
     doc: Mapping[str, Any]
 
 
-async def current(database: Database, key: Key) -> State | None:
+async def current(database: MongoDatabase, key: Key) -> HeadState | None:
     """The conversation with nothing left to be carried out; or None.
 
     Whoever made a change is most likely just carrying it out; only if not, we do.
@@ -58,12 +58,12 @@ async def current(database: Database, key: Key) -> State | None:
 
 
 async def change(
-    database: Database,
-    state: State,
+    database: MongoDatabase,
+    state: HeadState,
     puts: Sequence[Put],
     sets: Mapping[str, Any],
     only_if: Mapping[str, Any] | None = None,
-) -> State | None:
+) -> HeadState | None:
     """Write all of `puts`, and `sets` in the head, if that is still as `state` says.
 
     None if it is not: then nothing was written, and whoever decided must look again.
@@ -96,7 +96,7 @@ async def change(
 
 
 async def _stage(
-    database: Database, state: State, docs: Sequence[Doc], sizes: Sequence[int]
+    database: MongoDatabase, state: HeadState, docs: Sequence[Doc], sizes: Sequence[int]
 ) -> ObjectId:
     place = ObjectId()
     page: list[Doc] = []
@@ -110,12 +110,12 @@ async def _stage(
     return place
 
 
-async def carry_out(database: Database, state: State) -> State | None:
+async def carry_out(database: MongoDatabase, state: HeadState) -> HeadState | None:
     """Put the documents of a change where they belong; None if the conversation was erased."""
     redo = state.doc.get("redo")
     if redo is None:
         return state
-    docs = redo["docs"] if "docs" in redo else await _waiting(database, state, redo)
+    docs = redo["docs"] if "docs" in redo else await _staged_docs(database, state, redo)
     if docs is None:
         return None
     await asyncio.gather(
@@ -142,7 +142,7 @@ async def carry_out(database: Database, state: State) -> State | None:
 
 
 def _requests(
-    state: State, docs: Sequence[Mapping[str, Any]], op: int
+    state: HeadState, docs: Sequence[Mapping[str, Any]], op: int
 ) -> Iterator[tuple[str, list[ReplaceOne[Doc]]]]:
     """The writes, by collection, some at once."""
     for name, items in groupby(docs, key=lambda item: str(item["into"])):
@@ -160,7 +160,9 @@ def _requests(
             yield name, page
 
 
-async def _waiting(database: Database, state: State, redo: Mapping[str, Any]) -> list[Doc] | None:
+async def _staged_docs(
+    database: MongoDatabase, state: HeadState, redo: Mapping[str, Any]
+) -> list[Doc] | None:
     asked = {**state.own, "token": redo["staged"]}
     found = await database.read(lambda: database["staged"].find(asked).sort("n", 1).to_list())
     if len(found) == redo["count"]:
@@ -172,7 +174,7 @@ async def _waiting(database: Database, state: State, redo: Mapping[str, Any]) ->
 
 
 async def put_unless_newer(
-    database: Database, name: str, requests: Sequence[ReplaceOne[Doc] | UpdateOne]
+    database: MongoDatabase, name: str, requests: Sequence[ReplaceOne[Doc] | UpdateOne]
 ) -> None:
     """Put documents over older ones; each request finds only such, and makes what is missing."""
     try:

@@ -12,26 +12,28 @@ from typing import Any, Final
 
 from pymongo import ReturnDocument
 
+from firnline.digest import items
 from firnline.errors import ConflictError, StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Digest, Key, Lease
 from firnline.log.message import from_microseconds, microseconds
 from firnline.store.digests import (
-    abandoned,
     check_finish,
     checksum_of,
+    damaged_digest,
     decode_digest,
     encode_digest,
+    fail_abandoned,
+    lease_lost,
+    mark_undone,
     next_version,
-    overtaken,
-    undone,
-    unreadable,
 )
-from firnline.store.mongo import intents, record
-from firnline.store.mongo.connection import Database, Doc, pause
-from firnline.store.mongo.heads import State, find, unknown
+from firnline.store.mongo import intents
+from firnline.store.mongo.connection import Doc, MongoDatabase, pause
+from firnline.store.mongo.heads import HeadState, find, unknown_conversation
 from firnline.store.mongo.schema import NO_TOPIC
 from firnline.store.rows import SEQ_MAX
 
+_INT64: Final = 1 << 63
 _PER_MILLISECOND: Final = 1 << 20
 _TRIES: Final = 100
 # Above all fences of earlier conversations of this name: it grows with the server's time, too.
@@ -43,7 +45,7 @@ _NEXT_FENCE: Final = {
 }
 
 
-async def lease(database: Database, key: Key, owner: str, seconds: float) -> Lease | None:
+async def lease(database: MongoDatabase, key: Key, owner: str, seconds: float) -> Lease | None:
     """Take the lease if nobody holds it, or if its time is over."""
     now = database.now
     free = {"$lte": [{"$ifNull": ["$lease_until", 0]}, now]}
@@ -60,7 +62,7 @@ async def lease(database: Database, key: Key, owner: str, seconds: float) -> Lea
     if doc is not None:
         return Lease(key, owner, int(doc["fence"]), from_microseconds(int(doc["lease_until"])))
     if await find(database, key) is None:
-        raise unknown(key)
+        raise unknown_conversation(key)
     return None
 
 
@@ -68,7 +70,7 @@ def _of(lease: Lease) -> Doc:
     return {**lease.key._asdict(), "fence": lease.fence, "lease_owner": lease.owner}
 
 
-async def renew(database: Database, lease: Lease, seconds: float) -> Lease:
+async def renew(database: MongoDatabase, lease: Lease, seconds: float) -> Lease:
     """Extend the lease if it is still the newest one."""
     until = {"$add": [database.now, int(seconds * 1e6)]}
     doc = await database.read(  # it does no harm if it is done twice
@@ -80,11 +82,11 @@ async def renew(database: Database, lease: Lease, seconds: float) -> Lease:
         )
     )
     if doc is None:
-        raise overtaken(lease)
+        raise lease_lost(lease)
     return replace(lease, expires_at=from_microseconds(int(doc["lease_until"])))
 
 
-async def release(database: Database, lease: Lease) -> None:
+async def release(database: MongoDatabase, lease: Lease) -> None:
     """Let go of the lease; the fence stays, so that it only ever grows."""
     gone = {"$unset": {"lease_owner": "", "lease_until": ""}}
     await database.read(lambda: database["conversations"].update_one(_of(lease), gone))
@@ -96,13 +98,13 @@ _Decided = tuple[Digest, Sequence[Digest], Mapping[str, Any]]
 
 
 async def _decide(
-    database: Database, lease: Lease, decide: Callable[[State], Awaitable[_Decided]]
+    database: MongoDatabase, lease: Lease, decide: Callable[[HeadState], Awaitable[_Decided]]
 ) -> Digest:
     """Change digests under a lease that is still the newest, until nobody was in between."""
     for tries in range(_TRIES):
         state = await intents.current(database, lease.key)
         if state is None or not _holds(state, lease):
-            raise overtaken(lease)
+            raise lease_lost(lease)
         result, changed, sets = await decide(state)
         puts = [await _put(database, state, digest, lease.fence) for digest in changed]
         held = {"fence": lease.fence, "lease_owner": lease.owner}
@@ -112,76 +114,76 @@ async def _decide(
     raise StoreUnavailable("others are in the way, nothing was written")
 
 
-def _holds(state: State, lease: Lease) -> bool:
+def _holds(state: HeadState, lease: Lease) -> bool:
     held = state.doc.get("fence"), state.doc.get("lease_owner")
     return held == (lease.fence, lease.owner)
 
 
-async def begin(database: Database, lease: Lease, digest: Digest) -> Digest:
+async def begin(database: MongoDatabase, lease: Lease, digest: Digest) -> Digest:
     """Record a digest in the making; what an earlier holder left in the making has failed."""
     now = from_microseconds(await database.time())
 
-    async def decide(state: State) -> _Decided:
+    async def decide(state: HeadState) -> _Decided:
         newest = await newest_of(database, state, digest.topic)
         last = int(state.doc.get("last_version", 0))
         begun = next_version(newest, last, digest, now)
         making = "making" in state.doc
         left = await _docs(database, state, {"status": "processing"}) if making else []
-        failed = [abandoned(_digest(state.found.key, doc)) for doc in left]
+        failed = [fail_abandoned(_digest(state.found.key, doc)) for doc in left]
         new = [{"version": begun.version, "at": microseconds(now)}]
         return begun, [*failed, begun], {"last_version": begun.version, "making": new}
 
     return await _decide(database, lease, decide)
 
 
-async def finish(database: Database, lease: Lease, digest: Digest) -> Digest:
+async def finish(database: MongoDatabase, lease: Lease, digest: Digest) -> Digest:
     """Complete or fail what this lease began."""
 
-    async def decide(state: State) -> _Decided:
-        asked = {"version": _sane(digest.version), "fence": lease.fence}
+    async def decide(state: HeadState) -> _Decided:
+        asked = {"version": _clamp_version(digest.version), "fence": lease.fence}
         stored, newest = await asyncio.gather(
             _docs(database, state, asked), newest_of(database, state, digest.topic)
         )
         own = _digest(state.found.key, stored[0]) if stored else None
         check_finish(own, digest, newest)
-        return digest, [digest], {"making": _without(state, {digest.version})}
+        return digest, [digest], {"making": _making_without(state, {digest.version})}
 
     return await _decide(database, lease, decide)
 
 
-async def undo(database: Database, lease: Lease, version: int) -> Digest:
+async def undo(database: MongoDatabase, lease: Lease, version: int) -> Digest:
     """Take the newest completed digest out of force, in place."""
 
-    async def decide(state: State) -> _Decided:
+    async def decide(state: HeadState) -> _Decided:
         asked = next(iter(await digests(database, state, [version])), None)
         newest = await newest_of(database, state, asked.topic if asked else None)
-        digest = undone(newest, version)
+        digest = mark_undone(newest, version)
         return digest, [digest], {}
 
     return await _decide(database, lease, decide)
 
 
-async def fail_damaged(database: Database, lease: Lease) -> int:
+async def fail_damaged(database: MongoDatabase, lease: Lease) -> int:
     """Put a failed digest in the place of each that cannot be read; returns how many."""
     damaged: list[int] = []
 
-    async def decide(state: State) -> _Decided:
+    async def decide(state: HeadState) -> _Decided:
         found = await _docs(database, state, {})
-        damaged[:] = [doc["version"] for doc in found if not _whole(state.found.key, doc)]
-        failed = [unreadable(version) for version in damaged]
+        damaged[:] = [doc["version"] for doc in found if not _is_readable(state.found.key, doc)]
+        failed = [damaged_digest(version) for version in damaged]
         nothing = Digest(version=0, first_seq=0, last_seq=0)
-        return nothing, failed, {"making": _without(state, set(damaged))}
+        return nothing, failed, {"making": _making_without(state, set(damaged))}
 
     await _decide(database, lease, decide)
     return len(damaged)
 
 
-async def put_all(database: Database, key: Key, items: Sequence[Digest]) -> None:
+async def put_all(database: MongoDatabase, key: Key, items: Sequence[Digest]) -> None:
     """Write digests as they are, into a conversation that has none."""
     for tries in range(_TRIES):
         state = await intents.current(database, key)
         if state is None:
-            raise unknown(key)
+            raise unknown_conversation(key)
         if state.doc.get("last_version", 0) or await _docs(database, state, {}):
             raise ConflictError(f"{key.conversation} has digests already")
         puts = [await _put(database, state, item, 0) for item in items]
@@ -199,7 +201,7 @@ async def put_all(database: Database, key: Key, items: Sequence[Digest]) -> None
 
 
 async def digests(
-    database: Database, state: State, versions: Sequence[int] | None = None
+    database: MongoDatabase, state: HeadState, versions: Sequence[int] | None = None
 ) -> list[Digest]:
     """The digests by version, all or those asked for."""
     asked: Doc = {}
@@ -208,7 +210,7 @@ async def digests(
     return [_digest(state.found.key, doc) for doc in await _docs(database, state, asked)]
 
 
-async def newest_of(database: Database, state: State, topic: int | None) -> Digest | None:
+async def newest_of(database: MongoDatabase, state: HeadState, topic: int | None) -> Digest | None:
     """The newest completed digest: the first of an index."""
     known = NO_TOPIC if topic is None else topic
     asked = {**state.own, "topic": known, "status": "completed"}
@@ -219,13 +221,13 @@ async def newest_of(database: Database, state: State, topic: int | None) -> Dige
     return digest
 
 
-def _without(state: State, versions: set[int]) -> list[Doc] | None:
+def _making_without(state: HeadState, versions: set[int]) -> list[Doc] | None:
     """What is in the making besides these."""
     left = [item for item in state.doc.get("making", ()) if item["version"] not in versions]
     return left or None
 
 
-async def _docs(database: Database, state: State, asked: Doc) -> list[Doc]:
+async def _docs(database: MongoDatabase, state: HeadState, asked: Doc) -> list[Doc]:
     cursor = database["digests"].find({**state.own, **asked})
     return await database.read(lambda: cursor.clone().sort("version", 1).to_list())
 
@@ -246,7 +248,7 @@ def _digest(key: Key, doc: Mapping[str, Any]) -> Digest:
     return digest
 
 
-def _whole(key: Key, doc: Mapping[str, Any]) -> bool:
+def _is_readable(key: Key, doc: Mapping[str, Any]) -> bool:
     try:
         _digest(key, doc)
     except StoreCorrupt:
@@ -254,11 +256,13 @@ def _whole(key: Key, doc: Mapping[str, Any]) -> bool:
     return True
 
 
-def _sane(version: int) -> int:
+def _clamp_version(version: int) -> int:
     return version if 0 <= version <= SEQ_MAX else -1
 
 
-async def _put(database: Database, state: State, digest: Digest, fence: int) -> intents.Put:
+async def _put(
+    database: MongoDatabase, state: HeadState, digest: Digest, fence: int
+) -> intents.Put:
     body = encode_digest(digest)
     doc: Doc = {
         "topic": NO_TOPIC if digest.topic is None else digest.topic,
@@ -269,5 +273,36 @@ async def _put(database: Database, state: State, digest: Digest, fence: int) -> 
     }
     if digest.status == "completed" and digest.topic is None:
         beside = await digests(database, state, digest.beside) if digest.beside else []
-        doc["memory"] = record.of([*beside, digest])
+        doc["memory"] = _memory_record([*beside, digest])
     return intents.Put("digests", {"version": digest.version}, doc)
+
+
+# -- the record for other programs ----------------------------------------------------------
+
+
+def _memory_record(in_force: Sequence[Digest]) -> Doc:
+    """The record that digests in force add up to, by their spans."""
+    ordered = sorted(in_force, key=lambda digest: (digest.first_seq, digest.version))
+    known: tuple[items.Item, ...] = ()
+    for digest in ordered:
+        known = items.merge(known, items.from_json(digest.data))
+    newest = max(ordered, key=lambda digest: digest.version)
+    return {
+        "important_data": _storable(items.important_data(known)),
+        "conversation_summary": "\n\n".join(digest.text for digest in ordered),
+        "summary_version": newest.layer + 1,
+        "last_summarized_at": newest.created_at,
+        "messages_summarized_count": sum(d.last_seq - d.first_seq + 1 for d in ordered),
+        "last_keep_window_index": ordered[-1].last_seq + 1,
+    }
+
+
+def _storable(value: Any) -> Any:
+    """JSON as BSON can hold it: no NUL in a name, no number of more than 64 bits."""
+    if isinstance(value, Mapping):
+        return {str(name).replace("\0", ""): _storable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(item) for item in value]
+    if type(value) is int and not -_INT64 <= value < _INT64:
+        return str(value)
+    return value

@@ -11,9 +11,9 @@ from firnline.log import chain, limits
 from firnline.log.entry import Entry, Key, Record, genesis, runs
 from firnline.log.message import EPOCH, decode, microseconds
 from firnline.store import rows
-from firnline.store.mongo.connection import Database, Doc
-from firnline.store.mongo.flush import settled
-from firnline.store.mongo.heads import Span, State, record_of
+from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.flush import find_settled
+from firnline.store.mongo.heads import HeadState, SegmentSpan, record_of
 from firnline.store.mongo.intents import current
 from firnline.store.rows import SEQ_MAX, Segment
 
@@ -35,7 +35,7 @@ _FIRST: Final = {
 
 
 async def read(
-    database: Database, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T
+    database: MongoDatabase, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
 ) -> T:
     """What `work` makes of the conversation, or `otherwise` if there is none.
 
@@ -43,13 +43,13 @@ async def read(
     anew if the head says that something was moved.
     """
     tries = 0
-    state = await _ready(database, key)
+    state = await _find_ready(database, key)
     while state is not None:
         try:
             return await work(state)
         except StoreCorrupt:
             tries += 1
-            now = await _ready(database, key)
+            now = await _find_ready(database, key)
             same = now is not None and (now.life, now.op) == (state.life, state.op)
             if same or tries >= _TRIES_MAX:
                 raise
@@ -57,17 +57,17 @@ async def read(
     return otherwise
 
 
-async def _ready(database: Database, key: Key) -> State | None:
+async def _find_ready(database: MongoDatabase, key: Key) -> HeadState | None:
     """The conversation with nothing that waits elsewhere or is still to be carried out."""
-    state = await settled(database, key)
+    state = await find_settled(database, key)
     while state is not None and "redo" in state.doc:  # a segment may be what is carried out
         await current(database, key)
-        state = await settled(database, key)
+        state = await find_settled(database, key)
     return state
 
 
-async def known_key(
-    database: Database, state: State, names: Sequence[str]
+async def find_keys(
+    database: MongoDatabase, state: HeadState, names: Sequence[str]
 ) -> dict[str, tuple[str, int, int]]:
     """What was stored by these idempotency keys: fingerprint, first and last entry."""
     asked = {**state.own, "key": {"$in": list(dict.fromkeys(names))}}
@@ -83,7 +83,11 @@ async def known_key(
 
 
 async def span(
-    database: Database, state: State, first: int, last: int = SEQ_MAX, limit: int | None = None
+    database: MongoDatabase,
+    state: HeadState,
+    first: int,
+    last: int = SEQ_MAX,
+    limit: int | None = None,
 ) -> list[Entry]:
     """The entries `first` to `last`, checked: every one there, every hash derived again."""
     first, last = max(first, 0), min(last, state.found.next_seq - 1)
@@ -96,12 +100,12 @@ async def span(
     while at <= last:
         more, at = await page(database, state, at, last)
         stored += more
-    return rows.whole_span(state.found, [r for r in stored if r.seq <= last], first, last)
+    return rows.verify_span(state.found, [r for r in stored if r.seq <= last], first, last)
 
 
 async def page(
-    database: Database,
-    state: State,
+    database: MongoDatabase,
+    state: HeadState,
     first: int,
     last: int,
     *,
@@ -118,12 +122,12 @@ async def page(
     archived = await segments(database, state, [item for item in spans if item.first <= end])
     if not tolerant and len(archived) != len([item for item in spans if item.first <= end]):
         raise StoreCorrupt(f"{state.found.key.conversation}: an archived segment is missing")
-    stored = rows.merged(iter(live), archived, first, end, tolerant=tolerant)
+    stored = rows.merge_records(iter(live), archived, first, end, tolerant=tolerant)
     return [item for item in stored if item.seq <= end], end + 1
 
 
 async def _live(
-    database: Database, state: State, span_: tuple[int, int], limit: int
+    database: MongoDatabase, state: HeadState, span_: tuple[int, int], limit: int
 ) -> tuple[list[Record], int]:
     """The live entries of a span, at most `limit` of them, and where the page ends."""
     first, end = span_
@@ -145,7 +149,7 @@ async def _live(
 
 
 async def _documents(
-    database: Database, state: State, span_: tuple[int, int], limit: int
+    database: MongoDatabase, state: HeadState, span_: tuple[int, int], limit: int
 ) -> list[Record]:
     """Documents of entries; fewer if they are large."""
     asked = {**state.own, "seq": {"$gte": span_[0], "$lte": span_[1]}}
@@ -165,7 +169,9 @@ async def _documents(
     return await database.read(some)
 
 
-async def segments(database: Database, state: State, spans: Sequence[Span]) -> list[Segment]:
+async def segments(
+    database: MongoDatabase, state: HeadState, spans: Sequence[SegmentSpan]
+) -> list[Segment]:
     """The segments that hold these spans."""
     if not spans:
         return []
@@ -182,7 +188,9 @@ async def segments(database: Database, state: State, spans: Sequence[Span]) -> l
         raise StoreCorrupt(f"{state.found.key.conversation}: a segment is damaged") from error
 
 
-async def records(database: Database, state: State, first: int, limit: int) -> list[Record]:
+async def records(
+    database: MongoDatabase, state: HeadState, first: int, limit: int
+) -> list[Record]:
     """Entries as they are stored, to the very end: what lies behind the head is found, too."""
     taken: list[Record] = []
     at = max(first, 0)
@@ -197,7 +205,7 @@ async def records(database: Database, state: State, first: int, limit: int) -> l
 # -- single entries ---------------------------------------------------------------------------
 
 
-async def at(database: Database, state: State, seqs: Iterable[int]) -> list[Entry]:
+async def at(database: MongoDatabase, state: HeadState, seqs: Iterable[int]) -> list[Entry]:
     """The entries at these sequence numbers that exist, in order."""
     asked = sorted({seq for seq in seqs if 0 <= seq < state.found.next_seq})
     stored = await _stored(database, state, {*asked, *(seq - 1 for seq in asked if seq)})
@@ -205,17 +213,17 @@ async def at(database: Database, state: State, seqs: Iterable[int]) -> list[Entr
     for first, last in runs(asked):
         wanted = range(max(first - 1, 0), last + 1)
         run = [stored[seq] for seq in wanted if seq in stored]
-        entries += rows.whole_span(state.found, run, first, last)
+        entries += rows.verify_span(state.found, run, first, last)
     return entries
 
 
-async def _stored(database: Database, state: State, seqs: set[int]) -> dict[int, Record]:
+async def _stored(database: MongoDatabase, state: HeadState, seqs: set[int]) -> dict[int, Record]:
     """What is stored at these numbers."""
     spans = [s for s in state.segments if any(s.first <= seq <= s.last for seq in seqs)]
     stored: dict[int, Record] = {}
     for start in range(0, len(spans), SEGMENTS_AT_ONCE):
         for segment in await segments(database, state, spans[start : start + SEGMENTS_AT_ONCE]):
-            stored |= {r.seq: r for r in rows.unpacked(segment) if r.seq in seqs}
+            stored |= {r.seq: r for r in rows.unpack_segment(segment) if r.seq in seqs}
     stored |= {record.seq: record for record in state.newest_records() if record.seq in seqs}
     left = [seq for seq in seqs if seq not in stored and not state.archived(seq)]
     if left:
@@ -227,19 +235,19 @@ async def _stored(database: Database, state: State, seqs: set[int]) -> dict[int,
     return stored
 
 
-async def _one(database: Database, state: State, seq: int) -> Record:
+async def _one(database: MongoDatabase, state: HeadState, seq: int) -> Record:
     found = (await _stored(database, state, {seq})).get(seq)
     if found is None:
         raise StoreCorrupt(f"{state.found.key.conversation}: entry {seq} is missing", seq=seq)
     return found
 
 
-async def hash_at(database: Database, state: State, seq: int) -> str:
+async def hash_at(database: MongoDatabase, state: HeadState, seq: int) -> str:
     """The chain's value at `seq`; -1 is before the first entry."""
     return genesis(state.found.key) if seq < 0 else (await _one(database, state, seq)).hash
 
 
-async def tokens_between(database: Database, state: State, first: int, last: int) -> int:
+async def tokens_between(database: MongoDatabase, state: HeadState, first: int, last: int) -> int:
     """By the running totals at both ends."""
     found = state.found
     first, last = max(first, 0), min(last, SEQ_MAX)
@@ -253,7 +261,7 @@ async def tokens_between(database: Database, state: State, first: int, last: int
 # -- the newest -------------------------------------------------------------------------------
 
 
-async def newest(database: Database, state: State, tokens_max: int) -> list[Entry]:
+async def newest(database: MongoDatabase, state: HeadState, tokens_max: int) -> list[Entry]:
     """Walk back from the end until the next entry would not fit."""
     fitting: list[Record] = []
     before, end, room = "", state.found.next_seq - 1, tokens_max
@@ -277,13 +285,15 @@ async def newest(database: Database, state: State, tokens_max: int) -> list[Entr
     return chain.checked_entries(fitting, before)
 
 
-async def _backwards(database: Database, state: State, end: int, tokens: int) -> list[Record]:
+async def _backwards(
+    database: MongoDatabase, state: HeadState, end: int, tokens: int
+) -> list[Record]:
     """Some records up to `end`, the newest first, without a hole."""
     some = [item for item in reversed(state.newest_records()) if item.seq <= end]
     if not some:
         spans = [item for item in state.segments if item.first <= end <= item.last]
         found = await segments(database, state, spans)
-        archived = [item for segment in found for item in rows.unpacked(segment)]
+        archived = [item for segment in found for item in rows.unpack_segment(segment)]
         some = [item for item in reversed(archived) if item.seq <= end]
     if not some:
         limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
@@ -300,7 +310,11 @@ async def _backwards(database: Database, state: State, end: int, tokens: int) ->
 
 
 async def dated(
-    database: Database, state: State, times: tuple[datetime, datetime], limit: int, first_seq: int
+    database: MongoDatabase,
+    state: HeadState,
+    times: tuple[datetime, datetime],
+    limit: int,
+    first_seq: int,
 ) -> list[Entry]:
     """The entries said in [since, until)."""
     since, until = map(microseconds, times)
@@ -328,3 +342,15 @@ async def dated(
         if row["seq"] >= first and since <= said < until:
             seqs.append(row["seq"])
     return await at(database, state, seqs[:limit])
+
+
+# -- pins --------------------------------------------------------------------------------------
+
+
+async def pinned(database: MongoDatabase, state: HeadState) -> list[Entry]:
+    """The marked entries; a mark on what is not there is damage."""
+    marked = sorted(set(state.doc.get("pins", ())))
+    entries = await at(database, state, marked)
+    if len(entries) != len(marked):
+        raise StoreCorrupt(f"{state.found.key.conversation}: an entry is pinned but not there")
+    return entries

@@ -9,10 +9,10 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 
 
-async def owe(database: Database, key: Key, due: datetime, *, postpone: bool) -> None:
+async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bool) -> None:
     """Note when it is due; nothing is written if there is a note to be kept."""
     asked: Doc = key._asdict()
     if not postpone:
@@ -21,7 +21,7 @@ async def owe(database: Database, key: Key, due: datetime, *, postpone: bool) ->
     await database.read(lambda: database["conversations"].update_one(asked, noted))
 
 
-async def owed(database: Database, now: datetime, limit: int, tenant: str | None) -> list[Key]:
+async def due(database: MongoDatabase, now: datetime, limit: int, tenant: str | None) -> list[Key]:
     """The conversations that are due, longest due first."""
     if limit <= 0:
         return []
@@ -42,8 +42,8 @@ def _of(tenant: str | None) -> Doc:
     return {} if tenant is None else {"tenant": tenant}
 
 
-async def pending(
-    database: Database, now: datetime, stuck_before: datetime, cards: str, tenant: str | None
+async def count(
+    database: MongoDatabase, now: datetime, stuck_before: datetime, cards: str, tenant: str | None
 ) -> Pending:
     """What is owed and under way: counted in indexes that hold only that."""
     counted = {"_id": None, "count": {"$sum": 1}, "oldest": {"$min": "$owed_at"}}
@@ -54,7 +54,7 @@ async def pending(
     made = {"making.version": {"$exists": True}} | _of(tenant)
     shown = {"making": 1, "lease_until": 1}
     owed_, docs, kept = await asyncio.gather(
-        database.read(lambda: _all(database, owing)),
+        database.read(lambda: _aggregate(database, owing)),
         database.read(
             lambda: (
                 database["conversations"]
@@ -70,20 +70,20 @@ async def pending(
     stuck = microseconds(stuck_before)
     oldest = owed_[0]["oldest"] if owed_ else None
     return Pending(
-        owed=owed_[0]["count"] if owed_ else 0,
+        conversations=owed_[0]["count"] if owed_ else 0,
         oldest=None if oldest is None else from_microseconds(oldest),
-        making=len(making),
+        processing=len(making),
         leased=sum(until is not None and until > at for _, until in making),
         stuck=sum(begun is not None and begun < stuck for begun, _ in making),
         cards=kept,
     )
 
 
-async def _all(database: Database, pipeline: list[Doc]) -> list[Doc]:
+async def _aggregate(database: MongoDatabase, pipeline: list[Doc]) -> list[Doc]:
     return await (await database["conversations"].aggregate(pipeline)).to_list()
 
 
-async def settle(database: Database, key: Key, last_seq: int) -> bool:
+async def clear(database: MongoDatabase, key: Key, last_seq: int) -> bool:
     """Forget the note, unless there are entries that whoever settles has not seen."""
     seen = {**key._asdict(), "next_seq": {"$lte": min(last_seq, 1 << 40) + 1}}
     done = await database.read(

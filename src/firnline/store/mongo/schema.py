@@ -14,7 +14,7 @@ from pymongo.errors import CollectionInvalid, DuplicateKeyError
 
 from firnline.errors import StoreError
 from firnline.store.migrations import check_version
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 
 VERSION: Final = 2
 _OWN: Final = ("tenant", "conversation", "life")
@@ -35,7 +35,7 @@ def _index(*fields: str, **options: Any) -> IndexModel:
     return IndexModel(order, **options)
 
 
-def _only(field: str) -> dict[str, Any]:
+def _if_present(field: str) -> dict[str, Any]:
     """Of documents that have the field alone."""
     return {"partialFilterExpression": {field: {"$exists": True}}}
 
@@ -44,10 +44,10 @@ INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
     "conversations": (
         _index("tenant", "conversation", unique=True),
         _index("tenant", "project", "conversation"),
-        _index("owed_at", "_id", **_only("owed_at")),
-        _index("tenant", "owed_at", "_id", **_only("owed_at")),
-        _index("tenant", "making.version", **_only("making.version")),
-        _index("tenant", "unflushed", **_only("unflushed")),
+        _index("owed_at", "_id", **_if_present("owed_at")),
+        _index("tenant", "owed_at", "_id", **_if_present("owed_at")),
+        _index("tenant", "making.version", **_if_present("making.version")),
+        _index("tenant", "unflushed", **_if_present("unflushed")),
     ),
     "entries": (_index(*_OWN, "seq", unique=True),),
     "segments": (_index(*_OWN, "first_seq", "last_seq", unique=True),),
@@ -69,7 +69,7 @@ INDEXES: Final[dict[str, Sequence[IndexModel]]] = {
     "cards": (
         _index("tenant", "kind", "name", unique=True),
         _index("kind", "tenant", "name"),
-        _index(*_OWN, **_only("life")),
+        _index(*_OWN, **_if_present("life")),
     ),
     "batches": (),
     "projects": (_index("tenant", "name", unique=True),),
@@ -127,7 +127,7 @@ _SESSIONS: Final[list[Doc]] = [
 ]
 
 
-async def prepare(database: Database) -> int:
+async def prepare(database: MongoDatabase) -> int:
     """Make what is missing; returns the version. Nothing is written if there is nothing to do.
 
     Any number of processes may do it at once: each step can be done twice.
@@ -138,11 +138,11 @@ async def prepare(database: Database) -> int:
             *(_prepare(database, name, indexes) for name, indexes in INDEXES.items())
         )
         await _make_view(database)
-        await database.read(lambda: _installed(database))
+        await database.read(lambda: _record_version(database))
     return VERSION
 
 
-async def check(database: Database) -> int:
+async def check(database: MongoDatabase) -> int:
     """The version that is there; raises if it is newer than ours, or not Firnline's."""
     found = await database.read(lambda: database["schema"].find_one({"_id": 1}))
     version = int(found["version"]) if found else 0
@@ -159,12 +159,12 @@ async def check(database: Database) -> int:
     return version
 
 
-async def _prepare(database: Database, name: str, indexes: Sequence[IndexModel]) -> None:
+async def _prepare(database: MongoDatabase, name: str, indexes: Sequence[IndexModel]) -> None:
     if indexes:
         await database.read(lambda: database[name].create_indexes(list(indexes)))
 
 
-async def _make_view(database: Database) -> None:
+async def _make_view(database: MongoDatabase) -> None:
     async def make() -> None:
         try:
             await database.database.create_collection(
@@ -176,7 +176,7 @@ async def _make_view(database: Database) -> None:
     await database.read(make)
 
 
-async def _installed(database: Database) -> None:
+async def _record_version(database: MongoDatabase) -> None:
     try:
         await database["schema"].update_one({"_id": 1}, {"$max": {"version": VERSION}}, upsert=True)
     except DuplicateKeyError:

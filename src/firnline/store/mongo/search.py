@@ -17,7 +17,7 @@ from firnline.log import limits
 from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
 from firnline.store.mongo import words
-from firnline.store.mongo.connection import Database, Doc
+from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import flush
 from firnline.store.mongo.heads import state_of
 
@@ -29,7 +29,7 @@ _OWN, _NEAR, _SAID = 2.2, 0.44, 0.22  # what a word counts: of the entry, of tha
 _WORK_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
 
 
-class _Asked(NamedTuple):
+class _MongoTerms(NamedTuple):
     """The terms of a query as the index has them, and in how many entries each is."""
 
     own: list[int]
@@ -45,46 +45,46 @@ class _Asked(NamedTuple):
 
 
 async def matches(
-    database: Database, tenant: str, query: str, scope: Scope, limit: int
+    database: MongoDatabase, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
     """First what has the words itself, then who and when they name."""
     terms = query_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
         return []
     await catch_up(database, tenant, scope.conversation)
-    within = await _within(database, tenant, scope)
+    within = await _scope_filter(database, tenant, scope)
     if within is None:
         return []
     own = [words.of_query(tenant, term) for term in terms]
     facts = [words.of_fact(tenant, "".join(term)) for term in terms]
-    few = await _few(database, own, facts, within)
+    few = await _match_few(database, own, facts, within)
     if few is not None:
         return few[:limit]
     asked = await _known(database, tenant, own, facts)
-    telling = _telling(asked)
-    done = await _ranked(database, asked, telling, within, limit)
+    telling = _rare_terms(asked)
+    done = await _rank(database, asked, telling, within, limit)
     if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
-        done = await _ranked(database, asked, own, within, limit)
+        done = await _rank(database, asked, own, within, limit)
     if len(done) < limit and asked.said:
         known = {match[:2] for match in done}
-        about = await _ranked(database, asked, facts, within, limit)
+        about = await _rank(database, asked, facts, within, limit)
         done += [match for match in about if match[:2] not in known]
     return done[:limit]
 
 
-async def _few(
-    database: Database, own: list[int], facts: list[int], within: Doc
+async def _match_few(
+    database: MongoDatabase, own: list[int], facts: list[int], within: Doc
 ) -> list[IndexMatch] | None:
     """All that has any of the terms, best first, by one question; None if there is too much."""
     any_of = {"terms": {"$in": [*own, *facts]}}
     docs, entries = await asyncio.gather(
-        _all(
+        _aggregate(
             database,
             "words",
             [
                 {"$match": {"$and": [within, any_of]}},
                 {"$limit": _FEW + 1},
-                {"$project": _shown(own, facts)},
+                {"$project": _projection(own, facts)},
             ],
         ),
         _entries(database, within["tenant"]),
@@ -92,24 +92,24 @@ async def _few(
     if len(docs) > _FEW:
         return None
     counts = Counter(term for doc in docs for term in doc["hits"])
-    asked = _Asked(own, facts, [counts[term] for term in own], entries, said=True)
+    asked = _MongoTerms(own, facts, [counts[term] for term in own], entries, said=True)
     of_own, of_facts = (dict(zip(t, asked.weights, strict=True)) for t in (own, facts))
     for doc in docs:
         doc["score"] = _score(doc, of_own, of_facts)
         doc["itself"] = not of_own.keys().isdisjoint(doc["hits"])
     docs.sort(key=lambda d: (not d["itself"], -d["score"], d["conversation"], -d["seq"]))
-    found, _ = await _sound(database, within["tenant"], docs)
+    found, _ = await _to_matches(database, within["tenant"], docs)
     return found
 
 
 def _score(doc: Doc, own: Mapping[int, float], facts: Mapping[int, float]) -> float:
-    """BM25 as `_ranked` has the server reckon it."""
+    """BM25 as `_rank` has the server reckon it."""
     points = sum(_OWN * own.get(term, 0) + _SAID * facts.get(term, 0) for term in doc["hits"])
     points += sum(_NEAR * own.get(term, 0) for term in doc["near"])
     return float(points / (1 + 1.2 * (0.25 + 0.75 * doc["size"] / _USUAL_WORDS)))
 
 
-def _shown(own: list[int], facts: list[int]) -> Doc:
+def _projection(own: list[int], facts: list[int]) -> Doc:
     """Of a document: where it is, and which of the terms it has."""
     return {
         "_id": 0,
@@ -119,18 +119,18 @@ def _shown(own: list[int], facts: list[int]) -> Doc:
     }
 
 
-async def _entries(database: Database, tenant: str) -> int:
+async def _entries(database: MongoDatabase, tenant: str) -> int:
     """How many entries the tenant has, about."""
     counted: list[Doc] = [
         {"$match": {"tenant": tenant}},
         {"$limit": _CONVERSATIONS_COUNTED},
         {"$group": {"_id": None, "entries": {"$sum": "$next_seq"}}},
     ]
-    total = await _all(database, "conversations", counted)
+    total = await _aggregate(database, "conversations", counted)
     return int(total[0]["entries"]) if total else 0
 
 
-async def catch_up(database: Database, tenant: str, conversation: str | None) -> None:
+async def catch_up(database: MongoDatabase, tenant: str, conversation: str | None) -> None:
     """Bring the view up to the end of the log; a few heads at a time, for each holds its tail."""
     asked: Doc = {"tenant": tenant, "unflushed": True}
     if conversation is not None:
@@ -144,18 +144,20 @@ async def catch_up(database: Database, tenant: str, conversation: str | None) ->
         await asyncio.gather(*(flush(database, state) for state in states))
 
 
-async def _heads(database: Database, asked: Doc, shown: Doc | None = None) -> list[Doc]:
+async def _heads(database: MongoDatabase, asked: Doc, shown: Doc | None = None) -> list[Doc]:
     return await database["conversations"].find(asked, projection=shown).to_list()
 
 
-async def _all(database: Database, name: str, pipeline: Sequence[Doc]) -> list[Doc]:
+async def _aggregate(database: MongoDatabase, name: str, pipeline: Sequence[Doc]) -> list[Doc]:
     async def find() -> list[Doc]:
         return await (await database[name].aggregate(list(pipeline))).to_list()
 
     return await database.read(find)
 
 
-async def _known(database: Database, tenant: str, own: list[int], facts: list[int]) -> _Asked:
+async def _known(
+    database: MongoDatabase, tenant: str, own: list[int], facts: list[int]
+) -> _MongoTerms:
     """How common the terms are, by one question; and how many entries there are, about."""
 
     def having(place: int) -> list[Doc]:
@@ -174,14 +176,14 @@ async def _known(database: Database, tenant: str, own: list[int], facts: list[in
     others = [having(i) for i in range(1, len(own))]
     united = [{"$unionWith": {"coll": "words", "pipeline": p}} for p in [*others, some]]
     found, entries = await asyncio.gather(
-        _all(database, "words", [*having(0), *united]), _entries(database, tenant)
+        _aggregate(database, "words", [*having(0), *united]), _entries(database, tenant)
     )
     counts = {doc["place"]: doc["count"] for doc in found}
     each = [counts.get(i, 0) for i in range(len(own))]
-    return _Asked(own, facts, each, entries, -1 in counts)
+    return _MongoTerms(own, facts, each, entries, -1 in counts)
 
 
-def _telling(asked: _Asked) -> list[int]:
+def _rare_terms(asked: _MongoTerms) -> list[int]:
     """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
 
     What only the others lead to would rank last; where one of the rare ones is, they count.
@@ -196,8 +198,8 @@ def _telling(asked: _Asked) -> list[int]:
     return chosen
 
 
-async def _ranked(
-    database: Database, asked: _Asked, leading: Sequence[int], within: Doc, limit: int
+async def _rank(
+    database: MongoDatabase, asked: _MongoTerms, leading: Sequence[int], within: Doc, limit: int
 ) -> list[IndexMatch]:
     """The best of the entries that have any of the terms that lead to them.
 
@@ -221,21 +223,21 @@ async def _ranked(
             {"$match": {"$and": [within, {"terms": {"$in": list(leading)}}]}},
             *([{"$match": {"life": {"$nin": gone}}}] if gone else []),
             {"$limit": _WORK_MAX},
-            {"$project": _shown(asked.own, asked.facts)},
+            {"$project": _projection(asked.own, asked.facts)},
             {"$set": {"score": {"$divide": [{"$sum": points}, norm]}}},
             {"$sort": {"score": -1, "conversation": 1, "seq": -1}},
             {"$limit": limit},
         ]
-        found, strange = await _sound(
-            database, within["tenant"], await _all(database, "words", pipeline)
+        found, strange = await _to_matches(
+            database, within["tenant"], await _aggregate(database, "words", pipeline)
         )
         if not strange:
             return found
         gone += strange  # what an erased conversation has left for a moment takes no room
 
 
-async def _sound(
-    database: Database, tenant: str, docs: Sequence[Doc]
+async def _to_matches(
+    database: MongoDatabase, tenant: str, docs: Sequence[Doc]
 ) -> tuple[list[IndexMatch], list[ObjectId]]:
     """The documents as matches, an entry once; and the conversations that are not there."""
     if not docs:
@@ -259,7 +261,7 @@ async def _sound(
     return list(best.values()), list({doc["life"] for doc in docs} - set(known))
 
 
-async def _within(database: Database, tenant: str, scope: Scope) -> Doc | None:
+async def _scope_filter(database: MongoDatabase, tenant: str, scope: Scope) -> Doc | None:
     """The scope as a condition; None if there is nothing in it."""
     both: list[Doc] = []
     within: Doc = {"tenant": tenant}
@@ -281,7 +283,7 @@ async def _within(database: Database, tenant: str, scope: Scope) -> Doc | None:
     return {**within, "$and": both} if both else within
 
 
-async def _of_project(database: Database, tenant: str, project: str) -> list[ObjectId]:
+async def _of_project(database: MongoDatabase, tenant: str, project: str) -> list[ObjectId]:
     asked = {"tenant": tenant, "project": project}
     docs = await database.read(
         lambda: database["conversations"].find(asked, projection={"_id": 1}).to_list()
@@ -290,7 +292,7 @@ async def _of_project(database: Database, tenant: str, project: str) -> list[Obj
 
 
 async def _of_topics(
-    database: Database, tenant: str, topics: Sequence[tuple[str, int]]
+    database: MongoDatabase, tenant: str, topics: Sequence[tuple[str, int]]
 ) -> dict[ObjectId, list[int]]:
     """The entries of topics, by conversation."""
     places: dict[ObjectId, list[int]] = defaultdict(list)

@@ -30,10 +30,18 @@ from firnline.log.entry import (
 )
 from firnline.log.message import utc_now
 from firnline.log.text import Json
-from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
-from firnline.store.cards import asked, check_card, dropped
+from firnline.protocols import (
+    EVERYTHING,
+    Clock,
+    Finding,
+    Pending,
+    Progress,
+    TopicAssignments,
+    Vector,
+)
+from firnline.store.cards import card_query, check_card, drop_query
 from firnline.store.clock_skew import Skew
-from firnline.store.digests import check_seconds
+from firnline.store.digests import check_lease_seconds
 from firnline.store.mongo import (
     archive,
     backup,
@@ -43,21 +51,31 @@ from firnline.store.mongo import (
     intents,
     leases,
     log,
-    pins,
-    projects,
+    pending,
     schema,
     search,
     views,
 )
-from firnline.store.mongo import cards as cards_
-from firnline.store.mongo import pending as debt
-from firnline.store.mongo import topics as assigned
-from firnline.store.mongo import vectors as embedded
-from firnline.store.mongo.connection import Database
-from firnline.store.mongo.heads import State
-from firnline.store.mongo.writer import Writer
+from firnline.store.mongo.cards import (
+    card_kinds,
+    drop_cards,
+    finish_batches,
+    put_cards,
+    select_cards,
+)
+from firnline.store.mongo.connection import MongoDatabase
+from firnline.store.mongo.heads import HeadState
+from firnline.store.mongo.topics import read_topics, save_topics, topic_members, topics_of
+from firnline.store.mongo.vectors import (
+    embedded_to,
+    put_vectors,
+    unembedded,
+    vector_page,
+    vectors_at,
+)
+from firnline.store.mongo.writer import MongoWriter, pin
 from firnline.store.rows import SEQ_MAX
-from firnline.store.topics import Remembered
+from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
 
@@ -72,12 +90,12 @@ class MongoStore:
         self, url: str, *, clock: Clock = utc_now, connections: int = limits.CONNECTIONS
     ) -> None:
         self._clock = None if clock is utc_now else clock
-        self._database = Database(
+        self._database = MongoDatabase(
             url, clock=lambda: self._clock and self._clock(), connections=connections
         )
         self._skew = Skew(self._database.time)
-        self._writer = Writer(self._database)
-        self._topics = Remembered()
+        self._writer = MongoWriter(self._database)
+        self._topics = TopicCache()
         self._process = 0
 
     # -- opening and closing ------------------------------------------------------------------
@@ -90,7 +108,7 @@ class MongoStore:
             await self._database.connect()
             await schema.prepare(self._database)
             await erase.finish(self._database)
-            await cards_.finish(self._database)
+            await finish_batches(self._database)
         except BaseException:
             await self._database.close()
             raise
@@ -104,7 +122,7 @@ class MongoStore:
             await self._database.close()
 
     @property
-    def _checked(self) -> Database:
+    def _open_db(self) -> MongoDatabase:
         if self._process != os.getpid() and self._process:
             raise StoreError(
                 "this store was opened before a fork, which connections must not cross; start the "
@@ -114,13 +132,15 @@ class MongoStore:
             raise StoreNotOpen
         return self._database
 
-    async def _read(self, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T) -> T:
+    async def _read(self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T) -> T:
         """What `work` makes of a conversation's log."""
-        return await log.read(self._checked, key, work, otherwise)
+        return await log.read(self._open_db, key, work, otherwise)
 
-    async def _beside(self, key: Key, work: Callable[[State], Awaitable[T]], otherwise: T) -> T:
+    async def _read_state(
+        self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
+    ) -> T:
         """What `work` makes of what lies beside the log, with nothing left to be carried out."""
-        state = await intents.current(self._checked, key)
+        state = await intents.current(self._open_db, key)
         return otherwise if state is None else await work(state)
 
     # -- the log ------------------------------------------------------------------------------
@@ -136,7 +156,7 @@ class MongoStore:
         """See `Store.append`. An outcome that is not known is looked up."""
         if not drafts:
             raise InputError("nothing to append")
-        _ = self._checked
+        _ = self._open_db
         return await self._writer.append(key, drafts, expected_seq, idempotency)
 
     async def read(
@@ -144,36 +164,36 @@ class MongoStore:
     ) -> list[Entry]:
         """See `Store.read`."""
         last = SEQ_MAX if last_seq is None else last_seq
-        db = self._checked
+        db = self._open_db
         return await self._read(key, lambda s: log.span(db, s, first_seq, last, limit), [])
 
     async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
         """See `Store.newest`."""
-        return await self._read(key, lambda s: log.newest(self._checked, s, tokens_max), [])
+        return await self._read(key, lambda s: log.newest(self._open_db, s, tokens_max), [])
 
     async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
         """See `Store.at`."""
-        return await self._read(key, lambda s: log.at(self._checked, s, seqs), [])
+        return await self._read(key, lambda s: log.at(self._open_db, s, seqs), [])
 
     async def dated(
         self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
     ) -> list[Entry]:
         """See `Store.dated`."""
         given = (since, until), limit, first_seq
-        return await self._read(key, lambda s: log.dated(self._checked, s, *given), [])
+        return await self._read(key, lambda s: log.dated(self._open_db, s, *given), [])
 
     async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.tokens_between`."""
-        db = self._checked
+        db = self._open_db
         return await self._read(key, lambda s: log.tokens_between(db, s, first_seq, last_seq), 0)
 
     async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
         """See `Store.records`."""
-        return await self._read(key, lambda s: log.records(self._checked, s, first_seq, limit), [])
+        return await self._read(key, lambda s: log.records(self._open_db, s, first_seq, limit), [])
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""
-        return await heads.head(self._checked, key)
+        return await heads.head(self._open_db, key)
 
     # -- conversations and projects -----------------------------------------------------------
 
@@ -181,7 +201,7 @@ class MongoStore:
         self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
     ) -> list[Head]:
         """See `Store.conversations`."""
-        return await heads.conversations(self._checked, tenant, project, after, limit)
+        return await heads.conversations(self._open_db, tenant, project, after, limit)
 
     async def describe(
         self,
@@ -193,27 +213,27 @@ class MongoStore:
         known: Head | None = None,
     ) -> Head:
         """See `Store.describe`."""
-        return await heads.describe(self._checked, key, project, metadata, strategy, known)
+        return await heads.describe(self._open_db, key, project, metadata, strategy, known)
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
         """See `Store.pin`."""
-        await pins.pin(self._checked, key, seq, pinned=pinned)
+        await pin(self._open_db, key, seq, pinned=pinned)
 
     async def pinned(self, key: Key) -> list[Entry]:
         """See `Store.pinned`."""
-        return await self._read(key, lambda s: pins.pinned(self._checked, s), [])
+        return await self._read(key, lambda s: log.pinned(self._open_db, s), [])
 
     async def projects(self, tenant: str) -> list[Project]:
         """See `Store.projects`."""
-        return await projects.list_all(self._checked, tenant)
+        return await heads.projects(self._open_db, tenant)
 
     async def save_project(self, tenant: str, project: Project) -> None:
         """See `Store.save_project`."""
-        await projects.save(self._checked, tenant, project)
+        await heads.save_project(self._open_db, tenant, project)
 
     async def tenants(self) -> list[str]:
         """See `Store.tenants`."""
-        return await projects.tenants(self._checked)
+        return await heads.tenants(self._open_db)
 
     # -- search -------------------------------------------------------------------------------
 
@@ -221,16 +241,16 @@ class MongoStore:
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
     ) -> list[IndexMatch]:
         """See `Store.search`."""
-        return await search.matches(self._checked, tenant, query, scope, limit)
+        return await search.matches(self._open_db, tenant, query, scope, limit)
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`; searches by word find everything meanwhile."""
-        known = await views.every_key(self._checked)
+        known = await views.every_key(self._open_db)
         done, entries = 0, sum(count for _, count in known)
         for key, count in known:
             first = 0
             while first < count:
-                end = await views.index_page(self._checked, key, first)
+                end = await views.index_page(self._open_db, key, first)
                 first = end if end > first else count
                 if progress is not None:
                     progress(done + min(first, count), entries)
@@ -240,34 +260,34 @@ class MongoStore:
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        state = await intents.current(self._checked, key)
-        return embedded.reach(state, model) if state else 0
+        state = await intents.current(self._open_db, key)
+        return embedded_to(state, model) if state else 0
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
         """See `Store.put_vectors`."""
         span = first_seq, next_seq
-        async with self._checked.turn(key):
-            return await embedded.put(self._checked, key, model, vectors, span)
+        async with self._open_db.turn(key):
+            return await put_vectors(self._open_db, key, model, vectors, span)
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
         given = model, first_seq, limit
-        return await self._beside(key, lambda s: embedded.page(self._checked, s, *given), [])
+        return await self._read_state(key, lambda s: vector_page(self._open_db, s, *given), [])
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
-        return await self._beside(key, lambda s: embedded.at(self._checked, s, model, seqs), [])
+        return await self._read_state(key, lambda s: vectors_at(self._open_db, s, model, seqs), [])
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await embedded.unembedded(self._checked, tenant, model, limit)
+        return await unembedded(self._open_db, tenant, model, limit)
 
-    async def topics(self, key: Key) -> Assigned:
+    async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""
-        db, none = self._checked, Assigned({}, 0, 0)
-        return await self._beside(key, lambda s: assigned.read(db, s, self._topics), none)
+        db, none = self._open_db, TopicAssignments({}, 0, 0)
+        return await self._read_state(key, lambda s: read_topics(db, s, self._topics), none)
 
     async def assign(
         self,
@@ -280,77 +300,77 @@ class MongoStore:
     ) -> int:
         """See `Store.assign`."""
         expected = revision, next_seq
-        async with self._checked.turn(key):
-            id_, saved = await assigned.assign(self._checked, key, topics, members, expected)
-        self._topics.changed(id_, saved, topics)
+        async with self._open_db.turn(key):
+            id_, saved = await save_topics(self._open_db, key, topics, members, expected)
+        self._topics.update(id_, saved, topics)
         return saved
 
     async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
         """See `Store.members`."""
-        db = self._checked
-        return await self._beside(key, lambda s: assigned.members(db, s, topic, first_seq), [])
+        db = self._open_db
+        return await self._read_state(key, lambda s: topic_members(db, s, topic, first_seq), [])
 
     async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
         """See `Store.topics_of`."""
-        return await self._beside(key, lambda s: assigned.topics_of(self._checked, s, seqs), {})
+        return await self._read_state(key, lambda s: topics_of(self._open_db, s, seqs), {})
 
     # -- digests and leases -------------------------------------------------------------------
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """See `Store.lease`."""
-        check_seconds(seconds)
-        return await leases.lease(self._checked, key, owner, seconds)
+        check_lease_seconds(seconds)
+        return await leases.lease(self._open_db, key, owner, seconds)
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
-        check_seconds(seconds)
-        return await leases.renew(self._checked, lease, seconds)
+        check_lease_seconds(seconds)
+        return await leases.renew(self._open_db, lease, seconds)
 
     async def release(self, lease: Lease) -> None:
         """See `Store.release`."""
-        await leases.release(self._checked, lease)
+        await leases.release(self._open_db, lease)
 
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.begin_digest`."""
-        async with self._checked.turn(lease.key):
-            return await leases.begin(self._checked, lease, digest)
+        async with self._open_db.turn(lease.key):
+            return await leases.begin(self._open_db, lease, digest)
 
     async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
         """See `Store.finish_digest`."""
-        async with self._checked.turn(lease.key):
-            return await leases.finish(self._checked, lease, digest)
+        async with self._open_db.turn(lease.key):
+            return await leases.finish(self._open_db, lease, digest)
 
     async def undo_digest(self, lease: Lease, version: int) -> Digest:
         """See `Store.undo_digest`."""
-        async with self._checked.turn(lease.key):
-            return await leases.undo(self._checked, lease, version)
+        async with self._open_db.turn(lease.key):
+            return await leases.undo(self._open_db, lease, version)
 
     async def fail_damaged(self, lease: Lease) -> int:
         """See `Store.fail_damaged`."""
-        async with self._checked.turn(lease.key):
-            return await leases.fail_damaged(self._checked, lease)
+        async with self._open_db.turn(lease.key):
+            return await leases.fail_damaged(self._open_db, lease)
 
     async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
         """See `Store.digests`."""
-        return await self._beside(key, lambda s: leases.digests(self._checked, s, versions), [])
+        return await self._read_state(key, lambda s: leases.digests(self._open_db, s, versions), [])
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        state = await intents.current(self._checked, key)
-        return await leases.newest_of(self._checked, state, topic) if state else None
+        state = await intents.current(self._open_db, key)
+        return await leases.newest_of(self._open_db, state, topic) if state else None
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
-        async with self._checked.turn(key):
-            await leases.put_all(self._checked, key, digests)
+        async with self._open_db.turn(key):
+            await leases.put_all(self._open_db, key, digests)
 
-    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
-        """See `Store.owe`."""
-        await debt.owe(self._checked, key, due + await self._ahead(), postpone=postpone)
+    async def mark_pending(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.mark_pending`."""
+        await pending.mark(self._open_db, key, due + await self._ahead(), postpone=postpone)
 
-    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """See `Store.owed`."""
-        return await debt.owed(self._checked, now + await self._ahead(), limit, tenant)
+    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """See `Store.due`."""
+        return await pending.due(self._open_db, now + await self._ahead(), limit, tenant)
 
     async def _ahead(self) -> timedelta:
         """What is to be added to times of this machine's: what is owed goes by the server's."""
@@ -362,12 +382,12 @@ class MongoStore:
         """See `Store.pending`."""
         ahead = await self._ahead()
         given = now + ahead, stuck_before + ahead
-        known = await debt.pending(self._checked, *given, cards, tenant)
+        known = await pending.count(self._open_db, *given, cards, tenant)
         return known._replace(oldest=known.oldest and known.oldest - ahead)
 
-    async def settle(self, key: Key, last_seq: int) -> bool:
-        """See `Store.settle`."""
-        return await debt.settle(self._checked, key, last_seq)
+    async def clear_pending(self, key: Key, last_seq: int) -> bool:
+        """See `Store.clear_pending`."""
+        return await pending.clear(self._open_db, key, last_seq)
 
     # -- cards --------------------------------------------------------------------------------
 
@@ -375,7 +395,7 @@ class MongoStore:
         """See `Store.put_cards`."""
         for card in cards:
             check_card(card)
-        return await cards_.put(self._checked, cards, absent=absent)
+        return await put_cards(self._open_db, cards, absent=absent)
 
     async def cards(
         self,
@@ -388,12 +408,12 @@ class MongoStore:
         limit: int = 100,
     ) -> list[Card]:
         """See `Store.cards`."""
-        wanted = asked(kind, tenant, names, prefix, after)
-        return await cards_.chosen(self._checked, wanted, limit)
+        wanted = card_query(kind, tenant, names, prefix, after)
+        return await select_cards(self._open_db, wanted, limit)
 
     async def kinds(self) -> list[str]:
         """See `Store.kinds`."""
-        return await cards_.kinds(self._checked)
+        return await card_kinds(self._open_db)
 
     async def drop_cards(
         self,
@@ -404,7 +424,7 @@ class MongoStore:
         prefix: str | None = None,
     ) -> int:
         """See `Store.drop_cards`."""
-        return await cards_.drop(self._checked, dropped(kind, tenant, names, prefix))
+        return await drop_cards(self._open_db, drop_query(kind, tenant, names, prefix))
 
     # -- keeping ------------------------------------------------------------------------------
 
@@ -412,31 +432,31 @@ class MongoStore:
         """See `Store.archive`."""
         done = Archived()
         while True:
-            state, runs = await archive.live(self._checked, key, first_seq, last_seq)
+            state, runs = await archive.live(self._open_db, key, first_seq, last_seq)
             packed = await archive.pack(runs) if runs else []
             if state is None or not packed:
                 return done
             for segment in packed:
-                async with self._checked.turn(key):
-                    done += await archive.store(self._checked, state, segment)
+                async with self._open_db.turn(key):
+                    done += await archive.store(self._open_db, state, segment)
             first_seq = packed[-1].segment.last_seq + 1
 
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.restore`."""
-        async with self._checked.turn(key):
-            return await archive.restore(self._checked, key, first_seq, last_seq)
+        async with self._open_db.turn(key):
+            return await archive.restore(self._open_db, key, first_seq, last_seq)
 
     async def erase(self, key: Key) -> Erased:
         """See `Store.erase`; docs/mongo.md says where bytes can outlive it."""
-        return await erase.erase(self._checked, key)
+        return await erase.erase(self._open_db, key)
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; `load` reads it into an empty database."""
-        await backup.copy_to(self._checked, path, progress)
+        await backup.copy_to(self._open_db, path, progress)
 
     async def load(self, path: Path) -> int:
         """Read what `backup` wrote; returns how many conversations there are then."""
-        return await backup.load(self._checked, path)
+        return await backup.load(self._open_db, path)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`; the server's files are its own affair."""
@@ -445,4 +465,4 @@ class MongoStore:
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""
-        return await health.check(self._checked, thorough=thorough)
+        return await health.check(self._open_db, thorough=thorough)

@@ -7,34 +7,36 @@ from typing import Final
 
 from firnline.errors import StoreCorrupt, StoreUnavailable
 from firnline.log.entry import Key, Topic
-from firnline.protocols import Assigned
+from firnline.protocols import TopicAssignments
 from firnline.store.digests import checksum_of
 from firnline.store.mongo import intents
-from firnline.store.mongo.connection import Database, Doc, pause
-from firnline.store.mongo.heads import State, unknown
+from firnline.store.mongo.connection import Doc, MongoDatabase, pause
+from firnline.store.mongo.heads import HeadState, unknown_conversation
 from firnline.store.rows import SEQ_MAX
-from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
+from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
 _TRIES: Final = 100
 
 
-def _progress(state: State) -> tuple[int, int]:
+def _progress(state: HeadState) -> tuple[int, int]:
     """How many entries are assigned, and the revision."""
     known = state.doc.get("assigned") or {}
     return int(known.get("next_seq", 0)), int(known.get("revision", 0))
 
 
-async def read(database: Database, state: State, remembered: Remembered) -> Assigned:
+async def read_topics(
+    database: MongoDatabase, state: HeadState, cache: TopicCache
+) -> TopicAssignments:
     """The topics, how far they reach, and their revision; read only if they are others."""
     next_seq, revision = _progress(state)
-    known = remembered.of(state.found.id, revision) if revision else {}
+    known = cache.get(state.found.id, revision) if revision else {}
     if known is None:
         docs = await database.read(
             lambda: database["topics"].find(state.own).sort("id", 1).to_list()
         )
         known = _topics(state.found.key, docs)
-        remembered.keep(state.found.id, revision, known)
-    return Assigned(known, next_seq, revision)
+        cache.put(state.found.id, revision, known)
+    return TopicAssignments(known, next_seq, revision)
 
 
 def _topics(key: Key, docs: Sequence[Doc]) -> dict[int, Topic]:
@@ -47,8 +49,8 @@ def _topics(key: Key, docs: Sequence[Doc]) -> dict[int, Topic]:
     return topics
 
 
-async def assign(
-    database: Database,
+async def save_topics(
+    database: MongoDatabase,
     key: Key,
     topics: Sequence[Topic],
     members: Mapping[int, int | None],
@@ -61,7 +63,7 @@ async def assign(
     for tries in range(_TRIES):
         state = await intents.current(database, key)
         if state is None:
-            raise unknown(key)
+            raise unknown_conversation(key)
         next_seq, revision = _progress(state)
         reach = next_seq if expected[1] is None else expected[1]
         given, end = (expected[0], revision), (reach, state.found.next_seq)
@@ -83,7 +85,9 @@ def _put_topic(topic: Topic) -> intents.Put:
     return intents.Put("topics", {"id": topic.id}, {"checksum": checksum_of(body), "body": body})
 
 
-async def members(database: Database, state: State, topic: int, first_seq: int) -> list[int]:
+async def topic_members(
+    database: MongoDatabase, state: HeadState, topic: int, first_seq: int
+) -> list[int]:
     """The sequence numbers of a topic's entries."""
     if not 0 <= topic <= SEQ_MAX:
         return []
@@ -99,7 +103,9 @@ async def members(database: Database, state: State, topic: int, first_seq: int) 
     return [doc["seq"] for doc in docs]
 
 
-async def topics_of(database: Database, state: State, seqs: Sequence[int]) -> dict[int, int]:
+async def topics_of(
+    database: MongoDatabase, state: HeadState, seqs: Sequence[int]
+) -> dict[int, int]:
     """The topics of entries that have one."""
     wanted = [seq for seq in seqs if 0 <= seq <= SEQ_MAX]
     asked = {**state.own, "seq": {"$in": wanted}, "topic": {"$ne": None}}

@@ -9,27 +9,31 @@ from firnline.errors import StoreUnavailable
 from firnline.log.entry import Key
 from firnline.protocols import Vector
 from firnline.store.mongo import intents
-from firnline.store.mongo.connection import Database, Doc, pause
-from firnline.store.mongo.heads import State
+from firnline.store.mongo.connection import Doc, MongoDatabase, pause
+from firnline.store.mongo.heads import HeadState
 from firnline.store.rows import SEQ_MAX
 
 _TRIES: Final = 100
 
 
-def reach(state: State, model: str) -> int:
+def embedded_to(state: HeadState, model: str) -> int:
     """How many of the first entries have been through the embedder."""
     known = state.doc.get("embedded", ())
     return next((int(item["next_seq"]) for item in known if item["model"] == model), 0)
 
 
-async def put(
-    database: Database, key: Key, model: str, vectors: Sequence[Vector], span: tuple[int, int]
+async def put_vectors(
+    database: MongoDatabase, key: Key, model: str, vectors: Sequence[Vector], span: tuple[int, int]
 ) -> bool:
     """Keep the vectors of a span that begins where this embedder had come to."""
     first_seq, next_seq = span
     for tries in range(_TRIES):
         state = await intents.current(database, key)
-        if state is None or reach(state, model) != first_seq or next_seq > state.found.next_seq:
+        if (
+            state is None
+            or embedded_to(state, model) != first_seq
+            or next_seq > state.found.next_seq
+        ):
             return False
         # Once one embedder has been through all, nobody asks for what others made of it.
         whole = next_seq == state.found.next_seq
@@ -49,34 +53,38 @@ async def put(
     raise StoreUnavailable("others are in the way, nothing was written")
 
 
-async def _drop_others(database: Database, state: State, model: str) -> None:
+async def _drop_others(database: MongoDatabase, state: HeadState, model: str) -> None:
     gone = {**state.own, "model": {"$ne": model}, "op": {"$lte": state.op}}
     await database.read(lambda: database["vectors"].delete_many(gone))
 
 
-async def page(
-    database: Database, state: State, model: str, first_seq: int, limit: int
+async def vector_page(
+    database: MongoDatabase, state: HeadState, model: str, first_seq: int, limit: int
 ) -> list[Vector]:
     """Vectors from `first_seq` on; the parts of the last entry are all there."""
-    end = reach(state, model)
+    end = embedded_to(state, model)
     first = min(max(first_seq, 0), SEQ_MAX)
     if limit <= 0 or not end:
         return []
-    some = await _some(database, state, model, {"$gte": first, "$lt": end}, limit)
+    some = await _find_page(database, state, model, {"$gte": first, "$lt": end}, limit)
     if len(some) < limit:
         return some
     # The last one's other parts come with it, if it was cut in the middle.
-    last = await _some(database, state, model, some[-1].seq, 0)
+    last = await _find_page(database, state, model, some[-1].seq, 0)
     return [*(vector for vector in some if vector.seq != some[-1].seq), *last]
 
 
-async def at(database: Database, state: State, model: str, seqs: Sequence[int]) -> list[Vector]:
+async def vectors_at(
+    database: MongoDatabase, state: HeadState, model: str, seqs: Sequence[int]
+) -> list[Vector]:
     """The vectors of these entries."""
-    end = reach(state, model)
-    return await _some(database, state, model, {"$in": [s for s in seqs if 0 <= s < end]}, 0)
+    end = embedded_to(state, model)
+    return await _find_page(database, state, model, {"$in": [s for s in seqs if 0 <= s < end]}, 0)
 
 
-async def _some(database: Database, state: State, model: str, seq: Any, limit: int) -> list[Vector]:
+async def _find_page(
+    database: MongoDatabase, state: HeadState, model: str, seq: Any, limit: int
+) -> list[Vector]:
     asked: Doc = {**state.own, "model": model, "seq": seq}
     docs = await database.read(
         lambda: (
@@ -90,7 +98,7 @@ async def _some(database: Database, state: State, model: str, seq: Any, limit: i
     return [Vector(doc["seq"], doc["part"], doc["body"]) for doc in docs]
 
 
-async def unembedded(database: Database, tenant: str, model: str, limit: int) -> list[Key]:
+async def unembedded(database: MongoDatabase, tenant: str, model: str, limit: int) -> list[Key]:
     """Conversations that the embedder has not come to the end of, newest first."""
     if limit <= 0:
         return []

@@ -12,11 +12,11 @@ from firnline.log import limits
 from firnline.log.entry import Key, Record
 from firnline.log.message import Message, decode
 from firnline.store.mongo import flush, log
-from firnline.store.mongo.connection import Database, Doc
-from firnline.store.mongo.heads import State
+from firnline.store.mongo.connection import Doc, MongoDatabase
+from firnline.store.mongo.heads import HeadState
 
 
-async def every_key(database: Database) -> list[tuple[Key, int]]:
+async def every_key(database: MongoDatabase) -> list[tuple[Key, int]]:
     """All conversations of all tenants, and how many entries each has."""
     shown = {"tenant": 1, "conversation": 1, "next_seq": 1}
     docs = await database.read(
@@ -25,13 +25,13 @@ async def every_key(database: Database) -> list[tuple[Key, int]]:
     return [(Key(doc["tenant"], doc["conversation"]), doc["next_seq"]) for doc in docs]
 
 
-async def index_page(database: Database, key: Key, first: int) -> int:
+async def index_page(database: MongoDatabase, key: Key, first: int) -> int:
     """Index the next page of a conversation; returns where to go on, 0 if it is gone.
 
     What is still in the tail is indexed when it is moved.
     """
 
-    async def work(state: State) -> int:
+    async def work(state: HeadState) -> int:
         if first >= state.flushed:
             return max(state.flushed, 1)
         stored, end = await log.page(
@@ -39,14 +39,14 @@ async def index_page(database: Database, key: Key, first: int) -> int:
             tolerant=True,
         )  # fmt: skip
         said = [(r.seq, message, len(r.body)) for r in stored if (message := _message(r))]
-        docs, _ = await flush.analysed(state.own, said, [])
+        docs, _ = await flush.analyze(state.own, said, [])
         await _replace(database, state, [doc for doc in docs if doc["seq"] >= first])
         return end
 
     return await log.read(database, key, work, 0)
 
 
-async def _replace(database: Database, state: State, docs: Sequence[Doc]) -> None:
+async def _replace(database: MongoDatabase, state: HeadState, docs: Sequence[Doc]) -> None:
     """Put documents in the place of those that are there."""
     if not docs:
         return
@@ -55,7 +55,7 @@ async def _replace(database: Database, state: State, docs: Sequence[Doc]) -> Non
         for doc in docs
     ]
     await database.read(lambda: database["words"].bulk_write(requests, ordered=False))
-    now = await flush.settled(database, state.found.key)
+    now = await flush.find_settled(database, state.found.key)
     if now is None or now.life != state.life:
         await flush.sweep(database, state.own)
     await asyncio.sleep(0)

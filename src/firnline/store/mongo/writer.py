@@ -22,6 +22,7 @@ from pymongo.errors import DuplicateKeyError
 
 from firnline.errors import (
     FirnlineError,
+    InputError,
     MessageTooLarge,
     StoreError,
     StoreTimeout,
@@ -32,9 +33,10 @@ from firnline.log.entry import Appended, Entry, EntryDraft, Idempotency, Key, ge
 from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.mongo import log
-from firnline.store.mongo.connection import Database, Doc, in_doubt, passing, pause
+from firnline.store.mongo.connection import Doc, MongoDatabase, is_in_doubt, is_transient, pause
 from firnline.store.mongo.flush import MESSAGE_BYTES, drop_staged, flush, put_new
-from firnline.store.mongo.heads import State, find, fresh, state_of
+from firnline.store.mongo.heads import HeadState, find, new_head, state_of, unknown_conversation
+from firnline.store.rows import SEQ_MAX
 
 BODY_MAX: Final = limits.MESSAGE_BYTES_MAX - 64 * 1024
 """Bytes of one message: a document of MongoDB has 16 MiB, with all that is in it."""
@@ -48,7 +50,7 @@ logger: Final = logging.getLogger("firnline")
 
 
 @dataclass(eq=False)
-class Job:
+class PendingAppend:
     """One append that waits."""
 
     drafts: Sequence[EntryDraft]
@@ -67,20 +69,20 @@ class _Plan:
 
     docs: list[Doc] = field(default_factory=list)
     pins: list[int] = field(default_factory=list)
-    results: list[tuple[Job, Appended | FirnlineError]] = field(default_factory=list)
+    results: list[tuple[PendingAppend, Appended | FirnlineError]] = field(default_factory=list)
     head: tuple[int, int, str] = (0, 0, "")
     times: tuple[int, int] = (0, 0)
     refuses: bool = False
 
 
-class Writer:
+class MongoWriter:
     """The queues of one store, and the heads that it has seen last."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: MongoDatabase) -> None:
         self._database = database
-        self._waiting: dict[Key, list[Job]] = {}
+        self._waiting: dict[Key, list[PendingAppend]] = {}
         self._pumps: dict[Key, asyncio.Task[None]] = {}
-        self._known: OrderedDict[Key, State] = OrderedDict()
+        self._known: OrderedDict[Key, HeadState] = OrderedDict()
         self._count = 0
 
     async def append(
@@ -94,7 +96,9 @@ class Writer:
         if self._count >= limits.WRITES_WAITING_MAX:
             raise StoreUnavailable("too many writes are waiting; slow down")
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
-        self._waiting.setdefault(key, []).append(Job(drafts, expected_seq, idempotency, done))
+        self._waiting.setdefault(key, []).append(
+            PendingAppend(drafts, expected_seq, idempotency, done)
+        )
         if key not in self._pumps:
             self._pumps[key] = asyncio.create_task(self._pump(key))
         self._count += 1
@@ -125,7 +129,7 @@ class Writer:
             self._pumps.pop(key, None)
             _refuse(self._waiting.pop(key, []), StoreUnavailable("the store was closed"))
 
-    def _next(self, key: Key) -> list[Job]:
+    def _next(self, key: Key) -> list[PendingAppend]:
         """The jobs that share the next write; a large one has it for itself."""
         waiting = self._waiting[key]
         taken, size = 0, 0
@@ -138,7 +142,7 @@ class Writer:
         del waiting[:taken]
         return jobs
 
-    async def _commit(self, key: Key, jobs: Sequence[Job]) -> None:
+    async def _commit(self, key: Key, jobs: Sequence[PendingAppend]) -> None:
         """Try until it is done or refused; or raise, for all of them."""
         doubtful: list[_Plan] = []
         tries = 0
@@ -149,8 +153,8 @@ class Writer:
                     return
             except FirnlineError as error:
                 tries += 1
-                if tries >= limits.STORE_TRIES_MAX or not passing(error):
-                    if doubtful and not in_doubt(error):
+                if tries >= limits.STORE_TRIES_MAX or not is_transient(error):
+                    if doubtful and not is_in_doubt(error):
                         raise StoreTimeout(f"it is not known what was written: {error}") from error
                     raise
             if time.monotonic() > deadline and doubtful:  # it may have been done
@@ -159,7 +163,7 @@ class Writer:
                 raise StoreUnavailable("others are in the way, nothing was written")
             await pause(tries)
 
-    async def _try(self, key: Key, jobs: Sequence[Job], doubtful: list[_Plan]) -> bool:
+    async def _try(self, key: Key, jobs: Sequence[PendingAppend], doubtful: list[_Plan]) -> bool:
         """One try; False if somebody else was faster. What is in doubt is looked up first."""
         state = self._known.pop(key, None)
         sure = state is None or bool(doubtful)
@@ -167,7 +171,7 @@ class Writer:
             state = await find(self._database, key)
         if state is not None and await self._was_written(state, doubtful):
             return True
-        if state is not None and not _roomy(state, jobs):
+        if state is not None and not _has_room(state, jobs):
             await flush(self._database, state)
             return False
         plan = await self._plan(key, state, jobs)
@@ -176,14 +180,14 @@ class Writer:
         try:
             written = await self._write(key, state, plan)
         except FirnlineError as error:
-            if in_doubt(error):
+            if is_in_doubt(error):
                 doubtful.append(plan)
             raise
         if written:
             _resolve(plan)
         return written
 
-    async def _was_written(self, state: State, doubtful: Sequence[_Plan]) -> bool:
+    async def _was_written(self, state: HeadState, doubtful: Sequence[_Plan]) -> bool:
         """Whether a write of which no answer came is in the log; then those who wait are told."""
         for plan in doubtful:
             token = plan.docs[0]["batch"]
@@ -195,10 +199,12 @@ class Writer:
                 return True
         return False
 
-    async def _plan(self, key: Key, state: State | None, jobs: Sequence[Job]) -> _Plan:
+    async def _plan(
+        self, key: Key, state: HeadState | None, jobs: Sequence[PendingAppend]
+    ) -> _Plan:
         """What one write would do for all of them, one after the other."""
         names = [job.idempotency.key for job in jobs if job.idempotency]
-        known = await log.known_key(self._database, state, names) if state and names else {}
+        known = await log.find_keys(self._database, state, names) if state and names else {}
         found = state.found if state else None
         plan = _Plan(
             head=(found.next_seq, found.total, found.hash) if found else (0, 0, genesis(key))
@@ -237,7 +243,7 @@ class Writer:
             raise StoreUnavailable(f"{key.conversation} was erased meanwhile; nothing was written")
         return tuple(entries)
 
-    async def _write(self, key: Key, state: State | None, plan: _Plan) -> bool:
+    async def _write(self, key: Key, state: HeadState | None, plan: _Plan) -> bool:
         """The commit; False if somebody else was faster."""
         if not plan.docs:
             if state is not None:
@@ -248,15 +254,15 @@ class Writer:
         life = state.life if state else ObjectId()
         if sum(len(doc["body"]) for doc in tail) > _INLINE:
             tail = [await self._stage({**key._asdict(), "life": life}, plan.docs, token)]
-        doc = await self._moved(key, state, life, plan, tail)
+        doc = await self._move_head(key, state, life, plan, tail)
         if doc is not None:
             self._remember(key, state_of(key, doc))
         elif tail is not plan.docs:
             await drop_staged(self._database, {**key._asdict(), "life": life}, [tail[0]["staged"]])
         return doc is not None
 
-    async def _moved(
-        self, key: Key, state: State | None, life: ObjectId, plan: _Plan, tail: list[Doc]
+    async def _move_head(
+        self, key: Key, state: HeadState | None, life: ObjectId, plan: _Plan, tail: list[Doc]
     ) -> Doc | None:
         """The head as it is after the commit, or None if it is another one."""
         next_seq, total, hash_ = plan.head
@@ -264,7 +270,7 @@ class Writer:
         new["unflushed"] = True
         heads = self._database["conversations"]
         if state is None:
-            doc = {**fresh(key, plan.times[0]), **new, "_id": life, "tail": tail}
+            doc = {**new_head(key, plan.times[0]), **new, "_id": life, "tail": tail}
             doc["pins"] = plan.pins
             try:
                 await self._database.write(lambda: heads.insert_one(dict(doc)))
@@ -304,7 +310,7 @@ class Writer:
             "body": b"",
         }
 
-    def _remember(self, key: Key, state: State) -> None:
+    def _remember(self, key: Key, state: HeadState) -> None:
         self._known[key] = state
         self._known.move_to_end(key)
         if len(self._known) > _REMEMBERED:
@@ -313,7 +319,7 @@ class Writer:
     async def _tidy(self, key: Key) -> None:
         """Move a long tail; if that fails, somebody does it later."""
         state = self._known.get(key)
-        if state is None or not (state.staged or _long(state)):
+        if state is None or not (state.staged or _tail_is_long(state)):
             return
         self._known.pop(key)
         try:
@@ -325,14 +331,14 @@ class Writer:
             self._remember(key, state)
 
 
-def _add(plan: _Plan, key: Key, job: Job, state: State | None) -> Appended:
+def _add(plan: _Plan, key: Key, job: PendingAppend, state: HeadState | None) -> Appended:
     """Take the job's entries into the plan; or raise, and the plan is as it was."""
     next_seq, total, hash_ = plan.head
     rows.check_append(key, next_seq, job.drafts, job.expected_seq)
     if max(len(draft.body) for draft in job.drafts) > BODY_MAX:
         raise MessageTooLarge(f"a message of more than {BODY_MAX:,} bytes; MongoDB takes no more")
     pins = [seq for seq, draft in enumerate(job.drafts, next_seq) if draft.pinned]
-    check_pins(state, len(plan.pins) + len(pins))
+    _check_pins(state, len(plan.pins) + len(pins))
     entries = rows.next_entries(next_seq, total, hash_, job.drafts)
     docs = [_row(entry, draft) for entry, draft in zip(entries, job.drafts, strict=True)]
     last = entries[-1]
@@ -346,10 +352,25 @@ def _add(plan: _Plan, key: Key, job: Job, state: State | None) -> Appended:
     return Appended(entries)
 
 
-def check_pins(state: State | None, more: int) -> None:
+def _check_pins(state: HeadState | None, more: int) -> None:
     """A head holds so many."""
     if more and state and len(state.doc.get("pins", ())) + more > _PINS_MAX:
         raise MessageTooLarge(f"more than {_PINS_MAX:,} pinned entries in one conversation")
+
+
+async def pin(database: MongoDatabase, key: Key, seq: int, *, pinned: bool) -> None:
+    """Mark an entry or take the mark away; nothing happens if it is so already."""
+    if pinned:
+        _check_pins(await find(database, key), 1)
+    there: Doc = {**key._asdict(), "next_seq": {"$gt": min(max(seq, -1), SEQ_MAX)}}
+    change = {"$addToSet" if pinned else "$pull": {"pins": seq}}
+    if 0 <= seq <= SEQ_MAX:
+        done = await database.read(lambda: database["conversations"].update_one(there, change))
+        if done.matched_count:
+            return
+    if await find(database, key) is None:
+        raise unknown_conversation(key)
+    raise InputError(f"{key.conversation} has no entry {seq}")
 
 
 def _row(entry: Entry, draft: EntryDraft) -> Doc:
@@ -363,18 +384,18 @@ def _row(entry: Entry, draft: EntryDraft) -> Doc:
     }
 
 
-def _roomy(state: State, jobs: Sequence[Job]) -> bool:
+def _has_room(state: HeadState, jobs: Sequence[PendingAppend]) -> bool:
     """Whether the tail has room for more, whatever was left in it."""
     size = sum(len(row["body"]) for row in state.tail) + sum(job.size for job in jobs)
     return not state.staged and (not state.tail or size <= 2 * _INLINE)
 
 
-def _long(state: State) -> bool:
+def _tail_is_long(state: HeadState) -> bool:
     size = sum(len(row["body"]) for row in state.tail)
     return len(state.tail) >= TAIL_ENTRIES or size >= TAIL_BYTES
 
 
-def _refuse(jobs: Sequence[Job], error: FirnlineError) -> None:
+def _refuse(jobs: Sequence[PendingAppend], error: FirnlineError) -> None:
     """Tell those that have not been told."""
     for job in jobs:
         if not job.done.done():

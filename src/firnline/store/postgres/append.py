@@ -18,9 +18,9 @@ from firnline.log.entry import Appended, Entry, EntryDraft, Idempotency, Key, ge
 from firnline.log.message import EPOCH, Message, microseconds
 from firnline.store import rows
 from firnline.store.postgres import log, words
-from firnline.store.postgres.connection import Database, Query, Transaction
+from firnline.store.postgres.connection import PostgresDatabase, Query, Transaction
 from firnline.store.postgres.log import ViewRow, here
-from firnline.store.rows import Found
+from firnline.store.rows import ConversationRow
 
 _ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
 _DRAFTS_AT_ONCE: Final = 1_000
@@ -36,7 +36,7 @@ _ENTRY_ARRAYS: Final = ("bigint", "bigint", "bigint", "text", "text", "bytea")
 _VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")
 
 
-class Given(NamedTuple):
+class AppendRequest(NamedTuple):
     """What is to be appended, on which conditions."""
 
     key: Key
@@ -46,30 +46,30 @@ class Given(NamedTuple):
     idempotency: Idempotency | None
 
 
-class Done(NamedTuple):
+class AppendOutcome(NamedTuple):
     """What was appended; and where the conversation stood before, and stands now."""
 
     appended: Appended
-    before: Found | None = None
-    after: Found | None = None
+    before: ConversationRow | None = None
+    after: ConversationRow | None = None
 
 
 class Appender:
     """Appends for a store, by one message where it was the last to append, as it is mostly."""
 
-    def __init__(self, database: Callable[[], Database]) -> None:
+    def __init__(self, database: Callable[[], PostgresDatabase]) -> None:
         self._database = database
         # Heads behind appends, and whether nobody else came between the last two.
-        self._left: OrderedDict[Key, tuple[Found, bool]] = OrderedDict()
+        self._left: OrderedDict[Key, tuple[ConversationRow, bool]] = OrderedDict()
 
-    async def append(self, given: Given) -> Appended:
+    async def append(self, given: AppendRequest) -> Appended:
         """See `Store.append`."""
         key, done = given.key, None
         # Whoever takes the head is the only one to use it until it is put back.
         left, alone = self._left.pop(key, (None, False))
         fitting = alone and not _is_large(given)
         if left and fitting and given.expected_seq in {None, left.next_seq}:
-            done = await self._unasked(given, left)
+            done = await self._append_optimistic(given, left)
         if done is None:
             done = await self._database().write(key.tenant, lambda tx: append(tx, given))
         if done.after is not None:
@@ -78,18 +78,20 @@ class Appender:
                 self._left.popitem(last=False)
         return done.appended
 
-    async def _unasked(self, given: Given, head: Found) -> Done | None:
+    async def _append_optimistic(
+        self, given: AppendRequest, head: ConversationRow
+    ) -> AppendOutcome | None:
         """By one message; None if the head has moved. One that is lost on its way is sent again."""
         database, tenant = self._database(), given.key.tenant
         try:
             return await database.write(
-                tenant, lambda tx: append_behind(tx, given, head), brief=True
+                tenant, lambda tx: append_at_head(tx, given, head), brief=True
             )
         except StoreTimeout as doubt:
             if given.idempotency is not None:
                 raise  # the caller looks that up
             try:
-                done = await database.write(tenant, lambda tx: append_again(tx, given, head))
+                done = await database.write(tenant, lambda tx: retry_append(tx, given, head))
             except StoreError:
                 raise doubt from None
             if done is None:
@@ -97,7 +99,7 @@ class Appender:
             return done
 
 
-async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
+async def analyze(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
     """What the views have of messages of so many bytes; made beside the event loop if large."""
 
     def analyse() -> list[ViewRow]:
@@ -111,36 +113,40 @@ async def analysed(tenant: str, messages: Sequence[tuple[Message, int]]) -> list
     return await asyncio.to_thread(analyse) if large else analyse()
 
 
-def _is_large(given: Given) -> bool:
+def _is_large(given: AppendRequest) -> bool:
     """Whether it is better written piece by piece than by one statement."""
     several = len(given.drafts) > _DRAFTS_AT_ONCE
     return several or sum(len(draft.body) for draft in given.drafts) > _BYTES_AT_ONCE
 
 
-async def append_behind(transaction: Transaction, given: Given, head: Found) -> Done | None:
+async def append_at_head(
+    transaction: Transaction, given: AppendRequest, head: ConversationRow
+) -> AppendOutcome | None:
     """Add messages behind a head that was not asked for; None, and nothing done, if it has moved.
 
     Nor is anything done if the idempotency key is known.
     """
     rows.check_append(given.key, head.next_seq, given.drafts, given.expected_seq)
-    (call, values), done = _appending(given, head)
+    (call, values), done = _append_call(given, head)
     return done if await transaction.row(f"SELECT {call}", values) == (True,) else None
 
 
-async def append(transaction: Transaction, given: Given) -> Done:
+async def append(transaction: Transaction, given: AppendRequest) -> AppendOutcome:
     """Add messages; all that can be refused is refused before the first write."""
     found = await _open_head(transaction, given)
     if isinstance(found, Appended):
-        return Done(found)
+        return AppendOutcome(found)
     if _is_large(given):
         return await _append_pieces(transaction, given, found)
-    (call, values), done = _appending(given, found)
+    (call, values), done = _append_call(given, found)
     # It cannot have moved. Had it, this would divide by zero rather than acknowledge nothing.
     transaction.later(f"SELECT 1 / {call}::int", values)
     return done
 
 
-async def append_again(transaction: Transaction, given: Given, head: Found) -> Done | None:
+async def retry_append(
+    transaction: Transaction, given: AppendRequest, head: ConversationRow
+) -> AppendOutcome | None:
     """Add messages of which it is not known whether they were added behind `head`.
 
     None if such are there: they may be these, or just the same of somebody else. If not they will
@@ -154,7 +160,9 @@ async def append_again(transaction: Transaction, given: Given, head: Found) -> D
     return await append(transaction, given)
 
 
-async def _append_pieces(transaction: Transaction, given: Given, head: Found) -> Done:
+async def _append_pieces(
+    transaction: Transaction, given: AppendRequest, head: ConversationRow
+) -> AppendOutcome:
     """Add many or long messages behind a head that is locked; no message to the server is large."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
@@ -172,7 +180,7 @@ async def _append_pieces(transaction: Transaction, given: Given, head: Found) ->
         transaction.insert(into, [(*own, *idempotency, first, last)])
     pins = [(*own, seq) for seq, draft in enumerate(drafts, first) if draft.pinned]
     transaction.insert("pin (tenant, conversation, seq)", pins)
-    return Done(Appended(entries), head, after)
+    return AppendOutcome(Appended(entries), head, after)
 
 
 def _pieces(drafts: Sequence[EntryDraft]) -> Iterator[tuple[int, int]]:
@@ -186,14 +194,16 @@ def _pieces(drafts: Sequence[EntryDraft]) -> Iterator[tuple[int, int]]:
     yield at, size
 
 
-def _entries(given: Given, head: Found) -> tuple[tuple[Entry, ...], Found]:
+def _entries(
+    given: AppendRequest, head: ConversationRow
+) -> tuple[tuple[Entry, ...], ConversationRow]:
     """The messages as entries, and the head behind them."""
     entries = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
     last = entries[-1]
-    return entries, Found(given.key, head.id, last.seq + 1, last.total, last.hash)
+    return entries, ConversationRow(given.key, head.id, last.seq + 1, last.total, last.hash)
 
 
-def _appending(given: Given, head: Found) -> tuple[Query, Done]:
+def _append_call(given: AppendRequest, head: ConversationRow) -> tuple[Query, AppendOutcome]:
     """The call of `append` in the schema, and what it does."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
@@ -222,10 +232,10 @@ def _appending(given: Given, head: Found) -> tuple[Query, Done]:
     )
     once = idempotency or (None, None)
     sql = f"append({', '.join(['%s'] * (len(scalars) + 1))}, {places}, %s, %s)"
-    return (sql, [*values, *once]), Done(Appended(entries), head, after)
+    return (sql, [*values, *once]), AppendOutcome(Appended(entries), head, after)
 
 
-async def _open_head(transaction: Transaction, given: Given) -> Found | Appended:
+async def _open_head(transaction: Transaction, given: AppendRequest) -> ConversationRow | Appended:
     """The conversation's head, locked, and created if need be; or what was stored by this key."""
     key, drafts, _, expected_seq, idempotency = given
     queries = ((_KNOWN, here(key, given=idempotency.key)),) if idempotency else ()

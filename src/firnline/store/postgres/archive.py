@@ -9,31 +9,33 @@ from firnline.log.entry import Archived, Key, Record
 from firnline.store import rows
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Transaction
-from firnline.store.rows import Found, Packed
+from firnline.store.rows import ConversationRow, PackedSegment
 
 
 async def live(
     transaction: Transaction, key: Key, first: int, last: int
-) -> tuple[Found | None, list[tuple[list[Record], str]]]:
+) -> tuple[ConversationRow | None, list[tuple[list[Record], str]]]:
     """The first live entries of a span, in runs of neighbours with the hashes before them."""
     found = await log.find(transaction, key)
     first, last = max(first, 0), min(last, found.next_seq - 1 if found else -1)
     some: list[Record] = []
-    while first <= last and len(some) < rows.ARCHIVED_AT_ONCE:
+    while first <= last and len(some) < rows.ARCHIVE_BATCH:
         _, stored, first = await log.page(transaction, key, first, last)
         some += [item for item in stored if not item.archived]
-    runs = rows.unbroken(some[: rows.ARCHIVED_AT_ONCE])
+    runs = rows.split_runs(some[: rows.ARCHIVE_BATCH])
     return found, [(run, await log.hash_at(transaction, key, run[0].seq - 1)) for run in runs]
 
 
-async def pack(runs: list[tuple[list[Record], str]]) -> list[Packed]:
+async def pack(runs: list[tuple[list[Record], str]]) -> list[PackedSegment]:
     """Compress them, beside the event loop and outside any transaction."""
     return await asyncio.to_thread(
-        lambda: [part for run, before in runs for part in rows.packed(run, before)]
+        lambda: [part for run, before in runs for part in rows.pack_run(run, before)]
     )
 
 
-async def store(transaction: Transaction, found: Found, packed: Packed) -> Archived:
+async def store(
+    transaction: Transaction, found: ConversationRow, packed: PackedSegment
+) -> Archived:
     """Swap live entries for their segment, in one transaction.
 
     The segment was packed from what a reader saw a moment ago, so all is checked again.
@@ -60,7 +62,7 @@ async def store(transaction: Transaction, found: Found, packed: Packed) -> Archi
     return Archived(gone, 1, packed.plain_bytes, len(segment.body))
 
 
-def _count(transaction: Transaction, found: Found, entries: int) -> None:
+def _count(transaction: Transaction, found: ConversationRow, entries: int) -> None:
     transaction.later(
         "UPDATE conversation SET archived = archived + %s WHERE tenant = %s AND id = %s",
         (entries, found.key.tenant, found.id),
@@ -75,7 +77,7 @@ async def restore(transaction: Transaction, key: Key, first: int, last: int) -> 
     while found is not None and first <= last:
         some = await log.segments(transaction, key, first, last)
         for segment in some:
-            records = rows.unpacked(segment)
+            records = rows.unpack_segment(segment)
             log.insert_entries(transaction, found, records, [item.body for item in records])
             transaction.later(
                 "DELETE FROM segment WHERE tenant = %s AND conversation = %s AND first_seq = %s",

@@ -16,10 +16,10 @@ import psycopg
 from psycopg import AsyncConnection
 
 from firnline.protocols import Progress
-from firnline.store.files import written
+from firnline.store.files import atomic_write
 from firnline.store.postgres import migrate
-from firnline.store.postgres.connection import SCHEMA, Database
-from firnline.store.postgres.errors import translated
+from firnline.store.postgres.connection import SCHEMA, PostgresDatabase
+from firnline.store.postgres.errors import translate_error
 
 _CHUNK: Final = 1024 * 1024
 _BEGIN: Final = (
@@ -47,14 +47,14 @@ _COUNTERS: Final = "".join(
 )
 
 
-async def copy_to(database: Database, path: Path, progress: Progress | None) -> None:
+async def copy_to(database: PostgresDatabase, path: Path, progress: Progress | None) -> None:
     """Write a copy to a new file, which appears only when it is complete."""
     connection = await database.connect()
     try:
-        with written(path, new=True) as half_done, half_done.open("wb") as file:
+        with atomic_write(path, new=True) as half_done, half_done.open("wb") as file:
             await _copy(connection, file, progress)
     except psycopg.Error as error:
-        raise translated(error, database.place) from error
+        raise translate_error(error, database.place) from error
     finally:
         await connection.close()
 
@@ -66,7 +66,7 @@ async def _copy(
     tables, mark, policies = schema.partition("-- Policies.")
     await connection.execute(_BEGIN)
     # What a newer Firnline has added could not be read into the tables as this one knows them.
-    await migrate.check(connection, max(migrate.shipped()))
+    await migrate.check(connection, max(migrate.shipped_migrations()))
     known = await (await connection.execute(_COLUMNS.encode())).fetchall()
     file.write(f"{_HEAD}{tables}\n".encode())
     for done, (table, columns) in enumerate(known, 1):

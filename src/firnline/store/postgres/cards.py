@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card, Key
-from firnline.store.cards import Asked, card_checksum, checked_card
+from firnline.store.cards import CardQuery, card_checksum, verify_card
 from firnline.store.postgres.connection import Row, Transaction
 
 _COLUMNS: Final = (
@@ -26,7 +26,7 @@ _REPLACE: Final = (
 )
 
 
-async def put(transaction: Transaction, cards: Sequence[Card], *, absent: bool) -> int:
+async def put_cards(transaction: Transaction, cards: Sequence[Card], *, absent: bool) -> int:
     """Write those whose conversation is there, or that have none."""
     keys = sorted({(card.tenant, card.conversation) for card in cards if card.conversation})
     known, ((now,),) = await transaction.each(
@@ -63,7 +63,7 @@ def _row(card: Card, number: int | None, now: int) -> tuple[Any, ...]:
     return card.kind, card.tenant, card.name, number, now, checksum, card.body
 
 
-async def chosen(transaction: Transaction, asked: Asked, limit: int) -> list[Card]:
+async def select_cards(transaction: Transaction, asked: CardQuery, limit: int) -> list[Card]:
     """The cards that are asked for, each one checked."""
     where, values = _where(asked)
     rows = await transaction.rows(
@@ -73,19 +73,19 @@ async def chosen(transaction: Transaction, asked: Asked, limit: int) -> list[Car
     return [_card(row) for row in rows]
 
 
-async def kinds(transaction: Transaction) -> list[str]:
+async def card_kinds(transaction: Transaction) -> list[str]:
     """Every kind there is."""
     rows = await transaction.rows("SELECT DISTINCT kind FROM card")
     return sorted((kind for (kind,) in rows), key=str.encode)
 
 
-async def drop(transaction: Transaction, asked: Asked) -> int:
+async def drop_cards(transaction: Transaction, asked: CardQuery) -> int:
     """Delete the cards that are asked for; returns how many there were."""
     where, values = _where(asked)
     return await transaction.changed(f"DELETE FROM card WHERE {where}", values)
 
 
-async def damaged(transaction: Transaction) -> list[str]:
+async def damaged_cards(transaction: Transaction) -> list[str]:
     """What is wrong with cards, one by one."""
     problems = []
     for row in await transaction.rows(_COLUMNS):
@@ -96,7 +96,7 @@ async def damaged(transaction: Transaction) -> list[str]:
     return problems
 
 
-def _where(asked: Asked) -> tuple[str, tuple[Any, ...]]:
+def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:
     """A condition and its values; every part of it can be looked up in the table's key."""
     parts: dict[str, Any] = {"card.kind = %s": asked.kind}
     if asked.tenant is not None:
@@ -115,4 +115,4 @@ def _card(row: Row) -> Card:
     kind, tenant, name, number, updated_at, checksum, body, of_tenant, of_name, start = row
     of = None if of_name is None else (Key(of_tenant, of_name), start)
     card = Card(tenant=tenant, kind=kind, name=name, body=body)
-    return checked_card(card, number, of, updated_at, checksum)
+    return verify_card(card, number, of, updated_at, checksum)

@@ -26,8 +26,8 @@ from psycopg_pool import AsyncConnectionPool
 from firnline.errors import BadURL, FirnlineError, InputError, StoreNotOpen, StoreTimeout
 from firnline.log import limits
 from firnline.log.message import microseconds
-from firnline.store.cancellation import unlost_cancellation
-from firnline.store.postgres.errors import REPEATABLE, is_lost, translated
+from firnline.store.cancellation import preserve_cancellation
+from firnline.store.postgres.errors import REPEATABLE, is_lost, translate_error
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -38,7 +38,7 @@ MaybeTime = Callable[[], datetime | None]
 """The time, or None to take the database's."""
 
 SCHEMA: Final = "firnline"
-EVERYONE: Final = None
+ALL_TENANTS: Final = None
 """Instead of a tenant: work on the server's own behalf, in all of them."""
 
 _SETTINGS: Final[dict[str, Any]] = {
@@ -186,14 +186,14 @@ class _NotQuiet(Exception):
 Work = Callable[[Transaction], Awaitable[T]]
 
 
-class Database:
+class PostgresDatabase:
     """A pool of connections, and transactions on them that are tried again where that is safe."""
 
     def __init__(self, url: str, *, clock: MaybeTime, connections: int) -> None:
         try:
             given = conninfo_to_dict(url)
         except psycopg.Error as error:
-            raise BadURL(f"the store's URL is not understood: {_unquoted(error)}") from error
+            raise BadURL(f"the store's URL is not understood: {_redact_error(error)}") from error
         self.conninfo = make_conninfo(**{**_SETTINGS, **given})
         self.place = "postgresql://{}/{}".format(
             given.get("host", ""), given.get("dbname", given.get("user", ""))
@@ -226,19 +226,19 @@ class Database:
         if pool is not None:
             await pool.close()
 
-    def _opened(self) -> Pool:
+    def _open_pool(self) -> Pool:
         if self._pool is None:
             raise StoreNotOpen
         return self._pool
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncIterator[AsyncConnection[Row]]:
+    async def _borrow(self) -> AsyncIterator[AsyncConnection[Row]]:
         """A connection of the pool, which gets it back whatever happens.
 
         The pool loses those whose borrowers are cancelled while they wait for one or give it back;
         so whatever has to wait there is done by somebody whom nobody cancels.
         """
-        pool = self._opened()
+        pool = self._open_pool()
         if pool.get_stats()["pool_available"]:
             connection = await pool.getconn()
         else:
@@ -246,7 +246,7 @@ class Database:
             try:
                 connection = await asyncio.shield(asking)
             except asyncio.CancelledError:
-                self._see_to(_returned(pool, asking))
+                self._run_to_end(_return_late(pool, asking))
                 raise
         try:
             yield connection
@@ -255,9 +255,9 @@ class Database:
             if idle and not pool.get_stats().get("requests_waiting"):
                 await pool.putconn(connection)
             else:
-                await asyncio.shield(self._see_to(_put_back(pool, connection)))
+                await asyncio.shield(self._run_to_end(_put_back(pool, connection)))
 
-    def _see_to(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _run_to_end(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Do this to its end."""
         task = asyncio.create_task(work)
         self._unseen.add(task)
@@ -271,15 +271,15 @@ class Database:
                 self.conninfo, autocommit=True, prepare_threshold=None
             )
         except psycopg.Error as error:
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
 
     async def execute(self, sql: str) -> None:
         """Run a statement that cannot be in a transaction."""
         try:
-            async with self._lent() as connection:
+            async with self._borrow() as connection:
                 await connection.execute(sql.encode())
         except psycopg.Error as error:
-            raise translated(error, self.place) from error
+            raise translate_error(error, self.place) from error
 
     async def read(self, tenant: str | None, work: Work[T], *, brief: bool = True) -> T:
         """Run `work`; all that it reads is of one moment. It may be run anew from its beginning.
@@ -306,19 +306,19 @@ class Database:
         tries = 0
         while True:
             try:
-                with unlost_cancellation():
+                with preserve_cancellation():
                     return await self._once(tenant, work, kind)
             except FirnlineError as error:
                 tries += 1
-                if tries >= limits.STORE_TRIES_MAX or not _repeatable(error):
+                if tries >= limits.STORE_TRIES_MAX or not _is_repeatable(error):
                     raise
-                await self._before_again(error, tries)
+                await self._prepare_retry(error, tries)
 
     async def _once(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
         transaction = None
         try:
-            async with self._lent() as connection:
-                if kind.writes and kind.brief and not _quiet(connection):
+            async with self._borrow() as connection:
+                if kind.writes and kind.brief and not _is_quiet(connection):
                     raise _NotQuiet
                 transaction = Transaction(connection, self._clock, brief=kind.brief)
                 transaction.later(kind.begin)
@@ -331,15 +331,15 @@ class Database:
             raise InputError(f"it cannot be stored: {error.reason}") from error
         except psycopg.Error as error:
             doubtful = kind.writes and transaction is not None and transaction.committing
-            raise translated(error, self.place, committing=doubtful) from error
+            raise translate_error(error, self.place, committing=doubtful) from error
 
-    async def _before_again(self, error: FirnlineError, tries: int) -> None:
+    async def _prepare_retry(self, error: FirnlineError, tries: int) -> None:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
-            await self._opened().check()  # the others are likely to be gone, too
+            await self._open_pool().check()  # the others are likely to be gone, too
         await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
 
 
-def _unquoted(error: psycopg.Error) -> str:
+def _redact_error(error: psycopg.Error) -> str:
     """What is wrong with a URL. What libpq quotes can be of a password, unless it is a name."""
     said = str(error).strip()
     if re.fullmatch(r'invalid URI query parameter: "[a-z_]+"', said):
@@ -353,13 +353,13 @@ async def _put_back(pool: Pool, connection: AsyncConnection[Row]) -> None:
     await pool.putconn(connection)
 
 
-async def _returned(pool: Pool, asking: asyncio.Task[AsyncConnection[Row]]) -> None:
+async def _return_late(pool: Pool, asking: asyncio.Task[AsyncConnection[Row]]) -> None:
     """Give back what came too late."""
     with suppress(psycopg.Error):
         await pool.putconn(await asking)
 
 
-def _quiet(connection: AsyncConnection[Row]) -> bool:
+def _is_quiet(connection: AsyncConnection[Row]) -> bool:
     """Whether nothing has come in since its last transaction, such as the news of its end."""
     if not hasattr(select, "poll"):  # Windows, where `select` takes any number of sockets
         return not select.select([connection], [], [], 0)[0]
@@ -368,7 +368,7 @@ def _quiet(connection: AsyncConnection[Row]) -> bool:
     return not poll.poll(0)
 
 
-def _repeatable(error: FirnlineError) -> bool:
+def _is_repeatable(error: FirnlineError) -> bool:
     """Whether it was undone for sure, by something that passes."""
     cause = error.__cause__
     if isinstance(error, StoreTimeout) or not isinstance(cause, psycopg.Error):

@@ -15,7 +15,7 @@ from firnline.errors import StoreError
 from firnline.log.entry import Erased, Key
 from firnline.log.message import from_microseconds
 from firnline.store.postgres import log
-from firnline.store.postgres.connection import SCHEMA, Database, Transaction
+from firnline.store.postgres.connection import SCHEMA, PostgresDatabase, Transaction
 
 _OWNED: Final = (
     *("entry", "segment", "digest", "topic", "said", "search", "idempotency", "pin", "member"),
@@ -59,7 +59,7 @@ class Vacuum:
     that wait for that would hold all connections of the process.
     """
 
-    def __init__(self, database: Callable[[], Database]) -> None:
+    def __init__(self, database: Callable[[], PostgresDatabase]) -> None:
         self._database = database
         self._turn = asyncio.Lock()
         self._asked = self._seen_to = 0

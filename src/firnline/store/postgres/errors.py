@@ -42,21 +42,23 @@ _ERRORS: Final[tuple[tuple[tuple[type[Exception], ...], type[FirnlineError], str
 )
 
 
-def translated(error: psycopg.Error, place: str, *, committing: bool = False) -> FirnlineError:
+def translate_error(error: psycopg.Error, place: str, *, committing: bool = False) -> FirnlineError:
     """Our error for the driver's. `committing`: a commit was sent and its answer did not come."""
     state = error.sqlstate or ""
     for kinds, ours, what in _ERRORS:
         if isinstance(error, kinds):
-            return ours(f"{place}: {what}: {_said(error)}")
+            return ours(f"{place}: {what}: {_first_line(error)}")
     if state.startswith("53"):  # out of memory, of connections
-        return StoreUnavailable(f"{place}: the server has no room for more: {_said(error)}")
+        return StoreUnavailable(f"{place}: the server has no room for more: {_first_line(error)}")
     if is_lost(error):
         if committing and state not in _UNDONE:
-            return StoreTimeout(f"{place}: the connection was lost in a commit: {_said(error)}")
-        return StoreUnavailable(f"{place}: it cannot be reached: {_said(error)}")
+            return StoreTimeout(
+                f"{place}: the connection was lost in a commit: {_first_line(error)}"
+            )
+        return StoreUnavailable(f"{place}: it cannot be reached: {_first_line(error)}")
     if isinstance(error, psycopg.DataError) and not state:  # refused before it was sent
-        return InputError(f"it cannot be stored: {_said(error)}")
-    return StoreError(f"{place}: {type(error).__name__}: {_said(error)}")
+        return InputError(f"it cannot be stored: {_first_line(error)}")
+    return StoreError(f"{place}: {type(error).__name__}: {_first_line(error)}")
 
 
 def is_lost(error: psycopg.Error) -> bool:
@@ -67,7 +69,7 @@ def is_lost(error: psycopg.Error) -> bool:
     return state.startswith(_LOST) or (isinstance(error, psycopg.OperationalError) and not state)
 
 
-def _said(error: psycopg.Error) -> str:
+def _first_line(error: psycopg.Error) -> str:
     """The server's first line. What follows can quote values."""
     said = error.diag.message_primary or str(error)
     return " ".join(said.split("\n")[:1])

@@ -52,10 +52,10 @@ async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
         ("SELECT count(*) FROM card", ()),
     )
     server, version, role, unforced, vectors, content, index, ((lost,),), kept = answers
-    damaged = await cards.damaged(transaction) if thorough else []
+    damaged = await cards.damaged_cards(transaction) if thorough else []
     return [
         *_server(server[0]),
-        Finding("schema", "ok", f"version {version[0][0]} of {max(migrate.shipped())}"),
+        Finding("schema", "ok", f"version {version[0][0]} of {max(migrate.shipped_migrations())}"),
         _policies(role[0], unforced[0][0]),
         Finding("vectors", "ok", _vectors(vectors)),
         _content(content[0], lost),

@@ -14,19 +14,19 @@ from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Digest, Key, Lease
 from firnline.log.message import from_microseconds
 from firnline.store.digests import (
-    abandoned,
     check_finish,
     checksum_of,
+    damaged_digest,
     decode_digest,
     encode_digest,
+    fail_abandoned,
+    lease_lost,
+    mark_undone,
     next_version,
-    overtaken,
-    undone,
-    unreadable,
 )
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Query, Row, Transaction
-from firnline.store.rows import SEQ_MAX, Found
+from firnline.store.rows import SEQ_MAX, ConversationRow
 
 _COLUMNS: Final = "SELECT version, status, body, checksum FROM digest"
 _NEWEST: Final = (
@@ -70,7 +70,7 @@ async def renew(transaction: Transaction, lease: Lease, seconds: float) -> Lease
         (int(seconds * 1e6), *lease.key, lease.fence, lease.owner),
     )
     if not row:
-        raise overtaken(lease)
+        raise lease_lost(lease)
     return replace(lease, expires_at=from_microseconds(row[0]))
 
 
@@ -85,7 +85,7 @@ async def release(transaction: Transaction, lease: Lease) -> None:
 
 async def begin(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
     """Record a digest in the making; what an earlier holder left in the making has failed."""
-    found, now = await _held(transaction, lease)
+    found, now = await _leased_row(transaction, lease)
     newest_, (last,), making = await transaction.each(
         _newest_query(lease.key, digest.topic),
         (f"SELECT max(version) FROM digest WHERE {log.HERE}", log.here(lease.key)),
@@ -94,14 +94,14 @@ async def begin(transaction: Transaction, lease: Lease, digest: Digest) -> Diges
     newest = _newest(lease.key, newest_, digest.topic)
     begun = next_version(newest, last[0] or 0, digest, now)
     for row in making:
-        _put(transaction, found, abandoned(_digest(lease.key, row)), 0)
+        _put(transaction, found, fail_abandoned(_digest(lease.key, row)), 0)
     _put(transaction, found, begun, lease.fence)
     return begun
 
 
 async def finish(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
     """Complete or fail what this lease began."""
-    found, _ = await _held(transaction, lease)
+    found, _ = await _leased_row(transaction, lease)
     values = log.here(lease.key, version=digest.version, fence=lease.fence)
     newest, own = await transaction.each(
         _newest_query(lease.key, digest.topic),
@@ -115,25 +115,25 @@ async def finish(transaction: Transaction, lease: Lease, digest: Digest) -> Dige
 
 async def undo(transaction: Transaction, lease: Lease, version: int) -> Digest:
     """Take the newest completed digest out of force, in place."""
-    found, _ = await _held(transaction, lease)
+    found, _ = await _leased_row(transaction, lease)
     asked = next(iter(await digests(transaction, lease.key, [version])), None)
     newest = await newest_digest(transaction, lease.key, asked.topic if asked else None)
-    digest = undone(newest, version)
+    digest = mark_undone(newest, version)
     _put(transaction, found, digest, lease.fence)
     return digest
 
 
 async def fail_damaged(transaction: Transaction, lease: Lease) -> int:
     """Put a failed digest in the place of each that cannot be read; returns how many."""
-    found, _ = await _held(transaction, lease)
+    found, _ = await _leased_row(transaction, lease)
     rows = await transaction.rows(f"{_COLUMNS} WHERE {log.HERE}", log.here(lease.key))
-    damaged = [row[0] for row in rows if not _whole(lease.key, row)]
+    damaged = [row[0] for row in rows if not _is_readable(lease.key, row)]
     for version in damaged:
-        _put(transaction, found, unreadable(version), lease.fence)
+        _put(transaction, found, damaged_digest(version), lease.fence)
     return len(damaged)
 
 
-def _whole(key: Key, row: Row) -> bool:
+def _is_readable(key: Key, row: Row) -> bool:
     try:
         _digest(key, row)
     except StoreCorrupt:
@@ -190,7 +190,7 @@ def _digest(key: Key, row: Row) -> Digest:
     return digest
 
 
-async def _held(transaction: Transaction, lease: Lease) -> tuple[Found, datetime]:
+async def _leased_row(transaction: Transaction, lease: Lease) -> tuple[ConversationRow, datetime]:
     """The conversation of a lease that is still the newest, locked; and the time."""
     row = await transaction.row(
         f"SELECT {transaction.now}, id, next_seq, total, hash, genesis FROM conversation"
@@ -199,11 +199,11 @@ async def _held(transaction: Transaction, lease: Lease) -> tuple[Found, datetime
         (*lease.key, lease.fence, lease.owner),
     )
     if not row:
-        raise overtaken(lease)
-    return Found.of(lease.key, row[1:]), from_microseconds(row[0])
+        raise lease_lost(lease)
+    return ConversationRow.of(lease.key, row[1:]), from_microseconds(row[0])
 
 
-def _put(transaction: Transaction, found: Found, digest: Digest, fence: int) -> None:
+def _put(transaction: Transaction, found: ConversationRow, digest: Digest, fence: int) -> None:
     body = encode_digest(digest)
     topic = _NO_TOPIC if digest.topic is None else digest.topic
     transaction.later(

@@ -1,8 +1,8 @@
-"""Hearing of what is owed, so that idle workers need not ask.
+"""Notifications of pending work, so that idle workers need not poll.
 
-`owe` notifies; one connection of each process listens. It is of no use behind a pooler that gives
-every transaction another connection, so it is tried before it is relied on: `hears` is true once a
-message of our own has come back.
+`mark` notifies; one connection of each process listens. Notifications do not work behind a pooler
+that switches connections between transactions, so they are tried first: `listening` is true once a
+notification of our own has come back.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import psycopg
 from psycopg import AsyncConnection
 
 from firnline.errors import FirnlineError
-from firnline.store.postgres.connection import EVERYONE, Database, Transaction
-from firnline.store.postgres.pending import CHANNEL, whose
+from firnline.store.postgres.connection import ALL_TENANTS, PostgresDatabase, Transaction
+from firnline.store.postgres.pending import CHANNEL, tenant_token
 
 logger: Final = logging.getLogger("firnline")
 
@@ -28,18 +28,18 @@ _PAUSE_SECONDS: Final = 2.0  # before another try to connect
 Tell = Callable[[], None]
 
 
-class Listener:
+class PendingListener:
     """Calls those who asked whenever something may have become due."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._asked: dict[Tell, str | None] = {}
         self._task: asyncio.Task[None] | None = None
-        self.hears = False
+        self.listening = False
 
     def add(self, tell: Tell, tenant: str | None) -> Callable[[], None]:
         """Call `tell` from now on, until what is returned is called."""
-        self._asked[tell] = None if tenant is None else whose(tenant)
+        self._asked[tell] = None if tenant is None else tenant_token(tenant)
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._listen())
 
@@ -53,7 +53,7 @@ class Listener:
         task, self._task = self._task, None
         self._asked.clear()
         while task is not None and not task.done():
-            task.cancel()  # again, if one was lost: see `unlost_cancellation`
+            task.cancel()  # again, if one was lost: see `preserve_cancellation`
             await asyncio.wait([task], timeout=1.0)
 
     async def _listen(self) -> None:
@@ -75,13 +75,13 @@ class Listener:
             if not await self._echoes(connection):
                 logger.warning("notifications do not arrive (a pooler?); looking for work instead")
                 return False
-            self.hears = True
+            self.listening = True
             self._tell()  # what was owed before it could be heard
             async for heard in connection.notifies():
                 self._tell(heard.payload)
             return True
         finally:
-            self.hears = False
+            self.listening = False
             await connection.close()
 
     async def _echoes(self, connection: AsyncConnection[Any]) -> bool:
@@ -90,7 +90,7 @@ class Listener:
         async def notify(transaction: Transaction) -> None:
             transaction.later("SELECT pg_notify(%s, %s)", (CHANNEL, sent))
 
-        await self._database.write(EVERYONE, notify)
+        await self._database.write(ALL_TENANTS, notify)
         async for heard in connection.notifies(timeout=_ECHO_SECONDS):
             if heard.payload == sent:
                 return True

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from firnline.errors import StoreCorrupt, UnknownConversation
+from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
 from firnline.log.entry import Entry, Head, Key, Record, genesis, runs
 from firnline.log.message import microseconds
 from firnline.store import rows
 from firnline.store.postgres.connection import Query, Row, Transaction
-from firnline.store.rows import SEQ_MAX, Found, Segment
+from firnline.store.rows import SEQ_MAX, ConversationRow, Segment
 
 # Locks on a conversation's row, each held to the end of its transaction.
 CHANGE: Final = "FOR NO KEY UPDATE"  # one at a time: whoever moves its head or what hangs on it
@@ -90,7 +90,7 @@ def here(key: Key, **more: Any) -> Mapping[str, Any]:
 # -- finding ----------------------------------------------------------------------------------
 
 
-async def find(transaction: Transaction, key: Key, lock: str = "") -> Found | None:
+async def find(transaction: Transaction, key: Key, lock: str = "") -> ConversationRow | None:
     """The conversation, or None."""
     found, _ = await find_with(transaction, key, lock=lock)
     return found
@@ -98,13 +98,13 @@ async def find(transaction: Transaction, key: Key, lock: str = "") -> Found | No
 
 async def find_with(
     transaction: Transaction, key: Key, *queries: Query, lock: str = ""
-) -> tuple[Found | None, tuple[list[Row], ...]]:
+) -> tuple[ConversationRow | None, tuple[list[Row], ...]]:
     """The conversation, or None; and by the same message the rows of queries about it."""
     own, *others = await transaction.each((f"{_FIND} {lock}", here(key)), *queries)
-    return Found.of(key, own[0]) if own else None, tuple(others)
+    return ConversationRow.of(key, own[0]) if own else None, tuple(others)
 
 
-async def must_find(transaction: Transaction, key: Key, lock: str = "") -> Found:
+async def must_find(transaction: Transaction, key: Key, lock: str = "") -> ConversationRow:
     """The conversation; `UnknownConversation` if there is none."""
     found = await find(transaction, key, lock)
     if found is None:
@@ -136,7 +136,7 @@ async def conversations(
 
 def insert_entries(
     transaction: Transaction,
-    found: Found,
+    found: ConversationRow,
     entries: Sequence[Entry | Record],
     bodies: Sequence[bytes],
 ) -> None:
@@ -152,7 +152,7 @@ def insert_entries(
 
 
 def insert_views(
-    transaction: Transaction, found: Found, views: Sequence[ViewRow], first_seq: int
+    transaction: Transaction, found: ConversationRow, views: Sequence[ViewRow], first_seq: int
 ) -> None:
     """Write what the views by word and by date have of entries from `first_seq` on."""
     own = found.key.tenant, found.id
@@ -167,7 +167,7 @@ def insert_views(
     )
 
 
-async def create(transaction: Transaction, key: Key, now: str) -> Found | None:
+async def create(transaction: Transaction, key: Key, now: str) -> ConversationRow | None:
     """Create the conversation; None if somebody else has just done so. `now` is SQL."""
     start = genesis(key)
     row = await transaction.row(
@@ -176,7 +176,7 @@ async def create(transaction: Transaction, key: Key, now: str) -> Found | None:
         " RETURNING id",
         (*key, start, start),
     )
-    return Found(key, row[0], 0, 0, start) if row else None
+    return ConversationRow(key, row[0], 0, 0, start) if row else None
 
 
 # -- reading ----------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ async def span(
         stored += more
     if first > last:
         return []
-    return rows.whole_span(found, [item for item in stored if item.seq <= last], first, last)
+    return rows.verify_span(found, [item for item in stored if item.seq <= last], first, last)
 
 
 async def page(
@@ -212,7 +212,7 @@ async def page(
     *,
     limit: int = limits.READ_PAGE,
     tolerant: bool = False,
-) -> tuple[Found | None, list[Record], int]:
+) -> tuple[ConversationRow | None, list[Record], int]:
     """The conversation, what is stored of a span, unchecked, and where to go on."""
     until = min(last, first + limit - 1)
     values = here(key, first=first, until=until, last=last, segments=_SEGMENTS_AT_ONCE)
@@ -227,7 +227,7 @@ async def page(
         end = behind[0][0][0] - 1
     if len(archived) == _SEGMENTS_AT_ONCE:
         end = min(end, archived[-1].last_seq)
-    stored = rows.merged(iter(live), archived, first, end, tolerant=tolerant)
+    stored = rows.merge_records(iter(live), archived, first, end, tolerant=tolerant)
     return found, [item for item in stored if item.seq <= end], end + 1
 
 
@@ -248,7 +248,7 @@ async def at(transaction: Transaction, key: Key, seqs: Sequence[int]) -> list[En
 async def chosen(
     transaction: Transaction, key: Key, asked: str, values: Mapping[str, Any]
 ) -> tuple[list[int], list[Entry]]:
-    """The sequence numbers that the query `asked` gives, and the entries there, in order."""
+    """The sequence numbers that the query `asked` returns, and the entries there, in order."""
     found, (numbers, live, archived) = await find_with(
         transaction,
         key,
@@ -259,13 +259,13 @@ async def chosen(
     seqs = sorted({seq for (seq,) in numbers})
     if found is None:
         return seqs, []
-    stored = {item.seq: item for row in archived for item in rows.unpacked(Segment(*row))}
+    stored = {item.seq: item for row in archived for item in rows.unpack_segment(Segment(*row))}
     stored |= {row[0]: Record(*row) for row in live}
     entries: list[Entry] = []
     for first, last in runs([seq for seq in seqs if seq < found.next_seq]):
         wanted = range(max(first - 1, 0), last + 1)
         run = [stored[seq] for seq in wanted if seq in stored]
-        entries += rows.whole_span(found, run, first, last)
+        entries += rows.verify_span(found, run, first, last)
     return seqs, entries
 
 
@@ -323,7 +323,7 @@ async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[En
 
 async def _backwards(
     transaction: Transaction, key: Key, end: int, tokens: int
-) -> tuple[Found | None, list[Record]]:
+) -> tuple[ConversationRow | None, list[Record]]:
     """Some records up to `end` or the log's end, the newest first, without a hole."""
     limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
     found, (live,) = await find_with(
@@ -333,7 +333,7 @@ async def _backwards(
     some = [Record(*row) for row in live if row[0] <= end]
     if end >= 0 and (not some or some[0].seq != end):  # it is archived
         touching = await segments(transaction, key, end, end)
-        archived = [item for segment in touching for item in rows.unpacked(segment)]
+        archived = [item for segment in touching for item in rows.unpack_segment(segment)]
         some = [item for item in reversed(archived) if item.seq <= end]
     return found, [item for place, item in enumerate(some) if item.seq == end - place]
 
@@ -359,4 +359,26 @@ async def dated(
         limit=max(limit, 0),
     )
     _, entries = await chosen(transaction, key, asked, values)
+    return entries
+
+
+# -- pins --------------------------------------------------------------------------------------
+
+
+async def pin(transaction: Transaction, key: Key, seq: int, *, pinned: bool) -> None:
+    """Mark an entry or take the mark away; nothing happens if it is so already."""
+    found = await must_find(transaction, key, KEEP)
+    if not 0 <= seq < found.next_seq:
+        raise InputError(f"{key.conversation} has no entry {seq}")
+    mark = "INSERT INTO pin (tenant, conversation, seq) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
+    unmark = "DELETE FROM pin WHERE tenant = %s AND conversation = %s AND seq = %s"
+    transaction.later(mark if pinned else unmark, (key.tenant, found.id, seq))
+
+
+async def pinned(transaction: Transaction, key: Key) -> list[Entry]:
+    """The marked entries; a mark on what is not there is damage."""
+    marked = f"SELECT seq FROM pin WHERE {HERE}"
+    there, entries = await chosen(transaction, key, marked, here(key))
+    if len(entries) != len(there):
+        raise StoreCorrupt(f"{key.conversation}: an entry is pinned but not there")
     return entries

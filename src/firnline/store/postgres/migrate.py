@@ -20,7 +20,7 @@ _LOCK: Final = 0x4669726E_6C696E65  # "Firnline", for all who may want to migrat
 _INSTALLED: Final = f"{SCHEMA}.installed"
 
 
-def shipped() -> Mapping[int, str]:
+def shipped_migrations() -> Mapping[int, str]:
     """The migrations that come with this Firnline: number to SQL."""
     return load(resources.files("firnline").joinpath("store/postgres/migrations"))
 

@@ -9,7 +9,7 @@ from firnline.log import limits
 from firnline.log.entry import Key
 from firnline.log.message import from_microseconds, microseconds
 from firnline.protocols import Pending
-from firnline.store.digests import begun_at
+from firnline.store.digests import digest_created_at
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Transaction
 
@@ -22,7 +22,7 @@ _MAKING: Final = (
 )
 
 
-async def owe(transaction: Transaction, key: Key, due: datetime, *, postpone: bool) -> None:
+async def mark(transaction: Transaction, key: Key, due: datetime, *, postpone: bool) -> None:
     """Note when it is due, and tell workers; nothing is written if there is a note to be kept."""
     transaction.later(
         "WITH noted AS (UPDATE conversation SET owed_at = %(due)s"
@@ -31,18 +31,16 @@ async def owe(transaction: Transaction, key: Key, due: datetime, *, postpone: bo
         # Whoever puts something off comes back to it; nobody else has to be woken for it.
         f" SELECT pg_notify('{CHANNEL}', %(whose)s) FROM noted"
         f" WHERE owed_at <= {transaction.now} + 1000000",
-        log.here(key, due=microseconds(due), postpone=postpone, whose=whose(key.tenant)),
+        log.here(key, due=microseconds(due), postpone=postpone, whose=tenant_token(key.tenant)),
     )
 
 
-def whose(tenant: str) -> str:
+def tenant_token(tenant: str) -> str:
     """What stands for a tenant in a notification, which everybody in the database can hear."""
     return words.lexeme(tenant, "")
 
 
-async def owed(
-    transaction: Transaction, now: datetime, limit: int, tenant: str | None
-) -> list[Key]:
+async def due(transaction: Transaction, now: datetime, limit: int, tenant: str | None) -> list[Key]:
     """The conversations that are due, longest due first."""
     found = await transaction.rows(
         "SELECT tenant, name FROM conversation WHERE owed_at <= %(now)s"
@@ -53,7 +51,7 @@ async def owed(
     return [Key(*row) for row in found]
 
 
-async def pending(
+async def count(
     transaction: Transaction,
     now: datetime,
     stuck_before: datetime,
@@ -68,18 +66,18 @@ async def pending(
         (f"{_MAKING}{own.format('d.')} LIMIT %(limit)s", values),
         (f"SELECT count(*) FROM card WHERE kind = %(cards)s{own.format('')}", values),
     )
-    making = [(begun_at(body), lease) for body, lease in rows]
+    making = [(digest_created_at(body), lease) for body, lease in rows]
     return Pending(
-        owed=owed,
+        conversations=owed,
         oldest=None if oldest is None else from_microseconds(oldest),
-        making=len(making),
+        processing=len(making),
         leased=sum(lease is not None and lease > microseconds(now) for _, lease in making),
         stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
         cards=kept,
     )
 
 
-async def settle(transaction: Transaction, key: Key, last_seq: int) -> bool:
+async def clear(transaction: Transaction, key: Key, last_seq: int) -> bool:
     """Forget the note, unless there are entries that whoever settles has not seen."""
     found = await log.find(transaction, key, log.CHANGE)
     if found is not None and found.next_seq > last_seq + 1:

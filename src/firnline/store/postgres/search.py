@@ -12,7 +12,7 @@ from firnline.log.entry import IndexMatch, Key, Scope
 from firnline.log.message import microseconds
 from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Row, Transaction
-from firnline.store.rows import Found
+from firnline.store.rows import ConversationRow
 
 # Of words that are everywhere PostgreSQL takes a sample; and the table is never read from its
 # beginning to its end, whatever the planner thinks of a word that it does not know. Nor are all of
@@ -51,7 +51,7 @@ _RANKED: Final = (
 _USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
 
 
-class _Asked(NamedTuple):
+class _PostgresTerms(NamedTuple):
     """The terms of a query as the index has them, and in how many entries each is."""
 
     own: list[str]
@@ -70,23 +70,23 @@ async def matches(
     transaction.later(_BOUNDED)
     own = [words.of_query(tenant, term) for term in terms]
     facts = [words.of_fact(tenant, "".join(term)) for term in terms]
-    found, asked = await _known(transaction, tenant, scope, own, facts)
+    found, asked = await _count_terms(transaction, tenant, scope, own, facts)
     if scope.conversation is not None and found is None:
         return []
-    telling = _telling(asked, found)
-    done = await _ranked(transaction, tenant, asked, telling, scope, limit)
+    telling = _rare_terms(asked, found)
+    done = await _rank(transaction, tenant, asked, telling, scope, limit)
     if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
-        done = await _ranked(transaction, tenant, asked, own, scope, limit)
+        done = await _rank(transaction, tenant, asked, own, scope, limit)
     if len(done) < limit:
         known = {match[:2] for match in done}
-        about = await _ranked(transaction, tenant, asked, facts, scope, limit)
+        about = await _rank(transaction, tenant, asked, facts, scope, limit)
         done += [match for match in about if match[:2] not in known]
     return done[:limit]
 
 
-async def _known(
+async def _count_terms(
     transaction: Transaction, tenant: str, scope: Scope, own: list[str], facts: list[str]
-) -> tuple[Found | None, _Asked]:
+) -> tuple[ConversationRow | None, _PostgresTerms]:
     """The conversation that is searched, if it is one; and how common the terms are."""
     values = {"tenant": tenant, "own": [words.any_of([item]) for item in own]}
     queries: list[Query] = [(_ENTRIES_WITH, values), (_ENTRIES, values)]
@@ -96,10 +96,10 @@ async def _known(
         key = Key(tenant, scope.conversation)
         found, answers = await log.find_with(transaction, key, *queries)
     counts, ((entries,),) = answers
-    return found, _Asked(own, facts, [count for (count,) in counts], entries)
+    return found, _PostgresTerms(own, facts, [count for (count,) in counts], entries)
 
 
-def _telling(asked: _Asked, found: Found | None) -> list[str]:
+def _rare_terms(asked: _PostgresTerms, found: ConversationRow | None) -> list[str]:
     """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
 
     What only the others lead to would rank last; where one of the rare ones is, they count. All of
@@ -117,10 +117,10 @@ def _telling(asked: _Asked, found: Found | None) -> list[str]:
     return chosen
 
 
-async def _ranked(
+async def _rank(
     transaction: Transaction,
     tenant: str,
-    asked: _Asked,
+    asked: _PostgresTerms,
     leading: Sequence[str],
     scope: Scope,
     limit: int,
@@ -145,16 +145,16 @@ async def _ranked(
             "limit": limit,
         },
     )
-    return _sound(tenant, rows)
+    return _to_matches(tenant, rows)
 
 
-def _sound(tenant: str, rows: Sequence[Row]) -> list[IndexMatch]:
+def _to_matches(tenant: str, rows: Sequence[Row]) -> list[IndexMatch]:
     """The rows as matches, an entry once; a damaged conversation raises."""
     best: dict[tuple[str, int], IndexMatch] = {}
     checked: set[int] = set()
     for name, seq, score, *about in rows:
         if about[0] not in checked:
-            Found.of(Key(tenant, name), about)
+            ConversationRow.of(Key(tenant, name), about)
             checked.add(about[0])
         best.setdefault((name, seq), IndexMatch(name, seq, score))
     return list(best.values())

@@ -34,12 +34,20 @@ from firnline.log.entry import (
 )
 from firnline.log.message import utc_now
 from firnline.log.text import Json
-from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
-from firnline.store.cards import asked, check_card, dropped
+from firnline.protocols import (
+    EVERYTHING,
+    Clock,
+    Finding,
+    Pending,
+    Progress,
+    TopicAssignments,
+    Vector,
+)
+from firnline.store.cards import card_query, check_card, drop_query
 from firnline.store.clock_skew import Skew
-from firnline.store.digests import check_seconds
-from firnline.store.postgres import append as appending
+from firnline.store.digests import check_lease_seconds
 from firnline.store.postgres import (
+    append,
     archive,
     backup,
     erase,
@@ -47,20 +55,28 @@ from firnline.store.postgres import (
     leases,
     log,
     migrate,
-    pins,
+    pending,
     projects,
     search,
     views,
 )
-from firnline.store.postgres import cards as cards_
-from firnline.store.postgres import pending as debt
-from firnline.store.postgres import topics as assigned
-from firnline.store.postgres import vectors as embedded
-from firnline.store.postgres.connection import EVERYONE, Database, Transaction, Work
-from firnline.store.postgres.errors import translated
-from firnline.store.postgres.listen import Listener
+from firnline.store.postgres.cards import card_kinds, drop_cards, put_cards, select_cards
+from firnline.store.postgres.connection import ALL_TENANTS, PostgresDatabase, Transaction, Work
+from firnline.store.postgres.errors import translate_error
+from firnline.store.postgres.listen import PendingListener
+from firnline.store.postgres.topics import read_topics, save_topics, topic_members, topics_of
+from firnline.store.postgres.vectors import (
+    GONE,
+    embedded_to,
+    find_pgvector,
+    nearest_vectors,
+    put_vectors,
+    unembedded,
+    vector_page,
+    vectors_at,
+)
 from firnline.store.rows import SEQ_MAX, page
-from firnline.store.topics import Remembered
+from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
 
@@ -75,14 +91,14 @@ class PostgresStore:
         self, url: str, *, clock: Clock = utc_now, connections: int = limits.CONNECTIONS
     ) -> None:
         self._clock = None if clock is utc_now else clock
-        self._database = Database(
+        self._database = PostgresDatabase(
             url, clock=lambda: self._clock and self._clock(), connections=connections
         )
-        self._listener = Listener(self._database)
-        self._topics = Remembered()
-        self._appender = appending.Appender(self._checked)
+        self._listener = PendingListener(self._database)
+        self._topics = TopicCache()
+        self._appender = append.Appender(self._open_db)
         self._skew = Skew(self._now)
-        self._vacuum = erase.Vacuum(self._checked)
+        self._vacuum = erase.Vacuum(self._open_db)
         self._vectors_in: str | None = None  # the schema of pgvector's operators
         self._process = 0
 
@@ -94,10 +110,10 @@ class PostgresStore:
             raise StoreError("the store is open already")
         connection = await self._database.connect()
         try:
-            await migrate.migrate(connection, migrate.shipped())
-            self._vectors_in = await embedded.pgvector(connection)
+            await migrate.migrate(connection, migrate.shipped_migrations())
+            self._vectors_in = await find_pgvector(connection)
         except psycopg.Error as error:
-            raise translated(error, self._database.place) from error
+            raise translate_error(error, self._database.place) from error
         finally:
             await connection.close()
         await self._database.open()
@@ -110,7 +126,7 @@ class PostgresStore:
             await self._listener.close()
             await self._database.close()
 
-    def _checked(self) -> Database:
+    def _open_db(self) -> PostgresDatabase:
         if self._process != os.getpid() and self._process:
             raise StoreError(
                 "this store was opened before a fork, which connections must not cross; start the "
@@ -119,10 +135,10 @@ class PostgresStore:
         return self._database
 
     async def _read(self, tenant: str | None, work: Work[T], *, brief: bool = True) -> T:
-        return await self._checked().read(tenant, work, brief=brief)
+        return await self._open_db().read(tenant, work, brief=brief)
 
     async def _write(self, tenant: str | None, work: Work[T]) -> T:
-        return await self._checked().write(tenant, work)
+        return await self._open_db().write(tenant, work)
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -138,8 +154,8 @@ class PostgresStore:
         if not drafts:
             raise InputError("nothing to append")
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
-        found = await appending.analysed(key.tenant, sizes)
-        given = appending.Given(key, drafts, found, expected_seq, idempotency)
+        found = await append.analyze(key.tenant, sizes)
+        given = append.AppendRequest(key, drafts, found, expected_seq, idempotency)
         try:
             return await self._appender.append(given)
         except StoreTimeout as doubt:
@@ -229,11 +245,11 @@ class PostgresStore:
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
         """See `Store.pin`."""
-        await self._write(key.tenant, lambda tx: pins.pin(tx, key, seq, pinned=pinned))
+        await self._write(key.tenant, lambda tx: log.pin(tx, key, seq, pinned=pinned))
 
     async def pinned(self, key: Key) -> list[Entry]:
         """See `Store.pinned`."""
-        return await self._read(key.tenant, lambda tx: pins.pinned(tx, key))
+        return await self._read(key.tenant, lambda tx: log.pinned(tx, key))
 
     async def projects(self, tenant: str) -> list[Project]:
         """See `Store.projects`."""
@@ -258,7 +274,7 @@ class PostgresStore:
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
         """See `Store.rebuild_index`; searches by word find everything meanwhile."""
-        known = await self._read(EVERYONE, views.every_key)
+        known = await self._read(ALL_TENANTS, views.every_key)
         done, entries = 0, sum(count for _, count in known)
         for key, count in known:
             first = 0
@@ -274,7 +290,7 @@ class PostgresStore:
         )
         if found is None:
             return 0
-        rows = await views.analysed(key, first, readable)
+        rows = await views.analyze(key, first, readable)
         await self._write(key.tenant, lambda tx: views.write_page(tx, found, (first, end), rows))
         return end
 
@@ -282,24 +298,24 @@ class PostgresStore:
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        return await self._read(key.tenant, lambda tx: embedded.embedded(tx, key, model))
+        return await self._read(key.tenant, lambda tx: embedded_to(tx, key, model))
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
         """See `Store.put_vectors`."""
         span = first_seq, next_seq
-        return await self._write(key.tenant, lambda tx: embedded.put(tx, key, model, vectors, span))
+        return await self._write(key.tenant, lambda tx: put_vectors(tx, key, model, vectors, span))
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
         return await self._read(
-            key.tenant, lambda tx: embedded.page(tx, key, model, first_seq, limit)
+            key.tenant, lambda tx: vector_page(tx, key, model, first_seq, limit)
         )
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
-        return await self._read(key.tenant, lambda tx: embedded.at(tx, key, model, seqs))
+        return await self._read(key.tenant, lambda tx: vectors_at(tx, key, model, seqs))
 
     async def nearest(
         self, key: Key, model: str, vector: Sequence[float], limit: int
@@ -309,20 +325,20 @@ class PostgresStore:
             return None
         given = key, model, vector, limit, self._vectors_in
         try:
-            return await self._read(key.tenant, lambda tx: embedded.nearest(tx, *given))
+            return await self._read(key.tenant, lambda tx: nearest_vectors(tx, *given))
         except StoreError as error:
-            if not isinstance(error.__cause__, embedded.GONE):
+            if not isinstance(error.__cause__, GONE):
                 raise
             self._vectors_in = None  # it was dropped, moved or forbidden meanwhile
             return None
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await self._read(tenant, lambda tx: embedded.unembedded(tx, tenant, model, limit))
+        return await self._read(tenant, lambda tx: unembedded(tx, tenant, model, limit))
 
-    async def topics(self, key: Key) -> Assigned:
+    async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""
-        return await self._read(key.tenant, lambda tx: assigned.read(tx, key, self._topics))
+        return await self._read(key.tenant, lambda tx: read_topics(tx, key, self._topics))
 
     async def assign(
         self,
@@ -336,29 +352,29 @@ class PostgresStore:
         """See `Store.assign`."""
         id_, saved = await self._write(
             key.tenant,
-            lambda tx: assigned.assign(tx, key, topics, members, (revision, next_seq)),
+            lambda tx: save_topics(tx, key, topics, members, (revision, next_seq)),
         )
-        self._topics.changed(id_, saved, topics)
+        self._topics.update(id_, saved, topics)
         return saved
 
     async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
         """See `Store.members`."""
-        return await self._read(key.tenant, lambda tx: assigned.members(tx, key, topic, first_seq))
+        return await self._read(key.tenant, lambda tx: topic_members(tx, key, topic, first_seq))
 
     async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
         """See `Store.topics_of`."""
-        return await self._read(key.tenant, lambda tx: assigned.topics_of(tx, key, seqs))
+        return await self._read(key.tenant, lambda tx: topics_of(tx, key, seqs))
 
     # -- digests and leases -------------------------------------------------------------------
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """See `Store.lease`."""
-        check_seconds(seconds)
+        check_lease_seconds(seconds)
         return await self._write(key.tenant, lambda tx: leases.lease(tx, key, owner, seconds))
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
-        check_seconds(seconds)
+        check_lease_seconds(seconds)
         return await self._write(lease.key.tenant, lambda tx: leases.renew(tx, lease, seconds))
 
     async def release(self, lease: Lease) -> None:
@@ -393,32 +409,32 @@ class PostgresStore:
         """See `Store.put_digests`."""
         await self._write(key.tenant, lambda tx: leases.put_all(tx, key, digests))
 
-    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
-        """See `Store.owe`."""
+    async def mark_pending(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.mark_pending`."""
         when = due + await self._ahead()
-        await self._write(key.tenant, lambda tx: debt.owe(tx, key, when, postpone=postpone))
+        await self._write(key.tenant, lambda tx: pending.mark(tx, key, when, postpone=postpone))
 
-    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """See `Store.owed`."""
+    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """See `Store.due`."""
         shared = now + await self._ahead()
-        return await self._read(tenant, lambda tx: debt.owed(tx, shared, limit, tenant))
+        return await self._read(tenant, lambda tx: pending.due(tx, shared, limit, tenant))
 
     async def _ahead(self) -> timedelta:
         """What is to be added to times of this machine's: what is owed goes by the database's."""
         return timedelta() if self._clock else await self._skew.ahead()
 
     async def _now(self) -> int:
-        (now,) = await self._read(EVERYONE, lambda tx: tx.row(f"SELECT {tx.now}"))
+        (now,) = await self._read(ALL_TENANTS, lambda tx: tx.row(f"SELECT {tx.now}"))
         return int(now)
 
-    def on_owed(self, tell: Callable[[], None], tenant: str | None = None) -> Callable[[], None]:
-        """See `News.on_owed`."""
+    def on_pending(self, tell: Callable[[], None], tenant: str | None = None) -> Callable[[], None]:
+        """See `PendingNotifier.on_pending`."""
         return self._listener.add(tell, tenant)
 
     @property
-    def hears(self) -> bool:
-        """See `News.hears`."""
-        return self._listener.hears
+    def listening(self) -> bool:
+        """See `PendingNotifier.listening`."""
+        return self._listener.listening
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
@@ -426,12 +442,12 @@ class PostgresStore:
         """See `Store.pending`."""
         ahead = await self._ahead()
         given = now + ahead, stuck_before + ahead, cards, tenant
-        known = await self._read(tenant, lambda tx: debt.pending(tx, *given))
+        known = await self._read(tenant, lambda tx: pending.count(tx, *given))
         return known._replace(oldest=known.oldest and known.oldest - ahead)
 
-    async def settle(self, key: Key, last_seq: int) -> bool:
-        """See `Store.settle`."""
-        return await self._write(key.tenant, lambda tx: debt.settle(tx, key, last_seq))
+    async def clear_pending(self, key: Key, last_seq: int) -> bool:
+        """See `Store.clear_pending`."""
+        return await self._write(key.tenant, lambda tx: pending.clear(tx, key, last_seq))
 
     # -- cards --------------------------------------------------------------------------------
 
@@ -440,8 +456,8 @@ class PostgresStore:
         for card in cards:
             check_card(card)
         tenants = {card.tenant for card in cards}
-        whose = tenants.pop() if len(tenants) == 1 else EVERYONE
-        return await self._write(whose, lambda tx: cards_.put(tx, cards, absent=absent))
+        whose = tenants.pop() if len(tenants) == 1 else ALL_TENANTS
+        return await self._write(whose, lambda tx: put_cards(tx, cards, absent=absent))
 
     async def cards(
         self,
@@ -454,12 +470,12 @@ class PostgresStore:
         limit: int = 100,
     ) -> list[Card]:
         """See `Store.cards`."""
-        wanted = asked(kind, tenant, names, prefix, after)
-        return await self._read(tenant, lambda tx: cards_.chosen(tx, wanted, limit))
+        wanted = card_query(kind, tenant, names, prefix, after)
+        return await self._read(tenant, lambda tx: select_cards(tx, wanted, limit))
 
     async def kinds(self) -> list[str]:
         """See `Store.kinds`."""
-        return await self._read(None, cards_.kinds)
+        return await self._read(None, card_kinds)
 
     async def drop_cards(
         self,
@@ -470,8 +486,8 @@ class PostgresStore:
         prefix: str | None = None,
     ) -> int:
         """See `Store.drop_cards`."""
-        unwanted = dropped(kind, tenant, names, prefix)
-        return await self._write(tenant, lambda tx: cards_.drop(tx, unwanted))
+        unwanted = drop_query(kind, tenant, names, prefix)
+        return await self._write(tenant, lambda tx: drop_cards(tx, unwanted))
 
     # -- keeping ------------------------------------------------------------------------------
 
@@ -503,7 +519,7 @@ class PostgresStore:
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; the copy is a file of SQL for `psql`."""
-        await self._read(EVERYONE, lambda tx: tx.row("SELECT 1"))  # is it open, in this process?
+        await self._read(ALL_TENANTS, lambda tx: tx.row("SELECT 1"))  # is it open, in this process?
         await backup.copy_to(self._database, path, progress)
 
     def owns(self, path: Path) -> bool:
@@ -513,4 +529,4 @@ class PostgresStore:
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
         """See `Store.check`."""
-        return await self._read(EVERYONE, partial(health.check, thorough=thorough), brief=False)
+        return await self._read(ALL_TENANTS, partial(health.check, thorough=thorough), brief=False)

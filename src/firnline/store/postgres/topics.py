@@ -7,28 +7,28 @@ from typing import Final
 
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log.entry import Key, Topic
-from firnline.protocols import Assigned
+from firnline.protocols import TopicAssignments
 from firnline.store.digests import checksum_of
 from firnline.store.postgres import log
 from firnline.store.postgres.connection import Row, Transaction
 from firnline.store.rows import SEQ_MAX
-from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
+from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
 _PROGRESS: Final = f"SELECT next_seq, revision FROM assigned WHERE {log.HERE}"
 
 
-async def read(transaction: Transaction, key: Key, remembered: Remembered) -> Assigned:
+async def read_topics(transaction: Transaction, key: Key, cache: TopicCache) -> TopicAssignments:
     """The topics, how far they reach, and their revision; read only if they are others."""
     found, (progress,) = await log.find_with(transaction, key, (_PROGRESS, log.here(key)))
     next_seq, revision = progress[0] if progress else (0, 0)
-    known = remembered.of(found.id, revision) if found else {}
+    known = cache.get(found.id, revision) if found else {}
     if known is None and found is not None:
         rows = await transaction.rows(
             f"SELECT id, checksum, body FROM topic WHERE {log.HERE} ORDER BY id", log.here(key)
         )
         known = _topics(key, rows)
-        remembered.keep(found.id, revision, known)
-    return Assigned(known or {}, next_seq, revision)
+        cache.put(found.id, revision, known)
+    return TopicAssignments(known or {}, next_seq, revision)
 
 
 def _topics(key: Key, rows: Sequence[Row]) -> dict[int, Topic]:
@@ -38,7 +38,7 @@ def _topics(key: Key, rows: Sequence[Row]) -> dict[int, Topic]:
     return topics
 
 
-async def assign(
+async def save_topics(
     transaction: Transaction,
     key: Key,
     topics: Sequence[Topic],
@@ -91,7 +91,9 @@ async def assign(
     return found.id, revision + 1
 
 
-async def members(transaction: Transaction, key: Key, topic: int, first_seq: int) -> list[int]:
+async def topic_members(
+    transaction: Transaction, key: Key, topic: int, first_seq: int
+) -> list[int]:
     """The sequence numbers of a topic's entries."""
     rows = await transaction.rows(
         f"SELECT seq FROM member WHERE {log.HERE} AND topic = %(topic)s AND seq >= %(first)s"

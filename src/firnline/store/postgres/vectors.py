@@ -34,13 +34,13 @@ _SIGNS: Final = b"1" * 128 + b"0" * 128  # of a signed byte
 _VECTORS: Final = f"SELECT seq, part, body FROM vector WHERE {log.HERE} AND embedder = {_EMBEDDER}"
 
 
-async def embedded(transaction: Transaction, key: Key, model: str) -> int:
+async def embedded_to(transaction: Transaction, key: Key, model: str) -> int:
     """How many of the first entries have been through the embedder."""
     row = await transaction.row(_REACH, log.here(key, model=model))
     return int(row[0]) if row else 0
 
 
-async def put(
+async def put_vectors(
     transaction: Transaction,
     key: Key,
     model: str,
@@ -93,7 +93,7 @@ async def put(
     return True
 
 
-async def page(
+async def vector_page(
     transaction: Transaction, key: Key, model: str, first_seq: int, limit: int
 ) -> list[Vector]:
     """Vectors from `first_seq` on; the parts of the last entry are all there."""
@@ -109,7 +109,9 @@ async def page(
     return [Vector(*row) for row in rows]
 
 
-async def at(transaction: Transaction, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
+async def vectors_at(
+    transaction: Transaction, key: Key, model: str, seqs: Sequence[int]
+) -> list[Vector]:
     """The vectors of these entries."""
     asked = [seq for seq in seqs if 0 <= seq <= SEQ_MAX]
     rows = await transaction.rows(
@@ -124,13 +126,13 @@ def _signs(body: bytes) -> str:
     return body[_SCALE_BYTES:].translate(_SIGNS).decode()
 
 
-async def pgvector(connection: AsyncConnection[Row]) -> str | None:
+async def find_pgvector(connection: AsyncConnection[Row]) -> str | None:
     """The schema of pgvector's operators, quoted; None if it is not to be used, or too old."""
     row = await (await connection.execute(_PGVECTOR)).fetchone()
     return sql.Identifier(row[0]).as_string(connection) if row else None
 
 
-async def nearest(
+async def nearest_vectors(
     transaction: Transaction,
     key: Key,
     model: str,

@@ -11,7 +11,7 @@ from firnline.log.entry import Key, Record
 from firnline.log.message import Message, decode
 from firnline.store.postgres import append, log
 from firnline.store.postgres.connection import Transaction
-from firnline.store.rows import SEQ_MAX, Found
+from firnline.store.rows import SEQ_MAX, ConversationRow
 
 _LARGE: Final = limits.PAGE_BYTES_MAX  # a page of messages is always analysed beside the event loop
 
@@ -24,7 +24,7 @@ async def every_key(transaction: Transaction) -> list[tuple[Key, int]]:
 
 async def read_page(
     transaction: Transaction, key: Key, first: int
-) -> tuple[Found | None, list[tuple[int, Message]], int]:
+) -> tuple[ConversationRow | None, list[tuple[int, Message]], int]:
     """The conversation, the messages of its next page that can be read, and where to go on."""
     found, stored, end = await log.page(
         transaction, key, first, SEQ_MAX, limit=limits.INDEX_PAGE, tolerant=True
@@ -33,16 +33,19 @@ async def read_page(
     return found, readable, min(end, found.next_seq) if found else 0
 
 
-async def analysed(
+async def analyze(
     key: Key, first: int, readable: Sequence[tuple[int, Message]]
 ) -> list[log.ViewRow]:
     """What the views have of a page; made beside the event loop, outside any transaction."""
-    found = await append.analysed(key.tenant, [(message, _LARGE) for _, message in readable])
+    found = await append.analyze(key.tenant, [(message, _LARGE) for _, message in readable])
     return [(readable[place][0] - first, part, at, words) for place, part, at, words in found]
 
 
 async def write_page(
-    transaction: Transaction, found: Found, span: tuple[int, int], rows: Sequence[log.ViewRow]
+    transaction: Transaction,
+    found: ConversationRow,
+    span: tuple[int, int],
+    rows: Sequence[log.ViewRow],
 ) -> None:
     """Put a page's rows in the place of those that are there."""
     now = await log.find(transaction, found.key, log.KEEP)

@@ -7,31 +7,35 @@ import apsw
 from firnline.errors import ConflictError
 from firnline.log.entry import Archived
 from firnline.store import rows
-from firnline.store.rows import Packed
+from firnline.store.rows import PackedSegment
 from firnline.store.sqlite import log
 
 
-def pack(connection: apsw.Connection, found: log.Found, first: int, last: int) -> list[Packed]:
+def pack(
+    connection: apsw.Connection, found: log.SqliteRow, first: int, last: int
+) -> list[PackedSegment]:
     """Compress the first live entries of a span; reads only, so nobody has to wait for it."""
     first, last = max(first, 0), min(last, found.next_seq - 1)
     if first > last:
         return []
     stored = log.records(connection, found, first, last)
-    live = rows.page((item for item in stored if not item.archived), rows.ARCHIVED_AT_ONCE)
+    live = rows.page((item for item in stored if not item.archived), rows.ARCHIVE_BATCH)
     return [
         part
-        for run in rows.unbroken(live)
-        for part in rows.packed(run, log.hash_at(connection, found, run[0].seq - 1))
+        for run in rows.split_runs(live)
+        for part in rows.pack_run(run, log.hash_at(connection, found, run[0].seq - 1))
     ]
 
 
-def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Archived:
+def store(connection: apsw.Connection, found: log.SqliteRow, packed: PackedSegment) -> Archived:
     """Swap live entries for their segment, in one transaction.
 
     The segment was packed from what a reader saw a moment ago, so all is checked again.
     """
     segment = packed.segment
-    hash_now = log.hash_at(connection, found, segment.last_seq) if _still(connection, found) else ""
+    hash_now = (
+        log.hash_at(connection, found, segment.last_seq) if _is_current(connection, found) else ""
+    )
     if hash_now != segment.hash:
         raise ConflictError(f"{found.key.conversation}: it was erased or changed meanwhile")
     first_id = found.entry_id(segment.first_seq)
@@ -48,24 +52,24 @@ def store(connection: apsw.Connection, found: log.Found, packed: Packed) -> Arch
     return Archived(entries, 1, packed.plain_bytes, len(segment.body))
 
 
-def _count(connection: apsw.Connection, found: log.Found, entries: int) -> None:
+def _count(connection: apsw.Connection, found: log.SqliteRow, entries: int) -> None:
     connection.execute(
         "UPDATE conversation SET archived = archived + ? WHERE id = ?", (entries, found.id)
     )
 
 
-def _still(connection: apsw.Connection, found: log.Found) -> bool:
+def _is_current(connection: apsw.Connection, found: log.SqliteRow) -> bool:
     now = log.find(connection, found.key)
     return now is not None and now.id == found.id and now.next_seq >= found.next_seq
 
 
-def restore(connection: apsw.Connection, found: log.Found, first: int, last: int) -> int:
+def restore(connection: apsw.Connection, found: log.SqliteRow, first: int, last: int) -> int:
     """Make the entries of every segment that touches the span live again."""
     restored = 0
     first, last = max(first, 0), min(last, found.next_seq - 1)
     touching = list(log.segment_rows(connection, found, first, last)) if first <= last else []
     for segment in touching:
-        records = rows.unpacked(segment)
+        records = rows.unpack_segment(segment)
         connection.executemany(
             "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
             [

@@ -10,8 +10,8 @@ import apsw
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card, Key
 from firnline.log.message import encode_json
-from firnline.store.cards import Asked, card_checksum, checked_card
-from firnline.store.sqlite.write_buffer import Heads
+from firnline.store.cards import CardQuery, card_checksum, verify_card
+from firnline.store.sqlite.write_buffer import WriteBuffer
 
 # As bytes, whatever they have become: a text that is not text would stop those who look for damage.
 _COLUMNS: Final = (
@@ -25,8 +25,13 @@ _REPLACE: Final = "INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
 _LAST: Final = "\U0010ffff"  # behind every character that a name can have
 
 
-def put(
-    connection: apsw.Connection, heads: Heads, cards: Sequence[Card], now: int, *, absent: bool
+def put_cards(
+    connection: apsw.Connection,
+    heads: WriteBuffer,
+    cards: Sequence[Card],
+    now: int,
+    *,
+    absent: bool,
 ) -> int:
     """Write those whose conversation is there, or that have none."""
     rows = []
@@ -44,7 +49,7 @@ def put(
     return connection.total_changes() - before
 
 
-def chosen(connection: apsw.Connection, asked: Asked, limit: int) -> list[Card]:
+def select_cards(connection: apsw.Connection, asked: CardQuery, limit: int) -> list[Card]:
     """The cards that are asked for, each one checked."""
     where, values = _where(asked)
     rows = connection.execute(
@@ -58,7 +63,7 @@ def chosen(connection: apsw.Connection, asked: Asked, limit: int) -> list[Card]:
     return cards
 
 
-def kinds(connection: apsw.Connection) -> list[str]:
+def card_kinds(connection: apsw.Connection) -> list[str]:
     """Every kind there is; from one to the next by the index, whatever lies between."""
     rows = connection.execute(
         "WITH RECURSIVE known (kind) AS (SELECT min(kind) FROM card UNION ALL"
@@ -68,7 +73,7 @@ def kinds(connection: apsw.Connection) -> list[str]:
     return [kind for (kind,) in rows]
 
 
-def drop(connection: apsw.Connection, asked: Asked) -> int:
+def drop_cards(connection: apsw.Connection, asked: CardQuery) -> int:
     """Delete the cards that are asked for; returns how many there were."""
     where, values = _where(asked)
     # Compared once more, without the index: a damaged one must not lead to other rows.
@@ -80,7 +85,7 @@ def drop(connection: apsw.Connection, asked: Asked) -> int:
     return connection.changes()
 
 
-def damaged(connection: apsw.Connection) -> Iterator[str]:
+def damaged_cards(connection: apsw.Connection) -> Iterator[str]:
     """What is wrong with cards, one by one."""
     for row in connection.execute(_COLUMNS):
         try:
@@ -89,7 +94,7 @@ def damaged(connection: apsw.Connection) -> Iterator[str]:
             yield str(error)
 
 
-def _where(asked: Asked) -> tuple[str, tuple[Any, ...]]:
+def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:
     """A condition and its values; every part of it can be looked up in the table itself."""
     parts: dict[str, Any] = {"card.kind = ?": asked.kind}
     if asked.tenant is not None:
@@ -113,6 +118,6 @@ def _card(row: tuple[Any, ...]) -> Card:
         if number is not None:
             of = Key(of_tenant.decode(), of_name.decode()), start.decode()
         card = Card(tenant=tenant, kind=kind, name=name, body=body)
-        return checked_card(card, number, of, updated_at, checksum)
+        return verify_card(card, number, of, updated_at, checksum)
     except (ValueError, TypeError, AttributeError) as error:
         raise StoreCorrupt("the row of a card is damaged") from error

@@ -24,11 +24,14 @@ from firnline.errors import (
     StoreUnavailable,
 )
 from firnline.log import limits
+from firnline.protocols import Progress
+from firnline.store.files import atomic_write
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # before it, several processes could corrupt a WAL database
 
 CACHE_KILOBYTES: Final = 32_000  # the writer's; the last page of each busy conversation fits
+_BACKUP_PAGES: Final = 1_024  # copied in one step of a backup
 CHECKPOINT_PAGES: Final = 2_000  # 8 MB of write-ahead log, then its pages move to the file
 
 NETWORK_FILESYSTEMS: Final = frozenset(
@@ -72,7 +75,7 @@ _ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatabaseFile:
     """Which file, and how it may be used."""
 
     path: Path
@@ -82,7 +85,7 @@ class Place:
     busy_seconds: float = limits.BUSY_SECONDS
 
 
-def connect(place: Place, *, writer: bool) -> apsw.Connection:
+def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
     """Open a connection with every setting our promises rest on."""
     flags = apsw.SQLITE_OPEN_READONLY
     if writer:
@@ -96,8 +99,8 @@ def connect(place: Place, *, writer: bool) -> apsw.Connection:
     return connection
 
 
-def _set_up(connection: apsw.Connection, place: Place, *, writer: bool) -> None:
-    connection.set_busy_handler(patience(place.busy_seconds))
+def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -> None:
+    connection.set_busy_handler(busy_handler(place.busy_seconds))
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
     # Only the writer moves pages out of the write-ahead log.
@@ -110,7 +113,7 @@ def _set_up(connection: apsw.Connection, place: Place, *, writer: bool) -> None:
             raise StoreError(f"{place.path}: SQLite answered journal_mode={mode}, WAL is needed")
 
 
-def patience(seconds: float) -> Callable[[int], bool]:
+def busy_handler(seconds: float) -> Callable[[int], bool]:
     """Wait for another process in short uneven steps: SQLite's own grow, and starve the unlucky."""
     started = 0.0
 
@@ -127,19 +130,19 @@ def patience(seconds: float) -> Callable[[int], bool]:
     return wait
 
 
-def undo_interrupted(place: Place) -> None:
+def undo_interrupted(place: DatabaseFile) -> None:
     """Let SQLite undo a change that a crash interrupted while the file was being created.
 
     Until the file is in WAL mode, such a change lies in a journal beside it, and only a
     connection that may write can play it back.
     """
     with closing(apsw.Connection(str(place.path), apsw.SQLITE_OPEN_READWRITE, place.vfs)) as file:
-        file.set_busy_handler(patience(place.busy_seconds))
+        file.set_busy_handler(busy_handler(place.busy_seconds))
         file.execute("SELECT 1 FROM sqlite_schema")
 
 
 @final
-class errors:  # noqa: N801 - read as `with errors(path):`
+class translate_errors:  # noqa: N801 - read as `with translate_errors(path):`
     """Map the driver's errors to ours; the one place where that is done."""
 
     # A class: a generator's context costs a small append several microseconds.
@@ -158,10 +161,10 @@ class errors:  # noqa: N801 - read as `with errors(path):`
         if isinstance(error, UnicodeDecodeError):
             raise StoreCorrupt(f"{self._path}: a text is not text: {error}") from error
         if isinstance(error, apsw.Error):
-            raise _translated(error, self._path, committing=self._committing) from error
+            raise _translate_error(error, self._path, committing=self._committing) from error
 
 
-def _translated(error: apsw.Error, path: Path, *, committing: bool) -> StoreError:
+def _translate_error(error: apsw.Error, path: Path, *, committing: bool) -> StoreError:
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_CORRUPT_VTAB:
         advice = "run `firnline doctor --rebuild-index`"
         return StoreError(f"{path}: the search index is damaged; {advice}")
@@ -169,7 +172,7 @@ def _translated(error: apsw.Error, path: Path, *, committing: bool) -> StoreErro
         advice = "open it once for writing"
         return StoreReadOnly(f"{path}: a crash left a change half done; {advice}")
     if isinstance(error, apsw.CantOpenError):
-        return StoreUnavailable(f"{path} cannot be opened: {_why_not(path)}")
+        return StoreUnavailable(f"{path} cannot be opened: {_open_problem(path)}")
     if isinstance(error, apsw.IOError) and committing:
         return StoreTimeout(f"{path}: the disk failed in a commit: {error}")
     for kind, ours, what in _ERRORS:
@@ -190,7 +193,7 @@ def release_cursors(error: BaseException | None, foreign: BaseException | None) 
         error = error.__cause__ or error.__context__
 
 
-def part(error: BaseException | None, foreign: BaseException | None) -> None:
+def detach_context(error: BaseException | None, foreign: BaseException | None) -> None:
     """Take from an error what another caller was handling while it was raised."""
     while error is not None and foreign is not None:
         if error.__context__ is foreign:
@@ -198,7 +201,7 @@ def part(error: BaseException | None, foreign: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _why_not(path: Path) -> str:
+def _open_problem(path: Path) -> str:
     if not path.parent.exists():
         return f"the folder {path.parent} does not exist"
     if not os.access(path.parent, os.W_OK):
@@ -250,6 +253,31 @@ def filesystem_of(path: Path, mounts: str) -> str:
     return kind
 
 
-def one(connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()) -> tuple[Any, ...]:
+def fetch_one(
+    connection: apsw.Connection, sql: str, values: tuple[Any, ...] = ()
+) -> tuple[Any, ...]:
     """The only row of a query, or an empty tuple."""
     return next(iter(connection.execute(sql, values)), ())
+
+
+def copy_to(place: DatabaseFile, path: Path, progress: Progress | None) -> None:
+    """Write a copy to a new file, which appears only when it is complete. Blocks."""
+    with atomic_write(path, new=True) as half_done:
+        with translate_errors(half_done):
+            target = apsw.Connection(str(half_done))
+        with (
+            closing(target),
+            translate_errors(place.path),
+            closing(connect(place, writer=False)) as source,
+        ):
+            _copy(source, target, progress)
+
+
+def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
+    # In a snapshot, or every commit of others would make the copy begin anew.
+    source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
+    with target.backup("main", source, "main") as copy:
+        while not copy.done:
+            copy.step(_BACKUP_PAGES)
+            if progress is not None:
+                progress(copy.page_count - copy.remaining, copy.page_count)

@@ -18,7 +18,7 @@ from firnline.errors import StoreUnavailable, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Erased, Key
 from firnline.store.sqlite import log, vectors
-from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.connection import fetch_one
 
 _EMBEDDERS: Final = "SELECT id FROM embedder"
 
@@ -32,7 +32,7 @@ def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-        if scrub_owed(connection):
+        if scrub_pending(connection):
             scrub(connection)  # what an earlier erasure left
         raise
     scrub(connection)
@@ -44,14 +44,14 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
-    (head,) = one(connection, "SELECT hash FROM conversation WHERE id = ?", (found.id,))
+    (head,) = fetch_one(connection, "SELECT hash FROM conversation WHERE id = ?", (found.id,))
     everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
     gone = {}
     for table in ("entry", "segment", "digest", "topic"):
         connection.execute(f"DELETE FROM {table} WHERE id BETWEEN ? AND ?", everything)  # noqa: S608
         gone[table] = connection.changes()
     connection.execute("DELETE FROM search WHERE rowid BETWEEN ? AND ?", everything)
-    vectors.delete(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
+    vectors.delete_vectors(connection, found, [id_ for (id_,) in connection.execute(_EMBEDDERS)])
     for table in ("said", "idempotency", "pin", "member", "assigned", "embedded", "card"):
         connection.execute(f"DELETE FROM {table} WHERE conversation = ?", (found.id,))  # noqa: S608
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
@@ -67,9 +67,9 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     )
 
 
-def scrub_owed(connection: apsw.Connection) -> bool:
+def scrub_pending(connection: apsw.Connection) -> bool:
     """Whether an erasure is still to be finished."""
-    return bool(one(connection, "SELECT 1 FROM owed WHERE what = 'scrub'"))
+    return bool(fetch_one(connection, "SELECT 1 FROM owed WHERE what = 'scrub'"))
 
 
 def scrub(connection: apsw.Connection) -> None:
@@ -84,7 +84,7 @@ def _empty_log(connection: apsw.Connection) -> None:
     """Empty the write-ahead log, which readers can hold up for a moment."""
     deadline = time.monotonic() + limits.SCRUB_SECONDS
     while True:
-        busy, _, _ = one(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
+        busy, _, _ = fetch_one(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
         if not busy:
             return
         if time.monotonic() > deadline:

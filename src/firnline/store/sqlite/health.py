@@ -9,7 +9,7 @@ import apsw
 
 from firnline.protocols import Finding
 from firnline.store.sqlite import cards, erase, migrate
-from firnline.store.sqlite.connection import PRAGMAS, Place, one
+from firnline.store.sqlite.connection import PRAGMAS, DatabaseFile, fetch_one
 
 _ROOM_MIN = 64 * 1024 * 1024
 _LOG_MAX = 256 * 1024 * 1024
@@ -21,16 +21,16 @@ _CONTENT = {
 }
 
 
-def check(connection: apsw.Connection, place: Place, *, thorough: bool) -> list[Finding]:
+def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -> list[Finding]:
     """Everything that can be told without changing anything."""
-    version = one(connection, "PRAGMA user_version")[0]
+    version = fetch_one(connection, "PRAGMA user_version")[0]
     counts = ", ".join(
-        f"{one(connection, f'SELECT count(*) FROM {table}')[0]:,} {words}"  # noqa: S608
+        f"{fetch_one(connection, f'SELECT count(*) FROM {table}')[0]:,} {words}"  # noqa: S608
         for table, words in _CONTENT.items()
     )
     return [
         Finding("SQLite", "ok", f"{apsw.sqlite_lib_version()} by apsw {apsw.apsw_version()}"),
-        Finding("schema", "ok", f"version {version} of {max(migrate.shipped())}"),
+        Finding("schema", "ok", f"version {version} of {max(migrate.shipped_migrations())}"),
         Finding("content", "ok", counts),
         _settings(connection, place),
         _pages(connection, thorough=thorough),
@@ -42,9 +42,9 @@ def check(connection: apsw.Connection, place: Place, *, thorough: bool) -> list[
     ]
 
 
-def _settings(connection: apsw.Connection, place: Place) -> Finding:
+def _settings(connection: apsw.Connection, place: DatabaseFile) -> Finding:
     wanted = {**PRAGMAS, "journal_mode": "wal", "synchronous": "2" if place.full_sync else "1"}
-    found = {name: str(one(connection, f"PRAGMA {name}")[0]) for name in wanted}
+    found = {name: str(fetch_one(connection, f"PRAGMA {name}")[0]) for name in wanted}
     wrong = {name: value for name, value in found.items() if value != wanted[name]}
     if wrong:
         return Finding("settings", "broken", f"unexpected: {wrong}")
@@ -62,10 +62,12 @@ def _pages(connection: apsw.Connection, *, thorough: bool) -> Finding:
 
 
 def _index(connection: apsw.Connection) -> Finding:
-    (waiting,) = one(connection, "SELECT coalesce(sum(next_seq - indexed), 0) FROM conversation")
-    (entries,) = one(connection, "SELECT coalesce(sum(indexed), 0) FROM conversation")
-    (indexed,) = one(connection, "SELECT count(*) FROM search_docsize")
-    (dated,) = one(connection, "SELECT count(*) FROM said")
+    (waiting,) = fetch_one(
+        connection, "SELECT coalesce(sum(next_seq - indexed), 0) FROM conversation"
+    )
+    (entries,) = fetch_one(connection, "SELECT coalesce(sum(indexed), 0) FROM conversation")
+    (indexed,) = fetch_one(connection, "SELECT count(*) FROM search_docsize")
+    (dated,) = fetch_one(connection, "SELECT count(*) FROM said")
     if (indexed, dated) != (entries, entries):
         detail = f"{indexed:,} by word and {dated:,} by date of {entries:,}; use --rebuild-index"
         return Finding("search index", "broken", detail)
@@ -73,17 +75,17 @@ def _index(connection: apsw.Connection) -> Finding:
 
 
 def _cards(connection: apsw.Connection, *, thorough: bool) -> Finding:
-    if not one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'card'"):
+    if not fetch_one(connection, "SELECT 1 FROM sqlite_schema WHERE name = 'card'"):
         return Finding("cards", "ok", "none; the schema is older")
-    (count,) = one(connection, "SELECT count(*) FROM card")
-    damaged = list(cards.damaged(connection)) if thorough else []
+    (count,) = fetch_one(connection, "SELECT count(*) FROM card")
+    damaged = list(cards.damaged_cards(connection)) if thorough else []
     if damaged:
         return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
     return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")
 
 
 def _erasures(connection: apsw.Connection) -> Finding:
-    if erase.scrub_owed(connection):
+    if erase.scrub_pending(connection):
         return Finding("erasures", "warning", "one is unfinished; opening the store finishes it")
     return Finding("erasures", "ok", "none unfinished")
 

@@ -13,18 +13,18 @@ from firnline.errors import ConflictError, StoreCorrupt, UnknownConversation
 from firnline.log.entry import Digest, Key, Lease
 from firnline.log.message import from_microseconds, microseconds
 from firnline.store.digests import (
-    abandoned,
     check_finish,
     checksum_of,
+    damaged_digest,
     decode_digest,
     encode_digest,
+    fail_abandoned,
+    lease_lost,
+    mark_undone,
     next_version,
-    overtaken,
-    undone,
-    unreadable,
 )
 from firnline.store.sqlite import log
-from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.connection import fetch_one
 
 # As bytes, whatever they have become: a text that is not text would stop those who look for damage.
 _COLUMNS: Final = (
@@ -39,7 +39,7 @@ def lease(
 ) -> Lease | None:
     """Take the lease if nobody holds it, or if its time is over."""
     until = microseconds(now) + int(seconds * 1e6)
-    row = one(
+    row = fetch_one(
         connection,
         # Above all fences of earlier conversations of this name: ids only grow.
         "UPDATE conversation SET fence = max(fence, id << 32) + 1, lease_owner = ?, lease_until = ?"
@@ -57,14 +57,14 @@ def lease(
 def renew(connection: apsw.Connection, lease: Lease, now: datetime, seconds: float) -> Lease:
     """Extend the lease if it is still the newest one."""
     until = microseconds(now) + int(seconds * 1e6)
-    row = one(
+    row = fetch_one(
         connection,
         "UPDATE conversation SET lease_until = ? WHERE tenant = ? AND name = ? AND fence = ?"
         " AND lease_owner = ? RETURNING fence",
         (until, *lease.key, lease.fence, lease.owner),
     )
     if not row:
-        raise overtaken(lease)
+        raise lease_lost(lease)
     return replace(lease, expires_at=from_microseconds(until))
 
 
@@ -79,20 +79,20 @@ def release(connection: apsw.Connection, lease: Lease) -> None:
 
 def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: datetime) -> Digest:
     """Record a digest in the making; what an earlier holder left in the making has failed."""
-    found = _held(connection, lease)
+    found = _leased_row(connection, lease)
     last = _last_version(connection, found) or 0
     newest = newest_digest(connection, found, digest.topic)
     begun = next_version(newest, last, digest, now)
-    for item in _in_the_making(connection, found):
-        _put(connection, found, abandoned(item), 0)
+    for item in _processing(connection, found):
+        _put(connection, found, fail_abandoned(item), 0)
     _put(connection, found, begun, lease.fence)
     return begun
 
 
 def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
     """Complete or fail what this lease began."""
-    found = _held(connection, lease)
-    row = one(
+    found = _leased_row(connection, lease)
+    row = fetch_one(
         connection,
         f"{_COLUMNS} WHERE id = ? AND fence = ?",
         (found.entry_id(digest.version), lease.fence),
@@ -105,27 +105,27 @@ def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
 
 def undo(connection: apsw.Connection, lease: Lease, version: int) -> Digest:
     """Take the newest completed digest out of force, in place."""
-    found = _held(connection, lease)
+    found = _leased_row(connection, lease)
     asked = next(iter(digests(connection, found, [version])), None)
     newest = newest_digest(connection, found, asked.topic if asked else None)
-    digest = undone(newest, version)
+    digest = mark_undone(newest, version)
     _put(connection, found, digest, lease.fence)
     return digest
 
 
 def fail_damaged(connection: apsw.Connection, lease: Lease) -> int:
     """Put a failed digest in the place of each that cannot be read; returns how many."""
-    found = _held(connection, lease)
+    found = _leased_row(connection, lease)
     # First, for what the indexes say of a damaged row is not what the row says.
     connection.execute("REINDEX digest")
-    rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ?", _all(found))
-    damaged = [row[0] & log.SEQ_MASK for row in rows if not _whole(found, row)]
+    rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ?", _digest_range(found))
+    damaged = [row[0] & log.SEQ_MASK for row in rows if not _is_readable(found, row)]
     for version in damaged:
-        _put(connection, found, unreadable(version), lease.fence)
+        _put(connection, found, damaged_digest(version), lease.fence)
     return len(damaged)
 
 
-def _whole(found: log.Found, row: tuple[Any, ...]) -> bool:
+def _is_readable(found: log.SqliteRow, row: tuple[Any, ...]) -> bool:
     try:
         _digest(found, row)
     except StoreCorrupt:
@@ -134,11 +134,15 @@ def _whole(found: log.Found, row: tuple[Any, ...]) -> bool:
 
 
 def digests(
-    connection: apsw.Connection, found: log.Found, versions: Sequence[int] | None = None
+    connection: apsw.Connection,
+    found: log.SqliteRow,
+    versions: Sequence[int] | None = None,
 ) -> list[Digest]:
     """The conversation's digests by version: all of them, or those asked for that exist."""
     if versions is None:
-        rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ? ORDER BY id", _all(found))
+        rows = connection.execute(
+            f"{_COLUMNS} WHERE id BETWEEN ? AND ? ORDER BY id", _digest_range(found)
+        )
     else:
         asked = sorted({item for item in versions if 0 <= item <= log.SEQ_MASK})
         ids = [(found.entry_id(item),) for item in asked]
@@ -147,10 +151,10 @@ def digests(
 
 
 def newest_digest(
-    connection: apsw.Connection, found: log.Found, topic: int | None = None
+    connection: apsw.Connection, found: log.SqliteRow, topic: int | None = None
 ) -> Digest | None:
     """The newest completed digest: the last of an index that holds only completed ones."""
-    row = one(
+    row = fetch_one(
         connection,
         f"{_COLUMNS} INDEXED BY digest_completed"
         " WHERE status = 'completed' AND id >> 32 = ? AND topic = ? ORDER BY id DESC LIMIT 1",
@@ -162,21 +166,21 @@ def newest_digest(
     return digest
 
 
-def _in_the_making(connection: apsw.Connection, found: log.Found) -> list[Digest]:
+def _processing(connection: apsw.Connection, found: log.SqliteRow) -> list[Digest]:
     rows = connection.execute(
         f"{_COLUMNS} INDEXED BY digest_processing WHERE status = 'processing'"
         " AND id BETWEEN ? AND ?",
-        _all(found),
+        _digest_range(found),
     )
     return [_digest(found, row) for row in rows]
 
 
-def _last_version(connection: apsw.Connection, found: log.Found) -> int | None:
+def _last_version(connection: apsw.Connection, found: log.SqliteRow) -> int | None:
     """The highest version of any status; None if there is none."""
-    row = one(
+    row = fetch_one(
         connection,
         "SELECT id FROM digest WHERE id BETWEEN ? AND ? ORDER BY id DESC LIMIT 1",
-        _all(found),
+        _digest_range(found),
     )
     return row[0] & log.SEQ_MASK if row else None
 
@@ -192,12 +196,12 @@ def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> N
         _put(connection, found, item, 0)
 
 
-def _all(found: log.Found) -> tuple[int, int]:
+def _digest_range(found: log.SqliteRow) -> tuple[int, int]:
     """Between these numbers the conversation's digests are kept."""
     return found.entry_id(0), found.entry_id(log.SEQ_MASK)
 
 
-def _digest(found: log.Found, row: tuple[Any, ...]) -> Digest:
+def _digest(found: log.SqliteRow, row: tuple[Any, ...]) -> Digest:
     """The digest of a row; it must be what the row says it is."""
     id_, status, body, checksum = row
     if None in row:
@@ -208,8 +212,8 @@ def _digest(found: log.Found, row: tuple[Any, ...]) -> Digest:
     return digest
 
 
-def _held(connection: apsw.Connection, lease: Lease) -> log.Found:
-    row = one(
+def _leased_row(connection: apsw.Connection, lease: Lease) -> log.SqliteRow:
+    row = fetch_one(
         connection,
         "SELECT id, next_seq, total, hash, genesis FROM conversation"
         " WHERE tenant = ? AND name = ? AND fence = ?"
@@ -217,11 +221,11 @@ def _held(connection: apsw.Connection, lease: Lease) -> log.Found:
         (*lease.key, lease.fence, lease.owner),
     )
     if not row:
-        raise overtaken(lease)
-    return log.Found.of(lease.key, row)
+        raise lease_lost(lease)
+    return log.SqliteRow.of(lease.key, row)
 
 
-def _put(connection: apsw.Connection, found: log.Found, digest: Digest, fence: int) -> None:
+def _put(connection: apsw.Connection, found: log.SqliteRow, digest: Digest, fence: int) -> None:
     body = encode_digest(digest)
     topic = _NO_TOPIC if digest.topic is None else digest.topic
     connection.execute(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from firnline.errors import InputError, StoreCorrupt
+from firnline.errors import InputError, StoreCorrupt, UnknownConversation
 from firnline.log import chain, limits
 from firnline.log.entry import (
     Appended,
@@ -23,9 +23,9 @@ from firnline.log.entry import (
 )
 from firnline.log.message import microseconds
 from firnline.store import rows
-from firnline.store.rows import Segment, are
-from firnline.store.sqlite.connection import one
-from firnline.store.sqlite.write_buffer import Heads, OpenHead
+from firnline.store.rows import Segment, all_of_type
+from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.write_buffer import OpenHead, WriteBuffer
 
 SEQ_MASK: Final = rows.SEQ_MAX
 
@@ -39,7 +39,7 @@ _HEAD: Final = (
 )
 
 
-class Found(rows.Found):
+class SqliteRow(rows.ConversationRow):
     """A conversation as a reader finds it, and the numbers that its rows have."""
 
     __slots__ = ()
@@ -56,7 +56,7 @@ class Found(rows.Found):
 
 def append(
     connection: apsw.Connection,
-    heads: Heads,
+    heads: WriteBuffer,
     key: Key,
     drafts: Sequence[EntryDraft],
     expected_seq: int | None,
@@ -97,9 +97,13 @@ def _new_rows(
 
 
 def _replay(
-    connection: apsw.Connection, heads: Heads, key: Key, head: OpenHead, idempotency: Idempotency
+    connection: apsw.Connection,
+    heads: WriteBuffer,
+    key: Key,
+    head: OpenHead,
+    idempotency: Idempotency,
 ) -> Appended | None:
-    row = one(
+    row = fetch_one(
         connection,
         "SELECT fingerprint, first_seq, last_seq FROM idempotency"
         " WHERE conversation = ? AND key = ?",
@@ -110,26 +114,26 @@ def _replay(
     fingerprint, first, last = row
     rows.check_repeat(idempotency, fingerprint)
     heads.flush(connection)  # they may have been appended a moment ago, in this very transaction
-    found = Found(key, head.id, head.next_seq, head.total, head.hash)
+    found = SqliteRow(key, head.id, head.next_seq, head.total, head.hash)
     return Appended(tuple(span(connection, found, first, last)), replayed=True)
 
 
 # -- reading ----------------------------------------------------------------------------------
 
 
-def find(connection: apsw.Connection, key: Key) -> Found | None:
+def find(connection: apsw.Connection, key: Key) -> SqliteRow | None:
     """The conversation, or None."""
-    row = one(
+    row = fetch_one(
         connection,
         "SELECT id, next_seq, total, hash, genesis FROM conversation WHERE tenant = ? AND name = ?",
         key,
     )
-    return Found.of(key, row) if row else None
+    return SqliteRow.of(key, row) if row else None
 
 
 def head(connection: apsw.Connection, key: Key) -> Head | None:
     """Where the conversation stands."""
-    row = one(connection, f"{_HEAD} WHERE tenant = ? AND name = ?", key)
+    row = fetch_one(connection, f"{_HEAD} WHERE tenant = ? AND name = ?", key)
     return rows.head_of(row) if row else None
 
 
@@ -145,7 +149,7 @@ def conversations(
     return [rows.head_of(row) for row in found]
 
 
-def span(connection: apsw.Connection, found: Found, first: int, last: int) -> list[Entry]:
+def span(connection: apsw.Connection, found: SqliteRow, first: int, last: int) -> list[Entry]:
     """The entries `first` to `last`, checked: every one there, every hash derived again."""
     if first > last:
         return []
@@ -153,26 +157,35 @@ def span(connection: apsw.Connection, found: Found, first: int, last: int) -> li
     stored = list(_live(connection, found, before, last))
     if len(stored) != last - before + 1:  # some are archived
         stored = list(records(connection, found, before, last))
-    return rows.whole_span(found, stored, first, last)
+    return rows.verify_span(found, stored, first, last)
 
 
 def records(
-    connection: apsw.Connection, found: Found, first: int, last: int, *, tolerant: bool = False
+    connection: apsw.Connection,
+    found: SqliteRow,
+    first: int,
+    last: int,
+    *,
+    tolerant: bool = False,
 ) -> Iterator[Record]:
-    """What is stored of a span, archived or live, unchecked; see `rows.merged`."""
+    """What is stored of a span, archived or live, unchecked; see `rows.merge_records`."""
     live = _live(connection, found, first, last)
     archived = segment_rows(connection, found, first, last)
-    return rows.merged(live, archived, first, last, tolerant=tolerant)
+    return rows.merge_records(live, archived, first, last, tolerant=tolerant)
 
 
 def _live(
-    connection: apsw.Connection, found: Found, first: int, last: int, order: str = ""
+    connection: apsw.Connection, found: SqliteRow, first: int, last: int, order: str = ""
 ) -> Iterator[Record]:
     ids = found.entry_id(first), found.entry_id(last)
     for id_, body, tokens, total, hash_, tokenizer in connection.execute(f"{_SPAN} {order}", ids):
         if id_ >> limits.SEQ_BITS != found.id:
             raise StoreCorrupt(f"{found.key.conversation}: a row among its entries is not its own")
-        whole = are(bytes, body) and are(int, tokens, total) and are(str, hash_, tokenizer)
+        whole = (
+            all_of_type(bytes, body)
+            and all_of_type(int, tokens, total)
+            and all_of_type(str, hash_, tokenizer)
+        )
         if whole:
             yield Record(id_ & SEQ_MASK, body, tokens, total, hash_, tokenizer)
         else:
@@ -180,7 +193,7 @@ def _live(
 
 
 def segment_rows(
-    connection: apsw.Connection, found: Found, first: int, last: int
+    connection: apsw.Connection, found: SqliteRow, first: int, last: int
 ) -> Iterator[Segment]:
     """The segments that touch a span, oldest first. Segments never overlap."""
     touching = connection.execute(
@@ -196,33 +209,33 @@ def segment_rows(
         yield Segment(id_ & SEQ_MASK, *columns)
 
 
-def hash_at(connection: apsw.Connection, found: Found, seq: int) -> str:
+def hash_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> str:
     """The chain's value at `seq`; -1 is before the first entry."""
     if seq < 0:
         return genesis(found.key)
-    row = one(connection, "SELECT hash FROM entry WHERE id = ?", (found.entry_id(seq),))
+    row = fetch_one(connection, "SELECT hash FROM entry WHERE id = ?", (found.entry_id(seq),))
     return str(row[0]) if row else _archived_at(connection, found, seq).hash
 
 
-def total_at(connection: apsw.Connection, found: Found, seq: int) -> int:
+def total_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> int:
     """The running token total up to and including `seq`."""
     if seq < 0:
         return 0
     if seq == found.next_seq - 1:
         return found.total
-    row = one(connection, "SELECT total FROM entry WHERE id = ?", (found.entry_id(seq),))
+    row = fetch_one(connection, "SELECT total FROM entry WHERE id = ?", (found.entry_id(seq),))
     return int(row[0]) if row else _archived_at(connection, found, seq).total
 
 
-def _archived_at(connection: apsw.Connection, found: Found, seq: int) -> Record:
+def _archived_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> Record:
     for segment in segment_rows(connection, found, seq, seq):
-        for item in rows.unpacked(segment):
+        for item in rows.unpack_segment(segment):
             if item.seq == seq:
                 return item
     raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is missing", seq=seq)
 
 
-def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[Entry]:
+def newest(connection: apsw.Connection, found: SqliteRow, tokens_max: int) -> list[Entry]:
     """Walk back from the end until the next entry would not fit."""
     fitting: list[Record] = []
     for item in _backwards(connection, found):
@@ -236,7 +249,7 @@ def newest(connection: apsw.Connection, found: Found, tokens_max: int) -> list[E
     return chain.checked_entries(fitting, hash_at(connection, found, fitting[0].seq - 1))
 
 
-def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
+def _backwards(connection: apsw.Connection, found: SqliteRow) -> Iterator[Record]:
     end = found.next_seq - 1
     while end >= 0:
         for item in _live(connection, found, 0, end, "DESC"):
@@ -249,7 +262,7 @@ def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
         touching = next(segment_rows(connection, found, end, end), None)
         if touching is None:
             return
-        for item in reversed(rows.unpacked(touching)):
+        for item in reversed(rows.unpack_segment(touching)):
             if item.seq <= end:
                 yield item
                 end = item.seq - 1
@@ -257,7 +270,7 @@ def _backwards(connection: apsw.Connection, found: Found) -> Iterator[Record]:
 
 def dated(
     connection: apsw.Connection,
-    found: Found,
+    found: SqliteRow,
     since: datetime,
     until: datetime,
     limit: int,
@@ -272,6 +285,42 @@ def dated(
     return at(connection, found, [seq for (seq,) in said])
 
 
-def at(connection: apsw.Connection, found: Found, seqs: Sequence[int]) -> list[Entry]:
+def at(connection: apsw.Connection, found: SqliteRow, seqs: Sequence[int]) -> list[Entry]:
     """The entries at these sequence numbers, which ascend."""
     return [entry for first, last in runs(seqs) for entry in span(connection, found, first, last)]
+
+
+# -- pins --------------------------------------------------------------------------------------
+
+
+def pin(connection: apsw.Connection, key: Key, seq: int) -> None:
+    """Mark an entry; nothing happens if it is marked already."""
+    values = _entry_key(connection, key, seq)
+    connection.execute("INSERT OR IGNORE INTO pin VALUES (?, ?)", values)
+
+
+def unpin(connection: apsw.Connection, key: Key, seq: int) -> None:
+    """Take the mark away; nothing happens if there is none."""
+    values = _entry_key(connection, key, seq)
+    connection.execute("DELETE FROM pin WHERE conversation = ? AND seq = ?", values)
+
+
+def _entry_key(connection: apsw.Connection, key: Key, seq: int) -> tuple[int, int]:
+    found = find(connection, key)
+    if found is None:
+        raise UnknownConversation(f"there is no conversation {key.conversation!r}")
+    if not 0 <= seq < found.next_seq:
+        raise InputError(f"{key.conversation} has no entry {seq}")
+    return found.id, seq
+
+
+def pinned(connection: apsw.Connection, found: SqliteRow) -> list[Entry]:
+    """The marked entries; a mark on what is not there is damage."""
+    marks = connection.execute(
+        "SELECT seq FROM pin WHERE conversation = ? ORDER BY seq", [found.id]
+    )
+    seqs = [seq for (seq,) in marks]
+    for seq in seqs:
+        if type(seq) is not int or not 0 <= seq < found.next_seq:
+            raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is pinned but not there")
+    return at(connection, found, seqs)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
+from contextlib import closing
 from importlib import resources
 
 import apsw
 
-from firnline.errors import StoreError
+from firnline.errors import StoreError, StoreUnavailable
 from firnline.store.migrations import check_version, load
-from firnline.store.sqlite.connection import APPLICATION_ID
+from firnline.store.sqlite.connection import (
+    APPLICATION_ID,
+    DatabaseFile,
+    check_size,
+    connect,
+    translate_errors,
+    undo_interrupted,
+)
 
 
-def shipped() -> Mapping[int, str]:
+def shipped_migrations() -> Mapping[int, str]:
     """The migrations that come with this Firnline: number to SQL."""
     return load(resources.files("firnline").joinpath("store/sqlite/migrations"))
 
@@ -49,3 +58,48 @@ def check(connection: apsw.Connection, newest: int) -> int:
         )
     check_version(version, newest)
     return int(version)
+
+
+def open_file(place: DatabaseFile) -> apsw.Connection | None:
+    """The writing connection to the migrated file; None if it is only read. Blocks.
+
+    With patience: SQLite does not wait while others create the file.
+    """
+    deadline = time.monotonic() + place.busy_seconds
+    while True:
+        try:
+            return _try_to_open(place)
+        except StoreUnavailable as error:
+            busy = isinstance(error.__cause__, apsw.BusyError)
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.005)
+
+
+def _try_to_open(place: DatabaseFile) -> apsw.Connection | None:
+    with translate_errors(place.path):
+        check_size(place.path)
+        if place.read_only or place.path.exists():
+            _inspect(place)
+        if place.read_only:
+            return None
+        connection = connect(place, writer=True)
+        try:
+            migrate(connection, shipped_migrations())
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+
+def _inspect(place: DatabaseFile) -> None:
+    """Look before anything is written: what is not ours stays as it is."""
+    try:
+        look = connect(place, writer=False)
+    except apsw.ReadOnlyError:
+        if place.read_only:
+            raise
+        undo_interrupted(place)
+        look = connect(place, writer=False)
+    with closing(look):
+        check(look, max(shipped_migrations()))

@@ -10,13 +10,13 @@ from firnline.log.entry import Head, Key, Project
 from firnline.log.message import encode_json
 from firnline.log.text import Json
 from firnline.store.sqlite import log
-from firnline.store.sqlite.connection import one
-from firnline.store.sqlite.write_buffer import Heads
+from firnline.store.sqlite.connection import fetch_one
+from firnline.store.sqlite.write_buffer import WriteBuffer
 
 
 def describe(
     connection: apsw.Connection,
-    heads: Heads,
+    heads: WriteBuffer,
     key: Key,
     about: tuple[str | None, dict[str, Json] | None, dict[str, Json] | None],
     now: int,
@@ -71,7 +71,7 @@ def save(connection: apsw.Connection, tenant: str, project: Project) -> None:
 
 def indexed(connection: apsw.Connection) -> tuple[int, int]:
     """Entries in the search index, and entries in all."""
-    done, all_of_them = one(
+    done, all_of_them = fetch_one(
         connection, "SELECT coalesce(sum(indexed), 0), coalesce(sum(next_seq), 0) FROM conversation"
     )
     return int(done), int(all_of_them)

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Line(Generic[T]):
+class JobQueue(Generic[T]):
     """A queue that any thread may put into, and one takes from.
 
     Not `queue.SimpleQueue`: before Python 3.13, its `get` with a timeout waits for ever if the

@@ -16,7 +16,12 @@ import apsw
 
 from firnline.errors import StoreNotOpen, StoreUnavailable
 from firnline.log import limits
-from firnline.store.sqlite.connection import Place, connect, errors, release_cursors
+from firnline.store.sqlite.connection import (
+    DatabaseFile,
+    connect,
+    release_cursors,
+    translate_errors,
+)
 from firnline.store.sqlite.transactions import Work
 
 T = TypeVar("T")
@@ -27,7 +32,7 @@ logger = logging.getLogger("firnline")
 class Readers:
     """Runs pieces of work on reading connections."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: DatabaseFile) -> None:
         self._place = place
         self._threads = ThreadPoolExecutor(limits.READERS, "firnline-reader")
         self._local = threading.local()
@@ -65,7 +70,7 @@ class Readers:
     def _at_once(self, work: Work[T]) -> T:
         if self._closed:
             raise StoreNotOpen
-        with errors(self._place.path):
+        with translate_errors(self._place.path):
             if self._nearby is None:
                 self._nearby = connect(self._place, writer=False)
                 self._nearby.set_busy_handler(None)
@@ -81,7 +86,7 @@ class Readers:
                 self._connections.pop().close()
 
     def _on_thread(self, work: Work[T]) -> T:
-        with errors(self._place.path):
+        with translate_errors(self._place.path):
             return _in_snapshot(self._connection(), work)
 
     def _connection(self) -> apsw.Connection:

@@ -26,7 +26,7 @@ from firnline.log.entry import IndexMatch, Key, Record, Scope
 from firnline.log.message import EPOCH, Message, decode, microseconds
 from firnline.store.rows import page
 from firnline.store.sqlite import log
-from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.connection import fetch_one
 
 _RANK: Final = "bm25(1.0, 0.2, 0.1)"  # its own words, those before it, who spoke and when
 _EVER: Final = 1 << 62
@@ -34,7 +34,7 @@ _EVER: Final = 1 << 62
 
 def index_pending(connection: apsw.Connection, conversation: int, until: int = 1 << 32) -> bool:
     """Index the next page of entries before `until`; returns whether there may be more."""
-    row = one(
+    row = fetch_one(
         connection,
         "SELECT tenant, name, indexed, id, next_seq, total, hash, genesis FROM conversation"
         " WHERE id = ? AND indexed < min(next_seq, ?)",
@@ -43,7 +43,7 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
     if not row:
         return False
     tenant, name, indexed, *rest = row
-    found = log.Found.of(Key(tenant, name), rest)
+    found = log.SqliteRow.of(Key(tenant, name), rest)
     first = max(indexed - 1, 0)
     stored = log.records(connection, found, first, found.next_seq - 1, tolerant=True)
     words, dates, end, before = [], [], found.next_seq, ""
@@ -91,9 +91,9 @@ def matches(
     asked = query_terms(query)
     if not asked or limit <= 0:
         return []
-    words = _any_of(asked)
-    telling = _telling(connection, asked)
-    said = f"(terms : ({_any_of(telling)})) AND ({{terms before facts}} : ({words}))"
+    words = _or_expression(asked)
+    telling = _rare_terms(connection, asked)
+    said = f"(terms : ({_or_expression(telling)})) AND ({{terms before facts}} : ({words}))"
     found = _matches(connection, tenant, said, scope, limit)
     if not found and len(telling) < len(asked):  # the rare ones are elsewhere in the store alone
         found = _matches(connection, tenant, f"terms : ({words})", scope, limit)
@@ -105,11 +105,11 @@ def matches(
     return found[:limit]
 
 
-def _any_of(terms: Sequence[tuple[str, ...]]) -> str:
+def _or_expression(terms: Sequence[tuple[str, ...]]) -> str:
     return " OR ".join('"' + " ".join(term) + '"' for term in terms)
 
 
-def _telling(
+def _rare_terms(
     connection: apsw.Connection, asked: Sequence[tuple[str, ...]]
 ) -> Sequence[tuple[str, ...]]:
     """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
@@ -161,7 +161,7 @@ def _matches(
         f" WHERE {' AND '.join(where)} ORDER BY s.rank",
         values,
     )
-    return list(islice(_sound(connection, tenant, rows, scope), limit))
+    return list(islice(_sound_matches(connection, tenant, rows, scope), limit))
 
 
 _SAID: Final = (
@@ -178,14 +178,14 @@ def _of_roles(expression: str, scope: Scope) -> str:
     return f"({expression}) AND (facts : ({roles}))"
 
 
-def _sound(
+def _sound_matches(
     connection: apsw.Connection, tenant: str, rows: apsw.Cursor, scope: Scope
 ) -> Iterator[IndexMatch]:
     """The rows that are within the topics of the scope; a damaged conversation raises."""
     checked: set[int] = set()
     for rowid, points, name, *about in rows:
         if about[0] not in checked:
-            log.Found.of(Key(tenant, str(name)), about)
+            log.SqliteRow.of(Key(tenant, str(name)), about)
             checked.add(about[0])
         seq = rowid & log.SEQ_MASK
         if scope.topics is None or _in_topics(connection, about[0], name, seq, scope.topics):
@@ -199,7 +199,7 @@ def _in_topics(
     seq: int,
     topics: tuple[tuple[str, int], ...],
 ) -> bool:
-    row = one(
+    row = fetch_one(
         connection,
         "SELECT topic FROM member WHERE conversation = ? AND seq = ?",
         (conversation, seq),
@@ -214,7 +214,7 @@ def unindexed_matches(
     found: list[IndexMatch] = []
     asked = set(query_terms(query))
     for id_, _ in unindexed(connection, tenant, scope.conversation):
-        name, project, first = one(
+        name, project, first = fetch_one(
             connection, "SELECT name, project, indexed FROM conversation WHERE id = ?", (id_,)
         )
         place = log.find(connection, Key(tenant, name))

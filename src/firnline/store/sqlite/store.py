@@ -43,32 +43,35 @@ from firnline.log.entry import (
 )
 from firnline.log.message import microseconds, utc_now
 from firnline.log.text import Json
-from firnline.protocols import EVERYTHING, Assigned, Clock, Finding, Pending, Progress, Vector
-from firnline.store.cards import asked, check_card, dropped
-from firnline.store.digests import check_seconds
-from firnline.store.rows import page
-from firnline.store.sqlite import (
-    archive,
-    backup,
-    erase,
-    health,
-    leases,
-    log,
-    pins,
-    projects,
-    search,
+from firnline.protocols import (
+    EVERYTHING,
+    Clock,
+    Finding,
+    Pending,
+    Progress,
+    TopicAssignments,
+    Vector,
 )
-from firnline.store.sqlite import cards as cards_
-from firnline.store.sqlite import open as opening
-from firnline.store.sqlite import pending as debt
-from firnline.store.sqlite import topics as assigned
-from firnline.store.sqlite import vectors as embedded
-from firnline.store.sqlite.connection import Place, check_filesystem, check_library
+from firnline.store.cards import card_query, check_card, drop_query
+from firnline.store.digests import check_lease_seconds
+from firnline.store.rows import page
+from firnline.store.sqlite import archive, erase, health, leases, log, pending, projects, search
+from firnline.store.sqlite.cards import card_kinds, drop_cards, put_cards, select_cards
+from firnline.store.sqlite.connection import DatabaseFile, check_filesystem, check_library, copy_to
+from firnline.store.sqlite.migrate import open_file
 from firnline.store.sqlite.readers import Readers
+from firnline.store.sqlite.topics import read_topics, save_topics, topic_members, topics_of
 from firnline.store.sqlite.transactions import Work
-from firnline.store.sqlite.write_buffer import Heads
+from firnline.store.sqlite.vectors import (
+    embedded_to,
+    put_vectors,
+    unembedded,
+    vector_page,
+    vectors_at,
+)
+from firnline.store.sqlite.write_buffer import WriteBuffer
 from firnline.store.sqlite.writer import LARGE, Writer
-from firnline.store.topics import Remembered
+from firnline.store.topics import TopicCache
 
 T = TypeVar("T")
 
@@ -104,10 +107,10 @@ class SqliteStore:
         busy_seconds: float = limits.BUSY_SECONDS,
         clock: Clock = utc_now,
     ) -> None:
-        self._place = Place(Path(path).absolute(), read_only, full_sync, vfs, busy_seconds)
+        self._place = DatabaseFile(Path(path).absolute(), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
-        self._heads = Heads(search.index_pending)
-        self._topics = Remembered()
+        self._heads = WriteBuffer(search.index_pending)
+        self._topics = TopicCache()
         self._writer: Writer | None = None
         self._readers: Readers | None = None
         self._process = 0
@@ -126,7 +129,7 @@ class SqliteStore:
             )
         check_library()
         check_filesystem(self._place.path)
-        connection = await asyncio.to_thread(opening.open_file, self._place)
+        connection = await asyncio.to_thread(open_file, self._place)
         self._readers = Readers(self._place)
         _open_here[self._place.path] += 1
         if connection is None:
@@ -134,7 +137,7 @@ class SqliteStore:
         try:
             self._heads.fell_behind(id_ for id_, _ in search.unindexed(connection))
             self._writer = Writer(self._place, connection, self._heads)
-            if await self._read(erase.scrub_owed):
+            if await self._read(erase.scrub_pending):
                 await self._write(erase.scrub, alone=True)
         except StoreUnavailable as error:
             # Still owed; `check` says so, and the next erasure or opening tries again.
@@ -212,29 +215,29 @@ class SqliteStore:
     ) -> list[Entry]:
         """See `Store.read`."""
 
-        def work(connection: apsw.Connection, found: log.Found) -> list[Entry]:
+        def work(connection: apsw.Connection, found: log.SqliteRow) -> list[Entry]:
             first = max(first_seq, 0)
             last = found.next_seq - 1 if last_seq is None else min(last_seq, found.next_seq - 1)
             if limit is not None:
                 last = min(last, first + limit - 1)
             return log.span(connection, found, first, last)
 
-        return await self._read(_with_found(key, work, []))
+        return await self._read(_on_conversation(key, work, []))
 
     async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
         """See `Store.newest`."""
         return await self._read(
-            _with_found(key, lambda con, found: log.newest(con, found, tokens_max), [])
+            _on_conversation(key, lambda con, found: log.newest(con, found, tokens_max), [])
         )
 
     async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
         """See `Store.at`."""
 
-        def work(connection: apsw.Connection, found: log.Found) -> list[Entry]:
+        def work(connection: apsw.Connection, found: log.SqliteRow) -> list[Entry]:
             there = sorted({seq for seq in seqs if 0 <= seq < found.next_seq})
             return log.at(connection, found, there)
 
-        return await self._read(_with_found(key, work, []))
+        return await self._read(_on_conversation(key, work, []))
 
     async def dated(
         self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
@@ -244,30 +247,30 @@ class SqliteStore:
             await self._catch_up(*key)
         asked = since, until, limit, first_seq
         return await self._read(
-            _with_found(key, lambda con, found: log.dated(con, found, *asked), [])
+            _on_conversation(key, lambda con, found: log.dated(con, found, *asked), [])
         )
 
     async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.tokens_between`."""
 
-        def work(connection: apsw.Connection, found: log.Found) -> int:
+        def work(connection: apsw.Connection, found: log.SqliteRow) -> int:
             first, last = max(first_seq, 0), min(last_seq, found.next_seq - 1)
             if first > last:
                 return 0
             before = log.total_at(connection, found, first - 1)
             return log.total_at(connection, found, last) - before
 
-        return await self._read(_with_found(key, work, 0))
+        return await self._read(_on_conversation(key, work, 0))
 
     async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
         """See `Store.records`."""
 
-        def work(connection: apsw.Connection, found: log.Found) -> list[Record]:
+        def work(connection: apsw.Connection, found: log.SqliteRow) -> list[Record]:
             # To the very end: what lies behind the recorded head is to be found, too.
             stored = log.records(connection, found, first_seq, log.SEQ_MASK, tolerant=True)
             return page(stored, limit)
 
-        return await self._read(_with_found(key, work, []))
+        return await self._read(_on_conversation(key, work, []))
 
     async def head(self, key: Key) -> Head | None:
         """See `Store.head`."""
@@ -299,12 +302,12 @@ class SqliteStore:
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
         """See `Store.pin`."""
-        work = pins.pin if pinned else pins.unpin
+        work = log.pin if pinned else log.unpin
         await self._change(lambda con: work(con, key, seq))
 
     async def pinned(self, key: Key) -> list[Entry]:
         """See `Store.pinned`."""
-        return await self._read(_with_found(key, pins.pinned, []))
+        return await self._read(_on_conversation(key, log.pinned, []))
 
     async def projects(self, tenant: str) -> list[Project]:
         """See `Store.projects`."""
@@ -355,34 +358,34 @@ class SqliteStore:
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        return await self._read(_with_found(key, partial(embedded.embedded, model=model), 0))
+        return await self._read(_on_conversation(key, partial(embedded_to, model=model), 0))
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
         """See `Store.put_vectors`."""
         span = first_seq, next_seq
-        work = partial(embedded.put, model=model, vectors=vectors, span=span)
-        return await self._change(_with_found(key, work, otherwise=False))
+        work = partial(put_vectors, model=model, vectors=vectors, span=span)
+        return await self._change(_on_conversation(key, work, otherwise=False))
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
-        work = partial(embedded.page, model=model, first_seq=first_seq, limit=limit)
-        return await self._read(_with_found(key, work, []))
+        work = partial(vector_page, model=model, first_seq=first_seq, limit=limit)
+        return await self._read(_on_conversation(key, work, []))
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
-        work = partial(embedded.at, model=model, seqs=seqs)
-        return await self._read(_with_found(key, work, []))
+        work = partial(vectors_at, model=model, seqs=seqs)
+        return await self._read(_on_conversation(key, work, []))
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await self._read(lambda con: embedded.unembedded(con, tenant, model, limit))
+        return await self._read(lambda con: unembedded(con, tenant, model, limit))
 
-    async def topics(self, key: Key) -> Assigned:
+    async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""
-        work = partial(assigned.read, remembered=self._topics)
-        return await self._read(_with_found(key, work, Assigned({}, 0, 0)))
+        work = partial(read_topics, cache=self._topics)
+        return await self._read(_on_conversation(key, work, TopicAssignments({}, 0, 0)))
 
     async def assign(
         self,
@@ -395,30 +398,30 @@ class SqliteStore:
     ) -> int:
         """See `Store.assign`."""
         id_, saved = await self._change(
-            lambda con: assigned.assign(con, key, topics, members, (revision, next_seq))
+            lambda con: save_topics(con, key, topics, members, (revision, next_seq))
         )
-        self._topics.changed(id_, saved, topics)
+        self._topics.update(id_, saved, topics)
         return saved
 
     async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
         """See `Store.members`."""
-        work = partial(assigned.members, topic=topic, first_seq=first_seq)
-        return await self._read(_with_found(key, work, []))
+        work = partial(topic_members, topic=topic, first_seq=first_seq)
+        return await self._read(_on_conversation(key, work, []))
 
     async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
         """See `Store.topics_of`."""
-        return await self._read(_with_found(key, partial(assigned.topics_of, seqs=seqs), {}))
+        return await self._read(_on_conversation(key, partial(topics_of, seqs=seqs), {}))
 
     # -- digests and leases -------------------------------------------------------------------
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
         """See `Store.lease`."""
-        check_seconds(seconds)
+        check_lease_seconds(seconds)
         return await self._change(lambda con: leases.lease(con, key, owner, self._clock(), seconds))
 
     async def renew(self, lease: Lease, seconds: float) -> Lease:
         """See `Store.renew`."""
-        check_seconds(seconds)
+        check_lease_seconds(seconds)
         return await self._change(lambda con: leases.renew(con, lease, self._clock(), seconds))
 
     async def release(self, lease: Lease) -> None:
@@ -443,34 +446,36 @@ class SqliteStore:
 
     async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
         """See `Store.digests`."""
-        return await self._read(_with_found(key, partial(leases.digests, versions=versions), []))
+        return await self._read(
+            _on_conversation(key, partial(leases.digests, versions=versions), [])
+        )
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
         """See `Store.newest_digest`."""
-        work = _with_found(key, partial(leases.newest_digest, topic=topic), None)
+        work = _on_conversation(key, partial(leases.newest_digest, topic=topic), None)
         return await self._read(work, glance=True)
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
         """See `Store.put_digests`."""
         await self._change(lambda con: leases.put_all(con, key, digests))
 
-    async def owe(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
-        """See `Store.owe`."""
-        await self._write(lambda con: debt.owe(con, key, due, postpone=postpone))
+    async def mark_pending(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
+        """See `Store.mark_pending`."""
+        await self._write(lambda con: pending.mark(con, key, due, postpone=postpone))
 
-    async def owed(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """See `Store.owed`."""
-        return await self._read(lambda con: debt.owed(con, now, limit, tenant))
+    async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
+        """See `Store.due`."""
+        return await self._read(lambda con: pending.due(con, now, limit, tenant))
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
     ) -> Pending:
         """See `Store.pending`."""
-        return await self._read(lambda con: debt.pending(con, now, stuck_before, cards, tenant))
+        return await self._read(lambda con: pending.count(con, now, stuck_before, cards, tenant))
 
-    async def settle(self, key: Key, last_seq: int) -> bool:
-        """See `Store.settle`."""
-        return await self._change(lambda con: debt.settle(con, key, last_seq))
+    async def clear_pending(self, key: Key, last_seq: int) -> bool:
+        """See `Store.clear_pending`."""
+        return await self._change(lambda con: pending.clear(con, key, last_seq))
 
     # -- cards --------------------------------------------------------------------------------
 
@@ -479,9 +484,7 @@ class SqliteStore:
         for card in cards:
             check_card(card)
         now = microseconds(self._clock())
-        return await self._write(
-            lambda con: cards_.put(con, self._heads, cards, now, absent=absent)
-        )
+        return await self._write(lambda con: put_cards(con, self._heads, cards, now, absent=absent))
 
     async def cards(
         self,
@@ -494,12 +497,12 @@ class SqliteStore:
         limit: int = 100,
     ) -> list[Card]:
         """See `Store.cards`."""
-        wanted = asked(kind, tenant, names, prefix, after)
-        return await self._read(lambda con: cards_.chosen(con, wanted, limit))
+        wanted = card_query(kind, tenant, names, prefix, after)
+        return await self._read(lambda con: select_cards(con, wanted, limit))
 
     async def kinds(self) -> list[str]:
         """See `Store.kinds`."""
-        return await self._read(cards_.kinds)
+        return await self._read(card_kinds)
 
     async def drop_cards(
         self,
@@ -510,8 +513,8 @@ class SqliteStore:
         prefix: str | None = None,
     ) -> int:
         """See `Store.drop_cards`."""
-        unwanted = dropped(kind, tenant, names, prefix)
-        return await self._write(lambda con: cards_.drop(con, unwanted))
+        unwanted = drop_query(kind, tenant, names, prefix)
+        return await self._write(lambda con: drop_cards(con, unwanted))
 
     # -- keeping ------------------------------------------------------------------------------
 
@@ -532,7 +535,7 @@ class SqliteStore:
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
         """See `Store.restore`."""
         return await self._change(
-            _with_found(key, lambda con, f: archive.restore(con, f, first_seq, last_seq), 0)
+            _on_conversation(key, lambda con, f: archive.restore(con, f, first_seq, last_seq), 0)
         )
 
     async def erase(self, key: Key) -> Erased:
@@ -547,7 +550,7 @@ class SqliteStore:
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""
         await self._read(lambda _: None)  # is it open, in this process?
-        await asyncio.to_thread(backup.copy_to, self._place, path, progress)
+        await asyncio.to_thread(copy_to, self._place, path, progress)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""
@@ -564,7 +567,9 @@ class SqliteStore:
             return [Finding("pages", "broken", str(error))]
 
 
-def _with_found(key: Key, work: Callable[[apsw.Connection, log.Found], T], otherwise: T) -> Work[T]:
+def _on_conversation(
+    key: Key, work: Callable[[apsw.Connection, log.SqliteRow], T], otherwise: T
+) -> Work[T]:
     """`work` on the conversation if there is one."""
 
     def on_connection(connection: apsw.Connection) -> T:

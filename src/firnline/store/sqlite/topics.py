@@ -8,25 +8,27 @@ import apsw
 
 from firnline.errors import StoreCorrupt, UnknownConversation
 from firnline.log.entry import Key, Topic
-from firnline.protocols import Assigned
+from firnline.protocols import TopicAssignments
 from firnline.store.digests import checksum_of
 from firnline.store.sqlite import log
-from firnline.store.sqlite.connection import one
-from firnline.store.topics import Remembered, check_assignment, decode_topic, encode_topic
+from firnline.store.sqlite.connection import fetch_one
+from firnline.store.topics import TopicCache, check_assignment, decode_topic, encode_topic
 
 
-def read(connection: apsw.Connection, found: log.Found, remembered: Remembered) -> Assigned:
+def read_topics(
+    connection: apsw.Connection, found: log.SqliteRow, cache: TopicCache
+) -> TopicAssignments:
     """The topics, how far they reach, and their revision; read only if they are others."""
     next_seq, revision = _progress(connection, found)
-    known = remembered.of(found.id, revision)
+    known = cache.get(found.id, revision)
     if known is not None:
-        return Assigned(known, next_seq, revision)
-    fresh = assigned(connection, found)
-    remembered.keep(found.id, fresh.revision, dict(fresh.topics))
+        return TopicAssignments(known, next_seq, revision)
+    fresh = _load_topics(connection, found)
+    cache.put(found.id, fresh.revision, dict(fresh.topics))
     return fresh
 
 
-def assigned(connection: apsw.Connection, found: log.Found) -> Assigned:
+def _load_topics(connection: apsw.Connection, found: log.SqliteRow) -> TopicAssignments:
     """The topics, how far they reach, and their revision."""
     rows = connection.execute(
         "SELECT id, checksum, body FROM topic WHERE id BETWEEN ? AND ? ORDER BY id",
@@ -35,17 +37,17 @@ def assigned(connection: apsw.Connection, found: log.Found) -> Assigned:
     topics = {id_ & log.SEQ_MASK: decode_topic(body, checksum) for id_, checksum, body in rows}
     if any(id_ != topic.id for id_, topic in topics.items()):
         raise StoreCorrupt(f"{found.key.conversation}: a topic is not what its row says")
-    return Assigned(topics, *_progress(connection, found))
+    return TopicAssignments(topics, *_progress(connection, found))
 
 
-def _progress(connection: apsw.Connection, found: log.Found) -> tuple[int, int]:
-    row = one(
+def _progress(connection: apsw.Connection, found: log.SqliteRow) -> tuple[int, int]:
+    row = fetch_one(
         connection, "SELECT next_seq, revision FROM assigned WHERE conversation = ?", (found.id,)
     )
     return row or (0, 0)
 
 
-def assign(
+def save_topics(
     connection: apsw.Connection,
     key: Key,
     topics: Sequence[Topic],
@@ -89,7 +91,9 @@ def assign(
     return found.id, revision + 1
 
 
-def members(connection: apsw.Connection, found: log.Found, topic: int, first_seq: int) -> list[int]:
+def topic_members(
+    connection: apsw.Connection, found: log.SqliteRow, topic: int, first_seq: int
+) -> list[int]:
     """The sequence numbers of a topic's entries."""
     rows = connection.execute(
         "SELECT seq FROM member WHERE conversation = ? AND topic = ? AND seq >= ? ORDER BY seq",
@@ -98,7 +102,9 @@ def members(connection: apsw.Connection, found: log.Found, topic: int, first_seq
     return [seq for (seq,) in rows]
 
 
-def topics_of(connection: apsw.Connection, found: log.Found, seqs: Sequence[int]) -> dict[int, int]:
+def topics_of(
+    connection: apsw.Connection, found: log.SqliteRow, seqs: Sequence[int]
+) -> dict[int, int]:
     """The topics of entries that have one."""
     rows = connection.executemany(
         "SELECT seq, topic FROM member WHERE conversation = ? AND seq = ?",

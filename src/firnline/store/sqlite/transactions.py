@@ -13,12 +13,12 @@ import apsw
 from firnline.errors import FirnlineError, StoreCorrupt, StoreError, StoreTimeout
 from firnline.store.sqlite.connection import (
     CHECKPOINT_PAGES,
-    Place,
+    DatabaseFile,
+    busy_handler,
     connect,
-    errors,
-    part,
-    patience,
+    detach_context,
     release_cursors,
+    translate_errors,
 )
 
 T = TypeVar("T")
@@ -56,12 +56,12 @@ class Outcome(NamedTuple):
     error: BaseException | None = None
 
 
-def failed(error: BaseException, callers: int) -> list[Outcome]:
+def fail_all(error: BaseException, callers: int) -> list[Outcome]:
     """One error for several callers, to each an object of its own: raising it changes it."""
-    return [Outcome(error=_twin(error) if number else error) for number in range(callers)]
+    return [Outcome(error=_copy_error(error) if number else error) for number in range(callers)]
 
 
-def _twin(error: BaseException) -> BaseException:
+def _copy_error(error: BaseException) -> BaseException:
     if not isinstance(error, StoreError):
         return error  # nobody knows how it is made
     twin = type(error)(*error.args, **error.context)
@@ -76,14 +76,14 @@ class Transactions:
     then, and the next one finds all as it should be.
     """
 
-    def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
+    def __init__(self, place: DatabaseFile, connection: apsw.Connection, hooks: Hooks) -> None:
         self.fatal = ""
         self.wrote = False  # whether the last transaction was committed, and had changes
         self.commit_seconds = 0.0  # how long that took
         self._place = place
         self._connection = connection
         self._hooks = hooks
-        self._patience = patience(place.busy_seconds)
+        self._patience = busy_handler(place.busy_seconds)
         self._patient: bool | None = True
         self._kept_from = 0  # the pages written before the log was kept from moving its own
         self._reopen = False
@@ -94,7 +94,7 @@ class Transactions:
         """Get the database's one right to write; returns why not."""
         self.wrote = False
         try:
-            with errors(self._place.path):
+            with translate_errors(self._place.path):
                 self._connect()
                 self._be_patient(patient)
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -141,7 +141,7 @@ class Transactions:
         connection = self._connection
         before = self._hooks.mark(connection)
         outcomes: list[Outcome] = []
-        named = errors(self._place.path)
+        named = translate_errors(self._place.path)
         for work in works:
             mark = self._hooks.mark(connection)
             try:
@@ -159,7 +159,7 @@ class Transactions:
                     return [outcome] if len(works) == 1 else None
             outcomes.append(outcome)
         try:
-            with errors(self._place.path, committing=True):
+            with translate_errors(self._place.path, committing=True):
                 self._commit()
         except BaseException as error:  # noqa: BLE001 - it is the callers', and is given to them
             unstored = connection.in_transaction
@@ -167,7 +167,7 @@ class Transactions:
             self._pass_on(error)
             if len(works) > 1 and unstored and not isinstance(error, StoreError):
                 return None  # something in one of them that cannot be written
-            return failed(error, len(works))
+            return fail_all(error, len(works))
         self.wrote = self._hooks.mark(connection) != before
         return outcomes
 
@@ -186,7 +186,7 @@ class Transactions:
     def run_alone(self, work: Work[Any]) -> Outcome:
         """Outside any transaction, for what SQLite does not allow inside one."""
         try:
-            with errors(self._place.path):
+            with translate_errors(self._place.path):
                 self._connect()
                 self._be_patient(True)
                 return Outcome(work(self._connection))
@@ -199,7 +199,7 @@ class Transactions:
         if self.begin():
             return False
         try:
-            with errors(self._place.path, committing=True):
+            with translate_errors(self._place.path, committing=True):
                 again = self._hooks.idle(self._connection)
                 self._commit()
         except BaseException as error:  # noqa: BLE001
@@ -210,7 +210,7 @@ class Transactions:
 
     def close(self) -> None:
         """Let go of the file."""
-        with errors(self._place.path):
+        with translate_errors(self._place.path):
             self._connection.close()
 
     def _connect(self) -> None:
@@ -255,7 +255,7 @@ class Transactions:
     def _let_go(self, error: BaseException) -> None:
         """An error keeps nothing that is ours, and nothing of another caller."""
         release_cursors(error, self._foreign)
-        part(error, self._foreign)
+        detach_context(error, self._foreign)
 
     def _drop_connection(self) -> None:
         self._reopen = True

@@ -10,12 +10,12 @@ import apsw
 from firnline.log.entry import Key
 from firnline.protocols import Vector
 from firnline.store.sqlite import log
-from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.connection import fetch_one
 
 
-def embedded(connection: apsw.Connection, found: log.Found, model: str) -> int:
+def embedded_to(connection: apsw.Connection, found: log.SqliteRow, model: str) -> int:
     """How many of the first entries have been through the embedder."""
-    row = one(
+    row = fetch_one(
         connection,
         "SELECT e.next_seq FROM embedded e JOIN embedder m ON m.id = e.embedder"
         " WHERE e.conversation = ? AND m.name = ?",
@@ -24,16 +24,16 @@ def embedded(connection: apsw.Connection, found: log.Found, model: str) -> int:
     return int(row[0]) if row else 0
 
 
-def put(
+def put_vectors(
     connection: apsw.Connection,
-    found: log.Found,
+    found: log.SqliteRow,
     model: str,
     vectors: Sequence[Vector],
     span: tuple[int, int],
 ) -> bool:
     """Keep the vectors of a span that begins where this embedder had come to."""
     first_seq, next_seq = span
-    if embedded(connection, found, model) != first_seq or next_seq > found.next_seq:
+    if embedded_to(connection, found, model) != first_seq or next_seq > found.next_seq:
         return False
     connection.execute("INSERT OR IGNORE INTO embedder (name) VALUES (?)", (model,))
     embedder = _embedder(connection, model)
@@ -50,20 +50,22 @@ def put(
 
 
 def _embedder(connection: apsw.Connection, model: str) -> int | None:
-    row = one(connection, "SELECT id FROM embedder WHERE name = ?", (model,))
+    row = fetch_one(connection, "SELECT id FROM embedder WHERE name = ?", (model,))
     return int(row[0]) if row else None
 
 
-def _drop_others(connection: apsw.Connection, found: log.Found, embedder: int | None) -> None:
+def _drop_others(connection: apsw.Connection, found: log.SqliteRow, embedder: int | None) -> None:
     """Once one embedder has been through all, nobody asks for what others made of it."""
     others: list[Any] = connection.execute(
         "DELETE FROM embedded WHERE conversation = ? AND embedder != ? RETURNING embedder",
         (found.id, embedder),
     ).fetchall()
-    delete(connection, found, [row[0] for row in others])
+    delete_vectors(connection, found, [row[0] for row in others])
 
 
-def delete(connection: apsw.Connection, found: log.Found, embedders: Iterable[int]) -> None:
+def delete_vectors(
+    connection: apsw.Connection, found: log.SqliteRow, embedders: Iterable[int]
+) -> None:
     """Delete the conversation's vectors by these embedders."""
     everything = (found.entry_id(0), found.entry_id(log.SEQ_MASK))
     for embedder in embedders:
@@ -72,8 +74,12 @@ def delete(connection: apsw.Connection, found: log.Found, embedders: Iterable[in
         )
 
 
-def page(
-    connection: apsw.Connection, found: log.Found, model: str, first_seq: int, limit: int
+def vector_page(
+    connection: apsw.Connection,
+    found: log.SqliteRow,
+    model: str,
+    first_seq: int,
+    limit: int,
 ) -> list[Vector]:
     """Vectors from `first_seq` on; the parts of the last entry are all there."""
     rows = connection.execute(
@@ -93,8 +99,8 @@ def page(
     return taken
 
 
-def at(
-    connection: apsw.Connection, found: log.Found, model: str, seqs: Sequence[int]
+def vectors_at(
+    connection: apsw.Connection, found: log.SqliteRow, model: str, seqs: Sequence[int]
 ) -> list[Vector]:
     """The vectors of these entries."""
     embedder = _embedder(connection, model)

@@ -18,7 +18,7 @@ import apsw
 
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, genesis
-from firnline.store.sqlite.connection import one
+from firnline.store.sqlite.connection import fetch_one
 
 _REMEMBERED_MAX: Final = 10_000
 _ROWS_MAX: Final = 128  # rows in one statement; a power of two
@@ -44,7 +44,7 @@ class OpenHead:
     updated_at: int
 
 
-class Heads:
+class WriteBuffer:
     """The writer's hooks: keeps heads, and writes what was appended before each commit."""
 
     def __init__(self, index_pending: Callable[[apsw.Connection, int], bool]) -> None:
@@ -86,7 +86,7 @@ class Heads:
         self._version = connection.data_version()
 
     def forget(self) -> None:
-        """The transaction was rolled back: nothing that was remembered is sure any more."""
+        """The transaction was rolled back: nothing that was cache is sure any more."""
         self._known.clear()
         self._changed.clear()
         self._rows.clear()
@@ -114,7 +114,7 @@ class Heads:
         """The conversation's head, or None if there is none."""
         head = self._known.get(key)
         if head is None:
-            row = one(
+            row = fetch_one(
                 connection,
                 "SELECT genesis, id, next_seq, total, hash, updated_at FROM conversation"
                 " WHERE tenant = ? AND name = ?",

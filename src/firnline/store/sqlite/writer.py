@@ -31,9 +31,9 @@ from firnline.errors import (
     StoreUnavailable,
 )
 from firnline.log import limits
-from firnline.store.sqlite.connection import Place
-from firnline.store.sqlite.queue import Line
-from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work, failed
+from firnline.store.sqlite.connection import DatabaseFile
+from firnline.store.sqlite.queue import JobQueue
+from firnline.store.sqlite.transactions import Hooks, Outcome, Transactions, Work, fail_all
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ class _Job(NamedTuple):
     size: float = LARGE
 
 
-class _Pace:
+class _CommitSpeed:
     """Whether the disk has of late been so quick that a commit may hold up its caller's thread."""
 
     def __init__(self) -> None:
@@ -68,12 +68,12 @@ class _Pace:
 class Writer:
     """Runs pieces of work on the writing connection, each wholly or not at all."""
 
-    def __init__(self, place: Place, connection: apsw.Connection, hooks: Hooks) -> None:
+    def __init__(self, place: DatabaseFile, connection: apsw.Connection, hooks: Hooks) -> None:
         self._transactions = Transactions(place, connection, hooks)
         self._in_use = threading.RLock()  # whoever has it may use them
-        self._pace = _Pace()
+        self._pace = _CommitSpeed()
         self._fatal = ""
-        self._jobs = Line[_Job | None]()  # None: look around
+        self._jobs = JobQueue[_Job | None]()  # None: look around
         self._entrance = threading.Lock()
         self._closed = False
         self._coming: dict[asyncio.AbstractEventLoop, list[_Job]] = {}  # let others come in first
@@ -147,7 +147,7 @@ class Writer:
         except BaseException:
             self._turn_back(job)
             unsure = StoreTimeout("whoever wrote for all was interrupted; it may be stored")
-            _resolve(zip([job.future for job in jobs], failed(unsure, len(jobs)), strict=True))
+            _resolve(zip([job.future for job in jobs], fail_all(unsure, len(jobs)), strict=True))
             raise
 
     def _turn_back(self, job: _Job) -> None:
@@ -167,7 +167,7 @@ class Writer:
                 self._enqueue(jobs)
                 return
         except FirnlineError as error:
-            outcomes = failed(error, len(jobs))
+            outcomes = fail_all(error, len(jobs))
         _resolve(zip([job.future for job in jobs], outcomes, strict=True))
 
     def _is_quiet(self, jobs: Sequence[_Job]) -> bool:
@@ -216,7 +216,7 @@ class Writer:
             with self._entrance:
                 self._fatal = f"the writer has stopped: {error!r}"
                 left = list(self._in_line)
-            _answer(left, failed(StoreError(self._fatal), len(left)))
+            _answer(left, fail_all(StoreError(self._fatal), len(left)))
             raise
 
     def _serve_one(self) -> bool:
@@ -251,7 +251,7 @@ class Writer:
         # there is none to be had, whoever waits behind the first would wait in vain.
         self._gather(batch)
         if error:
-            return batch, failed(error, len(batch))
+            return batch, fail_all(error, len(batch))
         self._crowd = len(batch)
         outcomes = self._transactions.finish([job.work for job in batch])
         self._note()
