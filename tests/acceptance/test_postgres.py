@@ -34,9 +34,7 @@ from firnline.log.message import utc_now
 from firnline.protocols import Vector
 from firnline.recall.vectors import NearestVectors
 from firnline.store import missing_file, open_store, redact_url
-from firnline.store.postgres import PostgresStore, log, migrate, words
-from firnline.store.postgres import append as appending
-from firnline.store.postgres import listen as listening_
+from firnline.store.postgres import PostgresStore, append, listen, log, migrate, words
 from firnline.store.postgres.connection import PostgresDatabase, Transaction
 from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, draft, drafts
 from support import clock_skew
@@ -539,7 +537,7 @@ async def test_a_database_that_stays_away_is_complained_of_once(postgres, monkey
 
     database = PostgresDatabase(postgres.url, clock=lambda: None, connections=1)
     monkeypatch.setattr(database, "connect", gone)
-    listener = listening_.PendingListener(database)
+    listener = listen.PendingListener(database)
     listener.add(lambda: None, None)
     while len(tries) < 5:
         await asyncio.sleep(0.001)
@@ -808,8 +806,8 @@ async def test_a_lone_writer_does_not_read_first(postgres):
 
 
 async def test_a_large_batch_goes_piece_by_piece_and_as_a_whole(postgres, monkeypatch):
-    monkeypatch.setattr(appending, "_DRAFTS_AT_ONCE", 100)
-    monkeypatch.setattr(appending, "_BYTES_AT_ONCE", 150_000)
+    monkeypatch.setattr(append, "_DRAFTS_AT_ONCE", 100)
+    monkeypatch.setattr(append, "_BYTES_AT_ONCE", 150_000)
     line = Line(postgres)
     many = [draft(f"{n} {'x' * 2_000}") for n in range(110)]
     many[7] = many[7]._replace(pinned=True)

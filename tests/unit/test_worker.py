@@ -48,9 +48,9 @@ async def test_stopping_never_waits_for_a_worker_that_was_just_woken():
     looks = []
 
     class Store(RamStore):
-        async def owed(self, *args):
+        async def due(self, *args):
             looks.append(args)
-            return await super().owed(*args)
+            return await super().due(*args)
 
     worker = Worker(Store(), None, clock=utc_now)
     for _ in range(300):

@@ -65,7 +65,7 @@ class AppendResult(BaseModel):
         return f"{self.conversation}: messages {self.first_seq} to {self.last_seq} {what}."
 
 
-class ConversationRow(BaseModel):
+class ConversationSummary(BaseModel):
     """A conversation."""
 
     name: str
@@ -83,7 +83,7 @@ class ConversationRow(BaseModel):
 class ConversationList(BaseModel):
     """Conversations by name."""
 
-    conversations: list[ConversationRow]
+    conversations: list[ConversationSummary]
     next_after: str = ""
 
     def __str__(self) -> str:

@@ -65,9 +65,9 @@ async def conversations(
     )
 
 
-def conversation_row(head: Head) -> results.ConversationRow:
+def conversation_row(head: Head) -> results.ConversationSummary:
     """A conversation as a row of the list."""
-    return results.ConversationRow(
+    return results.ConversationSummary(
         name=head.conversation,
         messages=head.entries,
         tokens=head.tokens,

@@ -36,7 +36,7 @@ _ENTRY_ARRAYS: Final = ("bigint", "bigint", "bigint", "text", "text", "bytea")
 _VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")
 
 
-class AppendRequest(NamedTuple):
+class QueuedAppend(NamedTuple):
     """What is to be appended, on which conditions."""
 
     key: Key
@@ -62,7 +62,7 @@ class Appender:
         # Heads behind appends, and whether nobody else came between the last two.
         self._left: OrderedDict[Key, tuple[ConversationRow, bool]] = OrderedDict()
 
-    async def append(self, given: AppendRequest) -> Appended:
+    async def append(self, given: QueuedAppend) -> Appended:
         """See `Store.append`."""
         key, done = given.key, None
         # Whoever takes the head is the only one to use it until it is put back.
@@ -79,7 +79,7 @@ class Appender:
         return done.appended
 
     async def _append_optimistic(
-        self, given: AppendRequest, head: ConversationRow
+        self, given: QueuedAppend, head: ConversationRow
     ) -> AppendOutcome | None:
         """By one message; None if the head has moved. One that is lost on its way is sent again."""
         database, tenant = self._database(), given.key.tenant
@@ -113,14 +113,14 @@ async def analyze(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[
     return await asyncio.to_thread(analyse) if large else analyse()
 
 
-def _is_large(given: AppendRequest) -> bool:
+def _is_large(given: QueuedAppend) -> bool:
     """Whether it is better written piece by piece than by one statement."""
     several = len(given.drafts) > _DRAFTS_AT_ONCE
     return several or sum(len(draft.body) for draft in given.drafts) > _BYTES_AT_ONCE
 
 
 async def append_at_head(
-    transaction: Transaction, given: AppendRequest, head: ConversationRow
+    transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome | None:
     """Add messages behind a head that was not asked for; None, and nothing done, if it has moved.
 
@@ -131,7 +131,7 @@ async def append_at_head(
     return done if await transaction.row(f"SELECT {call}", values) == (True,) else None
 
 
-async def append(transaction: Transaction, given: AppendRequest) -> AppendOutcome:
+async def append(transaction: Transaction, given: QueuedAppend) -> AppendOutcome:
     """Add messages; all that can be refused is refused before the first write."""
     found = await _open_head(transaction, given)
     if isinstance(found, Appended):
@@ -145,7 +145,7 @@ async def append(transaction: Transaction, given: AppendRequest) -> AppendOutcom
 
 
 async def retry_append(
-    transaction: Transaction, given: AppendRequest, head: ConversationRow
+    transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome | None:
     """Add messages of which it is not known whether they were added behind `head`.
 
@@ -161,7 +161,7 @@ async def retry_append(
 
 
 async def _append_pieces(
-    transaction: Transaction, given: AppendRequest, head: ConversationRow
+    transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome:
     """Add many or long messages behind a head that is locked; no message to the server is large."""
     key, drafts, views, _, idempotency = given
@@ -195,7 +195,7 @@ def _pieces(drafts: Sequence[EntryDraft]) -> Iterator[tuple[int, int]]:
 
 
 def _entries(
-    given: AppendRequest, head: ConversationRow
+    given: QueuedAppend, head: ConversationRow
 ) -> tuple[tuple[Entry, ...], ConversationRow]:
     """The messages as entries, and the head behind them."""
     entries = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
@@ -203,7 +203,7 @@ def _entries(
     return entries, ConversationRow(given.key, head.id, last.seq + 1, last.total, last.hash)
 
 
-def _append_call(given: AppendRequest, head: ConversationRow) -> tuple[Query, AppendOutcome]:
+def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, AppendOutcome]:
     """The call of `append` in the schema, and what it does."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
@@ -235,7 +235,7 @@ def _append_call(given: AppendRequest, head: ConversationRow) -> tuple[Query, Ap
     return (sql, [*values, *once]), AppendOutcome(Appended(entries), head, after)
 
 
-async def _open_head(transaction: Transaction, given: AppendRequest) -> ConversationRow | Appended:
+async def _open_head(transaction: Transaction, given: QueuedAppend) -> ConversationRow | Appended:
     """The conversation's head, locked, and created if need be; or what was stored by this key."""
     key, drafts, _, expected_seq, idempotency = given
     queries = ((_KNOWN, here(key, given=idempotency.key)),) if idempotency else ()

@@ -155,7 +155,7 @@ class PostgresStore:
             raise InputError("nothing to append")
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
         found = await append.analyze(key.tenant, sizes)
-        given = append.AppendRequest(key, drafts, found, expected_seq, idempotency)
+        given = append.QueuedAppend(key, drafts, found, expected_seq, idempotency)
         try:
             return await self._appender.append(given)
         except StoreTimeout as doubt:
