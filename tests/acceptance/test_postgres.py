@@ -528,7 +528,7 @@ async def test_a_database_that_can_only_be_read_is_read(postgres, store):
 
 
 async def test_a_database_that_stays_away_is_complained_of_once(postgres, monkeypatch, caplog):
-    monkeypatch.setattr(listening_, "_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(listen, "_PAUSE_SECONDS", 0.001)
     tries = []
 
     async def gone():
