@@ -129,7 +129,7 @@ class Databases:
         self.client.close()
 
     @contextmanager
-    def fetch_one(self):
+    def one(self):
         """An empty database."""
         database = self._free.pop() if self._free else self._new()
         try:

@@ -168,7 +168,7 @@ class Databases:
         self._admin.close()
 
     @contextmanager
-    def fetch_one(self):
+    def one(self):
         """The URL of an empty database."""
         database = self._free.pop() if self._free else self._new()
         try:
