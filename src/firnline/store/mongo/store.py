@@ -54,6 +54,7 @@ from firnline.store.mongo import (
     pending,
     schema,
     search,
+    vectors,
     views,
 )
 from firnline.store.mongo.cards import (
@@ -66,13 +67,7 @@ from firnline.store.mongo.cards import (
 from firnline.store.mongo.connection import MongoDatabase
 from firnline.store.mongo.heads import HeadState
 from firnline.store.mongo.topics import read_topics, save_topics, topic_members, topics_of
-from firnline.store.mongo.vectors import (
-    embedded_to,
-    put_vectors,
-    unembedded,
-    vector_page,
-    vectors_at,
-)
+from firnline.store.mongo.vectors import put_vectors
 from firnline.store.mongo.writer import MongoWriter, pin
 from firnline.store.rows import SEQ_MAX
 from firnline.store.topics import TopicCache
@@ -261,7 +256,7 @@ class MongoStore:
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
         state = await intents.current(self._open_db, key)
-        return embedded_to(state, model) if state else 0
+        return vectors.embedded_to(state, model) if state else 0
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
@@ -274,15 +269,19 @@ class MongoStore:
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
         given = model, first_seq, limit
-        return await self._read_state(key, lambda s: vector_page(self._open_db, s, *given), [])
+        return await self._read_state(
+            key, lambda s: vectors.vector_page(self._open_db, s, *given), []
+        )
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
-        return await self._read_state(key, lambda s: vectors_at(self._open_db, s, model, seqs), [])
+        return await self._read_state(
+            key, lambda s: vectors.vectors_at(self._open_db, s, model, seqs), []
+        )
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await unembedded(self._open_db, tenant, model, limit)
+        return await vectors.unembedded(self._open_db, tenant, model, limit)
 
     async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""

@@ -58,6 +58,7 @@ from firnline.store.postgres import (
     pending,
     projects,
     search,
+    vectors,
     views,
 )
 from firnline.store.postgres.cards import card_kinds, drop_cards, put_cards, select_cards
@@ -65,16 +66,7 @@ from firnline.store.postgres.connection import ALL_TENANTS, PostgresDatabase, Tr
 from firnline.store.postgres.errors import translate_error
 from firnline.store.postgres.listen import PendingListener
 from firnline.store.postgres.topics import read_topics, save_topics, topic_members, topics_of
-from firnline.store.postgres.vectors import (
-    GONE,
-    embedded_to,
-    find_pgvector,
-    nearest_vectors,
-    put_vectors,
-    unembedded,
-    vector_page,
-    vectors_at,
-)
+from firnline.store.postgres.vectors import put_vectors
 from firnline.store.rows import SEQ_MAX, page
 from firnline.store.topics import TopicCache
 
@@ -111,7 +103,7 @@ class PostgresStore:
         connection = await self._database.connect()
         try:
             await migrate.migrate(connection, migrate.shipped_migrations())
-            self._vectors_in = await find_pgvector(connection)
+            self._vectors_in = await vectors.find_pgvector(connection)
         except psycopg.Error as error:
             raise translate_error(error, self._database.place) from error
         finally:
@@ -298,7 +290,7 @@ class PostgresStore:
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        return await self._read(key.tenant, lambda tx: embedded_to(tx, key, model))
+        return await self._read(key.tenant, lambda tx: vectors.embedded_to(tx, key, model))
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
@@ -310,12 +302,12 @@ class PostgresStore:
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
         return await self._read(
-            key.tenant, lambda tx: vector_page(tx, key, model, first_seq, limit)
+            key.tenant, lambda tx: vectors.vector_page(tx, key, model, first_seq, limit)
         )
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
-        return await self._read(key.tenant, lambda tx: vectors_at(tx, key, model, seqs))
+        return await self._read(key.tenant, lambda tx: vectors.vectors_at(tx, key, model, seqs))
 
     async def nearest(
         self, key: Key, model: str, vector: Sequence[float], limit: int
@@ -325,16 +317,16 @@ class PostgresStore:
             return None
         given = key, model, vector, limit, self._vectors_in
         try:
-            return await self._read(key.tenant, lambda tx: nearest_vectors(tx, *given))
+            return await self._read(key.tenant, lambda tx: vectors.nearest_vectors(tx, *given))
         except StoreError as error:
-            if not isinstance(error.__cause__, GONE):
+            if not isinstance(error.__cause__, vectors.GONE):
                 raise
             self._vectors_in = None  # it was dropped, moved or forbidden meanwhile
             return None
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await self._read(tenant, lambda tx: unembedded(tx, tenant, model, limit))
+        return await self._read(tenant, lambda tx: vectors.unembedded(tx, tenant, model, limit))
 
     async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""

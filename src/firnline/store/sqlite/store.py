@@ -55,20 +55,24 @@ from firnline.protocols import (
 from firnline.store.cards import card_query, check_card, drop_query
 from firnline.store.digests import check_lease_seconds
 from firnline.store.rows import page
-from firnline.store.sqlite import archive, erase, health, leases, log, pending, projects, search
+from firnline.store.sqlite import (
+    archive,
+    erase,
+    health,
+    leases,
+    log,
+    pending,
+    projects,
+    search,
+    vectors,
+)
 from firnline.store.sqlite.cards import card_kinds, drop_cards, put_cards, select_cards
 from firnline.store.sqlite.connection import DatabaseFile, check_filesystem, check_library, copy_to
 from firnline.store.sqlite.migrate import open_file
 from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.topics import read_topics, save_topics, topic_members, topics_of
 from firnline.store.sqlite.transactions import Work
-from firnline.store.sqlite.vectors import (
-    embedded_to,
-    put_vectors,
-    unembedded,
-    vector_page,
-    vectors_at,
-)
+from firnline.store.sqlite.vectors import put_vectors
 from firnline.store.sqlite.write_buffer import WriteBuffer
 from firnline.store.sqlite.writer import LARGE, Writer
 from firnline.store.topics import TopicCache
@@ -358,7 +362,7 @@ class SqliteStore:
 
     async def embedded(self, key: Key, model: str) -> int:
         """See `Store.embedded`."""
-        return await self._read(_on_conversation(key, partial(embedded_to, model=model), 0))
+        return await self._read(_on_conversation(key, partial(vectors.embedded_to, model=model), 0))
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
@@ -370,17 +374,17 @@ class SqliteStore:
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
         """See `Store.vectors`."""
-        work = partial(vector_page, model=model, first_seq=first_seq, limit=limit)
+        work = partial(vectors.vector_page, model=model, first_seq=first_seq, limit=limit)
         return await self._read(_on_conversation(key, work, []))
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
         """See `Store.vectors_at`."""
-        work = partial(vectors_at, model=model, seqs=seqs)
+        work = partial(vectors.vectors_at, model=model, seqs=seqs)
         return await self._read(_on_conversation(key, work, []))
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
         """See `Store.unembedded`."""
-        return await self._read(lambda con: unembedded(con, tenant, model, limit))
+        return await self._read(lambda con: vectors.unembedded(con, tenant, model, limit))
 
     async def topics(self, key: Key) -> TopicAssignments:
         """See `Store.topics`."""
