@@ -1242,7 +1242,7 @@ async def test_commits_are_synced_even_where_the_database_is_set_up_otherwise(po
 
 
 async def test_an_idle_transaction_is_ended_by_the_server(postgres):
-    database = Database(postgres.url, clock=lambda: None, connections=1)
+    database = PostgresDatabase(postgres.url, clock=lambda: None, connections=1)
     await database.open()
 
     async def settings(transaction: Transaction):

@@ -61,7 +61,7 @@ def test_a_pipe_is_written_as_it_is(tmp_path):
 
 
 def test_a_failed_write_is_reported(tmp_path):
-    with pytest.raises(InputError, match="is a folder"), written(tmp_path):
+    with pytest.raises(InputError, match="is a folder"), atomic_write(tmp_path):
         pass
     with (
         pytest.raises(InputError, match="cannot be written"),
