@@ -40,7 +40,7 @@ def _digest(memory: Memory, entries: int) -> Side:
 
     async def side() -> float:
         started = time.perf_counter()
-        await memory._digester.fold(memory._key(name), fold, None, "bench")
+        await memory._engine.digester.fold(memory._key(name), fold, None, "bench")
         seconds = time.perf_counter() - started
         await memory.undo(name)
         return seconds

@@ -354,7 +354,7 @@ async def test_what_is_erased_while_it_is_digested_in_steps_is_a_known_failure(u
         await memory.append("c", said(40, words=300))
         fold = Fold(first_seq=0, last_seq=39, fresh_from=0)
         with pytest.raises(ModelError, match="gone"):
-            await memory._digester.fold(memory._key("c"), fold, None, "layered")
+            await memory._engine.digester.fold(memory._key("c"), fold, None, "layered")
         assert await memory.head("c") is None
 
 

@@ -678,7 +678,7 @@ async def test_new_vectors_are_found_at_once_and_none_twice(url, monkeypatch):
             await memory.embed("c")
             found = await seqs(memory, "dog", limit=100)
             assert sorted(found) == sorted(seq for n in range(number) for seq in (5 * n, 5 * n + 4))
-        known = list(memory._recaller._near._known.values())
+        known = list(memory._engine.recaller._near._known.values())
         assert len(known) == 1 or url.startswith("postgresql"), "pgvector may do without"
         for codes in known:
             assert len(codes.seqs) == len(await rows(memory))
@@ -754,7 +754,7 @@ async def test_an_erased_conversation_leaves_nothing_in_the_index(url, tmp_path)
         await memory.erase("c")
         assert await rows(memory) == []
         assert await memory.store.embedded(CHAT, "senses-1/5") == 0
-        assert CHAT not in {key for key, _ in memory._recaller._near._known}
+        assert CHAT not in {key for key, _ in memory._engine.recaller._near._known}
         assert await seqs(memory, "hound") == []
         assert len(await rows(memory, "kept")) == 4
         await memory.append("c", messages(["Nothing at all.", "A vehicle."]))

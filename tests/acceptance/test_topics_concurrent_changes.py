@@ -67,7 +67,7 @@ async def go_on(memory):
 async def test_an_interrupted_undo_hides_nothing(memory, telling):
     await talk(memory, *[0] * 8)
     await fold(memory)
-    await memory._digester.undo(memory._key("c"), 0)
+    await memory._engine.digester.undo(memory._key("c"), 0)
     await memory.context("c", BUDGET, fold=False)
     await telling.check(memory)
 
@@ -87,7 +87,7 @@ async def test_a_topic_that_is_digested_while_a_digest_of_it_is_undone(memory, t
 async def test_a_digest_that_is_undone_before_what_it_covers_is_archived(memory, telling, name):
     await talk(memory, *[0] * 8)
     await memory.topics("c")
-    topics = memory._topics
+    topics = memory._engine.topics
     real = topics.folded
 
     with pytest.MonkeyPatch.context() as patch:
@@ -117,7 +117,7 @@ async def test_a_topic_that_is_merged_when_its_fold_is_planned(memory, telling, 
         await talk(memory, *[0] * 6)
     await memory.topics("c")
 
-    with meanwhile(memory._digester, "fold", lambda: memory.merge_topics("c", 2, 0)):
+    with meanwhile(memory._engine.digester, "fold", lambda: memory.merge_topics("c", 2, 0)):
         await fold(memory)
     await telling.check(memory)
     await go_on(memory)

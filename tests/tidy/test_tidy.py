@@ -13,8 +13,7 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 FUNCTION_LINES_MAX = 60
 MODULE_LINES_MAX = 460
 LONGER = {  # module: why it may be longer
-    "memory.py": (995, "every verb of the library, each a few lines and a docstring"),
-    "engine/context_builder.py": (470, "a context's whole flow, read from top to bottom"),
+    "memory.py": (900, "every verb of the library, each a few lines and a docstring"),
     "log/message.py": (510, "a message and its canonical form, best read together"),
     "client/verbs.py": (600, "the same verbs over HTTP, a few lines each"),
     "protocols.py": (600, "the contracts are prose"),

@@ -74,13 +74,14 @@ class Timed:
         if kind is not None and not self._told:
             self._tell(f"{self._name}_failed", {"error": kind.__name__})
 
-    def done(self, describe: Callable[[T], Values], what: T) -> None:
-        """It went well, and this came of it; it is described only if somebody wants to know."""
+    def done(self, describe: Callable[[T], Values], result: T) -> T:
+        """Report success and return the result; it is described only if an observer listens."""
         self._told = True
         if self._events.heard:
-            self._tell(self._name, describe(what))
+            self._tell(self._name, describe(result))
         else:
             self._events.counts[self._name] += 1
+        return result
 
     def _tell(self, name: str, values: Values) -> None:
         took = {"milliseconds": milliseconds_since(self._started)}

@@ -10,20 +10,30 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypedDict
 
 from firnline.context.budget import Budget, BudgetLike, as_budget
 from firnline.context.context import Context
+from firnline.context.plan import ends_round, is_question
 from firnline.context.tools import Tool, answer, as_tools
+from firnline.context.view import is_still
 from firnline.engine.events import Timed, Values
 from firnline.engine.options import check_names
-from firnline.errors import BudgetError, InputError, ModelError, outline
+from firnline.errors import (
+    BudgetError,
+    ConflictError,
+    InputError,
+    ModelError,
+    UnknownConversation,
+    outline,
+)
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry
+from firnline.log.entry import Appended, Entry, Key
 from firnline.log.message import Message
 from firnline.models.model_like import ModelLike
-from firnline.protocols import ChatModel, Completion, Retriever
+from firnline.protocols import ChatModel, Completion, Retriever, Store
 
 logger: Final = logging.getLogger("firnline.turn")
 
@@ -140,10 +150,10 @@ def _of_model(model: ChatModel) -> Values:
     return {"model": model.name}
 
 
-async def run(dialogue: Dialogue, question: Entry) -> Turn:
+async def run_turn(dialogue: Dialogue, question: Entry) -> Turn:
     """Ask until there is an answer; `ModelError` if the model fails and there is no apology."""
     turn: Turn | None = None
-    async for item in stream(dialogue, question, whole=True):
+    async for item in stream_turn(dialogue, question, whole=True):
         if isinstance(item, Turn):
             turn = item
     if turn is None:
@@ -151,13 +161,42 @@ async def run(dialogue: Dialogue, question: Entry) -> Turn:
     return turn
 
 
-async def answered(dialogue: Dialogue, question: Entry, answer: Entry) -> Turn:
+async def find_answer(store: Store, key: Key, question: Entry) -> Entry | None:
+    """The answer that an earlier try of the turn has stored for this question."""
+    first = question.seq + 1
+    for entry in await store.read(key, first, limit=limits.ANSWER_REACH):
+        if is_question(entry.message):
+            return None
+        if ends_round(entry.message):
+            return entry
+    return None
+
+
+async def append_to_turn(
+    store: Store,
+    append: Callable[..., Awaitable[Appended]],
+    key: Key,
+    question: Entry,
+    messages: Sequence[Message],
+) -> Appended:
+    """Append to a turn in progress; a conversation erased meanwhile is not created again."""
+    for _ in range(limits.ANSWER_TRIES):
+        head = await store.head(key)
+        if head is None or not await is_still(store, key, question):
+            raise UnknownConversation(f"{key.conversation!r} was erased meanwhile")
+        # If another message comes first, check again that it was not erased.
+        with suppress(ConflictError):
+            return await append(key.conversation, messages, expected_seq=head.entries)
+    return await append(key.conversation, messages)  # so busy that it exists
+
+
+async def repeat_turn(dialogue: Dialogue, question: Entry, answer: Entry) -> Turn:
     """The turn of an earlier try, whose answer is stored: the model is not asked again."""
     _, context = await _context(dialogue, dialogue.options.get("tools", ()))
     return Turn(question=question, answer=answer, context=context, calls=0)
 
 
-async def stream(
+async def stream_turn(
     dialogue: Dialogue, question: Entry, *, whole: bool = False
 ) -> AsyncIterator[str | Turn]:
     """The answer's text in pieces, then the `Turn`. With `whole` it comes in one piece."""

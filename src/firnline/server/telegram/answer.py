@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from firnline.context.plan import ends_round
 from firnline.engine.events import Events
-from firnline.engine.turn import Dialogue, TurnOptions, of_turn, run
+from firnline.engine.turn import Dialogue, TurnOptions, of_turn, run_turn
 from firnline.errors import ConflictError, ModelError, ModelTimeout, UnknownConversation
 from firnline.log import limits
 from firnline.log.entry import Appended, Entry, Key
@@ -139,7 +139,7 @@ async def _ask(asking: Asking) -> None:
     with asking.events.timed("turn", conversation) as told:
         try:
             async with asyncio.timeout(asking.seconds):
-                turn = await run(dialogue, asking.questions[-1])
+                turn = await run_turn(dialogue, asking.questions[-1])
             told.done(of_turn, turn)
         except TimeoutError as error:
             raise ModelTimeout(f"no answer within {asking.seconds:g} s") from error

@@ -1,0 +1,151 @@
+"""`Engine`: the parts behind a memory, composed from its options, and their lifetime."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+
+from firnline import digest
+from firnline.context.budget import Budget
+from firnline.digest import (
+    model_extractor,
+    model_summarizer,
+    offline_extractor,
+    offline_summarizer,
+)
+from firnline.embedding.words import WordEmbedder
+from firnline.engine.context_builder import ContextBuilder
+from firnline.engine.digester import Digester
+from firnline.engine.events import Events
+from firnline.engine.options import MemoryOptions
+from firnline.engine.pending import PendingDigests, StrategyRegistry
+from firnline.engine.question import QuestionRewriter
+from firnline.engine.recall import AUTO, Recaller, as_embedder
+from firnline.engine.topic_assigner import TopicAssigner
+from firnline.engine.worker import Worker
+from firnline.log import limits
+from firnline.log.entry import Key
+from firnline.log.message import Message
+from firnline.log.tokens import DEFAULT_MODEL, TokenCounter, counter
+from firnline.models import open_model
+from firnline.models.guard import Spend
+from firnline.models.model_like import ModelLike, as_model
+from firnline.protocols import ChatModel, Clock, Store
+from firnline.strategies import as_strategy, layered
+
+
+class Engine:
+    """The parts of a memory."""
+
+    def __init__(self, store: Store, tenant: str, clock: Clock, options: MemoryOptions) -> None:
+        self._store = store
+        self._opened: dict[str, ChatModel] = {}
+        self.model = self.open_model(options.get("model"))
+        name = options.get("tokens_of") or (self.model.name if self.model else DEFAULT_MODEL)
+        self.count = counter(name)
+        self.events = Events(tenant, options.get("observer"))
+        self.digester = _digester(store, self.model, self.count, options)
+        embedder = as_embedder(options.get("embedder", AUTO))
+        self.topics = TopicAssigner(
+            store, embedder or WordEmbedder(), clock=clock, rules=options.get("topic_rules")
+        )
+        self.rewriter = QuestionRewriter(store, self.topics)
+        self.recaller = Recaller(
+            store, tenant=tenant, clock=clock, count=self.count, embedder=embedder
+        )
+        default = as_strategy(options.get("strategy") or layered())
+        self._background = options.get("background", False)
+        self.pending = PendingDigests(
+            store,
+            StrategyRegistry(default, options.get("strategies", ())),
+            budget=Budget.of(name),
+            background=self._background,
+            clock=clock,
+        )
+        self.builder = ContextBuilder(
+            store,
+            self.digester,
+            pending=self.pending,
+            topics=self.topics,
+            recaller=self.recaller,
+            rewriter=self.rewriter,
+            events=self.events,
+            count=self.count,
+        )
+        # Only this tenant's digests: its messages must not reach another tenant's model.
+        self.worker = Worker(store, self.builder.digest_pending, clock=clock, tenant=tenant)
+        self.pending.listeners.append(self._wake_worker)
+        self._works = self._may_work = options.get("worker", True)
+
+    def open_model(self, model: ModelLike | None) -> ChatModel | None:
+        """The model; one that is named is opened once, and closed with the engine."""
+        if not isinstance(model, str):
+            return as_model(model)
+        if model not in self._opened:
+            self._opened[model] = open_model(model)
+        return self._opened[model]
+
+    async def start(self) -> None:
+        """Open the store, and start what runs in the background."""
+        self._works = self._may_work
+        await self._store.open()
+        # Loading the vocabulary takes a third of a second; do it now, in a thread.
+        await asyncio.to_thread(self.count.text, "")
+        if self._works:
+            self.recaller.poke()  # entries that other processes left without vectors
+        if self._background and self._works:
+            self.worker.start()
+
+    async def close(self) -> None:
+        """Stop the background work; close the store and the models."""
+        self._works = False  # nothing starts that would not be stopped
+        async with AsyncExitStack() as closing:  # each is closed, even if others fail
+            closing.push_async_callback(self._store.close)
+            for model in {*self._opened.values(), *filter(None, [self.model])}:
+                closing.push_async_callback(model.close)
+            closing.push_async_callback(self.recaller.close)
+            closing.push_async_callback(self.worker.stop)
+
+    async def on_append(self, key: Key, messages: Sequence[Message]) -> None:
+        """After an append: new entries get vectors and digests in the background."""
+        if self._works:
+            self.recaller.poke(key)
+        await self.pending.on_append(key, messages)
+
+    async def on_branch(self, key: Key) -> None:
+        """After a branch was written: the same for all of its entries."""
+        self.pending.forget(key)
+        await self.pending.on_round(key)
+        if self._works:
+            self.recaller.poke(key)
+
+    def forget(self, key: Key) -> None:
+        """Drop everything that is cached for an erased conversation."""
+        self.pending.forget(key)
+        self.builder.forget(key)
+        self.recaller.forget(key)
+        digest.clear_caches()
+
+    def _wake_worker(self) -> None:
+        if self._works:
+            self.worker.start()
+            self.worker.wake()
+
+
+def _digester(
+    store: Store, model: ChatModel | None, count: TokenCounter, options: MemoryOptions
+) -> Digester:
+    """The digester: with the caller's writers, the model's, or the offline ones."""
+    summarizer, extractor = offline_summarizer(count.text), offline_extractor()
+    if model is not None:
+        summarizer, extractor = model_summarizer(model, count.text), model_extractor(model)
+    return Digester(
+        store,
+        summarizer=options.get("summarizer") or summarizer,
+        extractor=options.get("extractor") or extractor,
+        count=count,
+        spend=options.get("spend") or (Spend() if model else None),
+        breaker=options.get("breaker"),
+        lease_seconds=options.get("lease_seconds", limits.LEASE_SECONDS),
+    )
