@@ -340,7 +340,7 @@ class _Assembly:
             return pieces
         if unit.last_seq == asked:
             return pieces
-        # Only what could never fit beside the rest is shortened; old units just give way.
+        # Only a unit that could never fit is shortened; old units are left out instead.
         newest = unit.last_seq == self.view.next_seq - 1 or unit.tokens > self.budget.limit // 2
         short = shortened(pieces, room, self.sizes) if newest else None
         for piece in short or ():

@@ -204,7 +204,7 @@ FOLD_TOKENS_MIN: Final = 100
 DATA_TOKENS: Final = 400
 """What the important data may take, unless the budget is large."""
 RESIDUE_TOKENS: Final = 150
-"""What is quoted beside a summary because it is not in it, unless the strategy says otherwise."""
+"""The default limit for facts quoted with a summary because it leaves them out."""
 
 
 def data_room(budget: Budget) -> int:
@@ -217,7 +217,7 @@ class Fold:
     """A span of entries to be digested.
 
     Its text is made of the entries from `fresh_from` on and of the digests it `takes` in, and has
-    about `words`, at most `tokens_max` tokens; what is quoted beside it takes at most
+    about `words`, at most `tokens_max` tokens; facts quoted with it have at most
     `residue_tokens`. A fold that `slides` leaves out what was said before `first_seq`. A fold of a
     `topic` takes only the entries of that topic in its span.
     """
@@ -338,7 +338,7 @@ def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
         if used > tokens_max and view.next_seq - start >= entries_min:
             break
         start = min(start, unit.first_seq)
-    # A call that nobody answered can lie inside another one's unit; no cut goes through that.
+    # An unanswered call can be inside another unit, which must not be cut.
     return min([start, *(unit.first_seq for unit in found if unit.last_seq >= start)])
 
 

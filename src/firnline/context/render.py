@@ -144,7 +144,7 @@ def excerpt(
 ) -> Piece | None:
     """The beginning and the end of a message's text with a marker between; None if too little fits.
 
-    Both end where a sentence or a word does: half a number would be one that nobody said.
+    Both end where a sentence or a word does: half a number would be a wrong one.
     Pictures and the like are left out of it. Tool calls are never cut.
     """
     text = message.text

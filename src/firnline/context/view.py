@@ -19,7 +19,7 @@ _LOOKS_MAX: Final = 3
 
 
 async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Digest, ...]:
-    """The digests in force, oldest span first: the newest completed one and those beside it."""
+    """The digests in force, oldest span first: the newest completed one and those it lists."""
     newest = await store.newest_digest(key, topic)
     if newest is None:
         return ()
@@ -150,7 +150,7 @@ async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[
 
 
 def _reach(entries: Sequence[Entry], head: Head) -> bool:
-    """Whether these newest entries are of the conversation of `head`, not of one begun anew."""
+    """Whether these newest entries belong to `head`, not to a conversation created later."""
     if not entries or entries[-1].seq < head.seq:
         return False
     return all(entry.hash == head.hash for entry in entries if entry.seq == head.seq)

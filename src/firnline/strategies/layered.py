@@ -33,7 +33,7 @@ def layered(
     """Keep up to `tail` of the budget word for word; when it is full, fold it down to `keep` of it.
 
     `fan` digests of one layer become one of the next, or earlier if they would take more than
-    `digests` of the budget. A digest's text has at most `digest_tokens`, what is quoted beside it
+    `digests` of the budget. A digest's text has at most `digest_tokens`, facts quoted with it
     a quarter of that.
     """
     if not (0 < tail <= 1 and 0 < keep < 1 and 0 < digests < 1 and fan > 1 and digest_tokens > 0):

@@ -37,8 +37,8 @@ def progressive(
         version = view.digests[-1].layer + 2 if view.digests else 1
         words = WORDS[min(version, len(WORDS)) - 1]
         summary = min(int(words[1] * _TOKENS_PER_WORD), threshold // 3)
-        beside = data_tokens + summary + RESIDUE_TOKENS + _HEADING_TOKENS
-        room = threshold - threshold // _SLACK - view.fixed_tokens - beside
+        others = data_tokens + summary + RESIDUE_TOKENS + _HEADING_TOKENS
+        room = threshold - threshold // _SLACK - view.fixed_tokens - others
         end = fold_end(view, keep_from(view, min(keep_tokens, room)))
         if end < 0:
             return calm

@@ -11,7 +11,7 @@ def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strate
     """Digest the newest `window` messages after every round, once `after_seq` is reached.
 
     The context is the newest digest and the messages after it, or all messages as long as there is
-    no digest. Digesting runs in the background; nobody waits for it.
+    no digest. Digests are created in the background; no call waits for them.
     """
     if window < 2 or after_seq < 1 or words < 1:  # noqa: PLR2004 - a round has two messages
         raise InputError("window is at least 2, after_seq and words at least 1")

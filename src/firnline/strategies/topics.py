@@ -118,7 +118,7 @@ def _ends(view: View) -> Iterator[int]:
     found = units(view.backlog or view.entries)
     reach = -1
     for unit in found:
-        # A call that nobody answered can lie inside another one's unit.
+        # An unanswered call can be inside another unit.
         reach = max(reach, unit.last_seq)
         if unit.problem != UNANSWERED or unit is not found[-1]:
             yield reach

@@ -1,4 +1,4 @@
-"""The part of the suite about cards, which edges keep beside the log, and what can be watched."""
+"""The part of the suite about cards, which edges keep next to the log, and pending work."""
 
 from __future__ import annotations
 

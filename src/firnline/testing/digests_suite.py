@@ -1,4 +1,4 @@
-"""The part of the suite about digesting: leases, digests, and what is owed."""
+"""The part of the suite about digests: leases, digests, and pending work."""
 
 from __future__ import annotations
 
@@ -333,7 +333,7 @@ class DigestingConformance:
         with pytest.raises(ConflictError):
             await store.fail_damaged(old)
 
-    # -- what is owed -------------------------------------------------------------------------
+    # -- pending work -------------------------------------------------------------------------
 
     async def test_what_is_owed_is_due_from_its_time_on(self, store: Store) -> None:
         await store.append(KEY, drafts("a"))

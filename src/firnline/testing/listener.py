@@ -72,7 +72,7 @@ class Listener(ThreadingHTTPServer, Generic[T]):
 
 
 def held(port: int) -> socket.socket:
-    """The port, taken while nobody listens there, so that the system gives it to nobody else."""
+    """Reserve a port without listening, so that the system does not assign it again."""
     holder = socket.socket()
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     holder.bind((_HERE, port))

@@ -1,7 +1,7 @@
 """A real local HTTP server that speaks OpenAI's and Anthropic's protocols, with faults.
 
-Chat completions and embeddings, and messages. Whoever breaks a provider's rules is refused as
-there. For tests of whatever talks to a model, over real sockets and without one::
+Chat completions, embeddings, and messages. A request that breaks a provider's rules fails as it
+does there. For tests of code that calls a model, over real sockets and without a model::
 
     with ModelServer() as server:                     # or: async with
         model = open_model("test", url=server.url)

@@ -192,7 +192,7 @@ class TelegramServer:
     # -- Telegram's side ----------------------------------------------------------------------
 
     def said(self, text: str | None = None, *, chat_id: int = 7, **fields: Any) -> dict[str, Any]:
-        """An update: somebody said something. `fields` are those of the message; None is left out.
+        """An update with a message. `fields` are those of the message; None is left out.
 
         Chats with numbers below 0 are groups.
         """
