@@ -12,7 +12,7 @@ import pytest
 from firnline import Appended, Digest, Entry, Erased, Head, Hit, Message, Project, Stats, strategies
 from firnline import errors as known
 from firnline.client import Client, Turn, sync, values, verbs
-from firnline.client.files import saved
+from firnline.client.files import save
 from firnline.client.problems import error_of
 from firnline.context.context import Accounting, LeftOut
 from firnline.engine.digest_history import Difference, State
@@ -65,7 +65,7 @@ async def test_every_operation_of_the_document_is_reached_by_a_verb(tmp_path):
 
     with running(background=False) as server:
         async with Client(server.url) as client:
-            client._to._connected().event_hooks["request"].append(note)
+            client._to._open_client().event_hooks["request"].append(note)
             memory = server.memory()
             await _written_and_read(client, server.run, memory)
             await _digested(client, server.run, memory)
@@ -424,9 +424,9 @@ async def test_an_import_that_is_rejected_says_why(client, tmp_path):
     (tmp_path / "odd.jsonl").write_text('{"firnline":1,"tenant":"default"}\n')
     with pytest.raises(known.InputError, match="the file"):
         await client.import_(tmp_path / "odd.jsonl")
-    with pytest.raises(known.InputError, match="cannot be read"):
+    with pytest.raises(known.InputError, match="cannot read"):
         await client.import_(tmp_path / "none.jsonl")
-    with pytest.raises(known.InputError, match="cannot be read"):
+    with pytest.raises(known.InputError, match="cannot read"):
         await client.import_(tmp_path)
 
 
@@ -494,7 +494,7 @@ async def test_what_no_firnline_says_is_an_error_of_the_librarys(said):
         asked = [client.append("c", Message.user("x")), client.topics("c"), client.clear("c")]
         asked += [client.match_topic("c", "x"), client.interval("today"), every(client.read("c"))]
         for asking in asked:
-            with pytest.raises(known.FirnlineError, match="the server's answer"):
+            with pytest.raises(known.FirnlineError, match="the response"):
                 await asking
 
 
@@ -570,9 +570,9 @@ async def test_a_file_that_did_not_arrive_as_it_was_sent_is_none(client, tmp_pat
         for line in given:
             yield line
 
-    assert (await saved(pieces(lines), tmp_path / "copy.jsonl")).conversations == 1
+    assert (await save(pieces(lines), tmp_path / "copy.jsonl")).conversations == 1
     with pytest.raises(known.StoreTimeout):
-        await saved(pieces(spoil(lines)), tmp_path / "spoiled.jsonl")
+        await save(pieces(spoil(lines)), tmp_path / "spoiled.jsonl")
     assert {path.name for path in tmp_path.iterdir()} == {"whole.jsonl", "copy.jsonl"}
 
 

@@ -225,11 +225,11 @@ def test_gauges_are_read_when_they_are_scraped(metrics):
 
 def test_requests_are_counted_by_route_method_and_status(metrics):
     for status, cut in ((200, False), (200, True), (404, False)):
-        metrics.begun()
-        metrics.ended("/api/{x}", "GET", status, 0.02, cut=cut)
-    metrics.begun()
-    metrics.ended("/api/{x}", "BREW", 405, 0.02, cut=False)
-    metrics.begun()
+        metrics.start_request()
+        metrics.end_request("/api/{x}", "GET", status, 0.02, cut=cut)
+    metrics.start_request()
+    metrics.end_request("/api/{x}", "BREW", 405, 0.02, cut=False)
+    metrics.start_request()
     seen = read(metrics)
     assert seen["firnline_http_requests_total", "GET", "/api/{x}", "200"] == 2
     assert seen["firnline_http_requests_total", "GET", "/api/{x}", "404"] == 1
@@ -241,8 +241,8 @@ def test_requests_are_counted_by_route_method_and_status(metrics):
 
 def test_labels_are_few_whatever_clients_send(metrics):
     for number in range(1_000):
-        metrics.begun()
-        metrics.ended(f"/{number}", "GET", 200, 0.0, cut=False)
+        metrics.start_request()
+        metrics.end_request(f"/{number}", "GET", 200, 0.0, cut=False)
         values = {"strategy": f"s{number}", "made_by": f"m{number}", "milliseconds": 1}
         metrics.observe(Event("fold", f"tenant-{number}", f"conversation-{number}", values))
     text = metrics.render().decode()

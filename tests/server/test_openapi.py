@@ -7,7 +7,7 @@ from urllib.parse import unquote
 import jsonschema_rs
 import pytest
 
-from firnline.client.paths import escaped, unescaped
+from firnline.client.paths import escape_name, unescape_name
 from support.rest_client import document, operations
 
 OPERATIONS = [
@@ -143,8 +143,8 @@ def test_every_path_is_in_the_tour(path):
     "name", ["a", "a/b", "~", "~0~1", ".", "..", "...", "a~/b.~2", "%2F", "é/"]
 )
 def test_a_name_survives_its_way_through_a_path(name):
-    path = escaped(name)
+    path = escape_name(name)
     assert "/" not in path
     assert path.replace("%2E", ".") not in (".", "..")
     decoded = unquote(path)  # as a server does
-    assert unescaped(decoded) == name
+    assert unescape_name(decoded) == name

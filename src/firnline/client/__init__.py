@@ -1,6 +1,6 @@
-"""A client of `firnline serve`: the verbs of `Memory` over HTTP, with the same values and errors.
+"""A client for `firnline serve`: the methods of `Memory` over HTTP, with its values and errors.
 
-Needs the extra ``firnline[client]``. `firnline.client.sync` has the same without await.
+Needs the extra ``firnline[client]``. `firnline.client.sync` is the same without await.
 """
 
 from firnline.client.encode import ContextOptions, TurnOptions

@@ -1,4 +1,4 @@
-"""Requests to a server: tried again where that is safe, answered or raised."""
+"""Requests to a server, retried where that is safe."""
 
 from __future__ import annotations
 
@@ -36,20 +36,19 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 RETRIES_MAX: Final = 10
 WAIT_MAX: Final = 60.0
-"""A server that wants to be left alone for longer is not waited for."""
+"""A longer `Retry-After` is not waited for."""
 _CONNECT_SECONDS: Final = 10.0
 _FIRST_ERROR: Final = 300
 _UNSENT: Final = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-_UNTOUCHED: Final = (StoreUnavailable, TooFast, NotReady)
-"""After these nothing has been done, so any request may be sent again."""
+_NOT_DONE: Final = (StoreUnavailable, TooFast, NotReady)
+"""After these errors nothing was done, so any request may be retried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
-    """A request, to be made once or several times.
+class ApiRequest:
+    """A request, sent once or several times.
 
-    `repeatable`: it does the same if it had been done already. `content` gives a body that is no
-    JSON, anew for each try.
+    `repeatable`: it is idempotent. `content` returns a body that is not JSON, again for each try.
     """
 
     method: str
@@ -62,7 +61,7 @@ class Ask:
 
 
 class Connection:
-    """The server at `url`, as the holder of `key` sees it."""
+    """A connection to the server at `url` with an API key."""
 
     def __init__(
         self,
@@ -75,9 +74,9 @@ class Connection:
         chance: Chance = random.random,
     ) -> None:
         if not 0 <= retries <= RETRIES_MAX:
-            raise InputError(f"retries: {retries} is not between 0 and {RETRIES_MAX}")
-        self.url = _checked(url)
-        self._key = None if key is None else _checked_key(key)
+            raise InputError(f"retries: must be between 0 and {RETRIES_MAX}, got {retries}")
+        self.url = _check_url(url)
+        self._key = None if key is None else _check_key(key)
         self._timeout = timeout
         self._retries = retries
         self._sleep = sleep
@@ -85,28 +84,28 @@ class Connection:
         self._client: httpx2.AsyncClient | None = None
 
     async def close(self) -> None:
-        """Let go of connections; a later request makes new ones."""
+        """Close the connections; a later request opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    # -- three kinds of answers -----------------------------------------------------------------
+    # -- three kinds of responses -----------------------------------------------------------------
 
-    async def json(self, ask: Ask) -> Any:
-        """The answer, an object of JSON; what it should hold and does not is a `FirnlineError`."""
+    async def json(self, request: ApiRequest) -> Any:
+        """The response as a JSON object; a missing field raises `FirnlineError`."""
 
         async def attempt() -> Any:
-            response = await self._open(ask)
+            response = await self._send(request)
             try:
-                return _object(await _whole(response))
+                return _object(await _read(response))
             finally:
                 await response.aclose()
 
-        return await self._retried(ask, attempt)
+        return await self._retry(request, attempt)
 
-    async def pieces(self, ask: Ask) -> AsyncGenerator[bytes, None]:
-        """The answer's bytes as they come; what breaks off raises `StoreTimeout`."""
-        response = await self._retried(ask, lambda: self._open(ask))
+    async def pieces(self, request: ApiRequest) -> AsyncGenerator[bytes, None]:
+        """The bytes of the response as they come; `StoreTimeout` if the connection is lost."""
+        response = await self._retry(request, lambda: self._send(request))
         try:
             async for piece in response.aiter_bytes():
                 yield piece
@@ -115,55 +114,55 @@ class Connection:
         finally:
             await response.aclose()
 
-    async def events(self, ask: Ask) -> AsyncGenerator[tuple[str, Any], None]:
-        """The answer's events, each with its name and its JSON; an ``error`` is raised."""
-        async with aclosing(self.pieces(ask)) as pieces:
+    async def events(self, request: ApiRequest) -> AsyncGenerator[tuple[str, Any], None]:
+        """The events of the response, each with its name and JSON; an ``error`` is raised."""
+        async with aclosing(self.pieces(request)) as pieces:
             async for name, data in _events(pieces):
-                told = _object(data)
+                value = _object(data)
                 if name == "error":
-                    raise error_of(told)
-                yield name, told
+                    raise error_of(value)
+                yield name, value
 
     # -- one request --------------------------------------------------------------------------
 
-    async def _retried(self, ask: Ask, attempt: Callable[[], Awaitable[T]]) -> T:
+    async def _retry(self, request: ApiRequest, attempt: Callable[[], Awaitable[T]]) -> T:
         for number in range(self._retries + 1):
             try:
                 return await attempt()
             except FirnlineError as error:
                 wait = max(self._backoff.delay(number), error.context.get("retry_after", 0.0))
-                if number == self._retries or not _may_pass(ask, error) or wait > WAIT_MAX:
+                if number == self._retries or not _may_retry(request, error) or wait > WAIT_MAX:
                     raise
             await self._sleep(wait)
         raise AssertionError("unreachable")
 
-    async def _open(self, ask: Ask) -> httpx2.Response:
-        """The server's answer, its body unread; an error is raised."""
-        client = self._connected()
-        request = client.build_request(
-            ask.method,
-            f"{self.url}{PREFIX}{ask.path}",
-            params=_query(ask.query),
-            content=ask.content() if ask.content else _dumped(ask.body),
-            headers=_headers(ask),
+    async def _send(self, request: ApiRequest) -> httpx2.Response:
+        """Send the request; returns the response with its body unread, or raises its error."""
+        client = self._open_client()
+        built = client.build_request(
+            request.method,
+            f"{self.url}{PREFIX}{request.path}",
+            params=_query(request.query),
+            content=request.content() if request.content else _encode(request.body),
+            headers=_headers(request),
         )
         try:
-            response = await client.send(request, stream=True)
+            response = await client.send(built, stream=True)
         except _UNSENT as error:
-            raise StoreUnavailable(f"the server cannot be reached: {error}") from error
+            raise StoreUnavailable(f"cannot connect to the server: {error}") from error
         except httpx2.RequestError as error:
             raise _lost(error) from error
         if response.status_code < _FIRST_ERROR:
             return response
         try:
-            said = await _whole(response)
+            body = await _read(response)
         finally:
             await response.aclose()
         raise error_of(
-            _problem(said), response.status_code, retry_after(response.headers, utc_now())
+            _problem(body), response.status_code, retry_after(response.headers, utc_now())
         )
 
-    def _connected(self) -> httpx2.AsyncClient:
+    def _open_client(self) -> httpx2.AsyncClient:
         if self._client is None:
             headers = {"user-agent": "firnline"}
             if self._key is not None:
@@ -173,58 +172,58 @@ class Connection:
         return self._client
 
 
-# -- pieces -----------------------------------------------------------------------------------
+# -- helpers ----------------------------------------------------------------------------------
 
 
-def _checked(url: str) -> str:
+def _check_url(url: str) -> str:
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:  # no port, or no address in the brackets
-        known = False
-    if not known:
-        raise InputError(f"url: expected something like http://localhost:8080, got {url!r}")
+        valid = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:  # invalid port or IPv6 address
+        valid = False
+    if not valid:
+        raise InputError(f"url: expected a URL such as http://localhost:8080, got {url!r}")
     if parts.username or parts.password:
-        raise InputError("url: give the API key as `key`, not in the address")
-    return url.rstrip("/").removesuffix(PREFIX)  # the server prints its API's address with it
+        raise InputError("url: must not contain a user name or password; pass the API key as `key`")
+    return url.rstrip("/").removesuffix(PREFIX)  # the server prints the URL with it
 
 
-def _checked_key(key: str) -> str:
-    """The key as a header takes it. What is wrong is told without it: errors get into logs."""
-    trimmed = key.strip()  # a file's last line has an end
+def _check_key(key: str) -> str:
+    """The key for a header. The error does not contain it: errors may be logged."""
+    trimmed = key.strip()  # a key from a file may end with a newline
     if not trimmed or not trimmed.isascii() or not trimmed.isprintable() or " " in trimmed:
-        raise InputError("key: expected an API key such as fl_..., visible ASCII characters")
+        raise InputError("key: expected an API key such as fl_..., in visible ASCII characters")
     return trimmed
 
 
-def _may_pass(ask: Ask, error: FirnlineError) -> bool:
-    """Whether the same request may be sent again, and may go well then."""
-    return isinstance(error, _UNTOUCHED) or (ask.repeatable and isinstance(error, StoreTimeout))
+def _may_retry(request: ApiRequest, error: FirnlineError) -> bool:
+    """Whether a retry is safe and can succeed."""
+    return isinstance(error, _NOT_DONE) or (request.repeatable and isinstance(error, StoreTimeout))
 
 
 def _lost(error: httpx2.RequestError) -> StoreTimeout:
-    return StoreTimeout(f"the connection was lost, the outcome is unknown: {error!r}")
+    return StoreTimeout(f"connection lost, outcome unknown: {error!r}")
 
 
 def _query(query: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in query.items() if value is not None}
 
 
-def _headers(ask: Ask) -> dict[str, str]:
-    typed = {"content-type": "application/json"} if ask.body is not None else {}
-    return {**typed, **ask.headers}
+def _headers(request: ApiRequest) -> dict[str, str]:
+    typed = {"content-type": "application/json"} if request.body is not None else {}
+    return {**typed, **request.headers}
 
 
-def _dumped(body: Any) -> bytes | None:
+def _encode(body: Any) -> bytes | None:
     if body is None:
         return None
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"what was given is not JSON: {error}") from error
+        raise InputError(f"the arguments are not valid JSON: {error}") from error
 
 
-async def _whole(response: httpx2.Response) -> bytes:
+async def _read(response: httpx2.Response) -> bytes:
     try:
         return await response.aread()
     except httpx2.RequestError as error:
@@ -232,32 +231,32 @@ async def _whole(response: httpx2.Response) -> bytes:
 
 
 class _Object(dict[str, Any]):
-    """What a server answers. Whoever answers otherwise is no Firnline, or a very old one."""
+    """A response of the server; a missing field means that it is not a Firnline server."""
 
     def __missing__(self, name: str) -> Any:
-        raise FirnlineError(f"the server's answer has no {name!r}; is it a Firnline server?")
+        raise FirnlineError(f"the response has no field {name!r}; is this a Firnline server?")
 
 
 def _object(data: bytes) -> _Object:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise FirnlineError(f"the server's answer is no JSON: {error}") from error
+        raise FirnlineError(f"the response is not valid JSON: {error}") from error
     if not isinstance(found, dict):
-        raise FirnlineError("the server's answer is no object; is it a Firnline server?")
+        raise FirnlineError("the response is not a JSON object; is this a Firnline server?")
     return _Object(found)
 
 
-def _problem(said: bytes) -> Any:
-    """The problem in an error's body; None if somebody else than the server wrote it."""
+def _problem(body: bytes) -> Any:
+    """The problem in an error body; None if it is not from the server, such as a proxy's."""
     try:
-        return json.loads(said)
+        return json.loads(body)
     except (ValueError, RecursionError):
         return None
 
 
 async def _events(pieces: AsyncIterator[bytes]) -> AsyncGenerator[tuple[str, bytes], None]:
-    """Server-sent events: their names and data; comments are signs of life."""
+    """Server-sent events: their names and data, without keep-alive comments."""
     rest, name, data = b"", "", list[bytes]()
     async for piece in pieces:
         *lines, rest = (rest + piece).split(b"\n")

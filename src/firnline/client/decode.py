@@ -1,6 +1,6 @@
-"""The server's JSON as values: what a class has for fields, by their types. Pure.
+"""JSON from the server as values, by the types of their fields. Pure.
 
-Fields that a class does not know are passed over, so that a newer server can say more.
+Unknown fields are ignored, so that newer servers can add fields.
 """
 
 from __future__ import annotations
@@ -23,42 +23,42 @@ from firnline.log.message import Message, parse_time
 T = TypeVar("T")
 
 
-def read(kind: type[T], value: Any) -> T:
-    """The value of class `kind` that the JSON stands for."""
+def decode(kind: type[T], value: Any) -> T:
+    """The JSON as a value of class `kind`."""
     try:
-        made: T = _read(kind, value)
+        made: T = _decode(kind, value)
     except (KeyError, TypeError, ValueError) as error:
         name = getattr(kind, "__name__", str(kind))
-        raise FirnlineError(f"the server's answer is no {name}: {error}") from error
+        raise FirnlineError(f"the response is not a valid {name}: {error}") from error
     return made
 
 
-def _read(kind: Any, value: Any) -> Any:
-    if kind in _OWN:
-        return _OWN[kind](value)
+def _decode(kind: Any, value: Any) -> Any:
+    if kind in _DECODERS:
+        return _DECODERS[kind](value)
     if kind in _PLAIN:
-        return _checked(kind, value)
+        return _check(kind, value)
     if is_dataclass(kind) or hasattr(kind, "_fields"):
-        return kind(**_given(kind, value))
-    return _several(kind, value)
+        return kind(**_field_values(kind, value))
+    return _decode_inner(kind, value)
 
 
-def _several(kind: Any, value: Any) -> Any:
-    """What has an inner type; anything else is kept as it came."""
+def _decode_inner(kind: Any, value: Any) -> Any:
+    """A type with inner types; any other value is returned as it is."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is tuple:
-        return tuple(_read(inner[0], item) for item in _checked(list, value))
+        return tuple(_decode(inner[0], item) for item in _check(list, value))
     if origin is Mapping:
-        return {name: _read(inner[1], item) for name, item in _checked(dict, value).items()}
+        return {name: _decode(inner[1], item) for name, item in _check(dict, value).items()}
     if origin in (Union, types.UnionType) and value is not None:
         arms = [arm for arm in inner if arm is not types.NoneType]
-        return _read(arms[0], value) if len(arms) == 1 else value
+        return _decode(arms[0], value) if len(arms) == 1 else value
     return value
 
 
-def _given(kind: Any, value: Any) -> dict[str, Any]:
-    known: Mapping[str, Any] = _checked(dict, value)
-    return {name: _read(hint, known[name]) for name, hint in _fields(kind) if name in known}
+def _field_values(kind: Any, value: Any) -> dict[str, Any]:
+    values: Mapping[str, Any] = _check(dict, value)
+    return {name: _decode(hint, values[name]) for name, hint in _fields(kind) if name in values}
 
 
 @cache
@@ -68,24 +68,24 @@ def _fields(kind: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((name, hints[name]) for name in names)
 
 
-def _checked(kind: Any, value: Any) -> Any:
+def _check(kind: Any, value: Any) -> Any:
     if not isinstance(value, (int, float) if kind is float else kind):
         raise TypeError(f"expected {kind.__name__}, got {type(value).__name__}")
     return value
 
 
 def _head(value: Any) -> Head:
-    """Its strategy is told with some heads only, so with none here: `conversation` has it."""
-    return Head(**{**_given(Head, value), "strategy": None})
+    """A head; its strategy is part of `conversation` only."""
+    return Head(**{**_field_values(Head, value), "strategy": None})
 
 
 def _conversation(value: Any) -> Conversation:
-    """Its head is told together with the rest."""
-    return Conversation(**_given(Conversation, {**_checked(dict, value), "head": value}))
+    """A conversation; the fields of its head are in the same object."""
+    return Conversation(**_field_values(Conversation, {**_check(dict, value), "head": value}))
 
 
 _PLAIN: Final = frozenset({int, str, bool, float})
-_OWN: Final[Mapping[Any, Callable[[Any], Any]]] = {
+_DECODERS: Final[Mapping[Any, Callable[[Any], Any]]] = {
     datetime: parse_time,
     Entry: decode_entry,
     Head: _head,

@@ -1,4 +1,4 @@
-"""What is asked for, as the JSON that the server takes. Pure."""
+"""Requests as JSON. Pure."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from firnline.log.wire import MessageLike
 
 
 class ContextOptions(TypedDict, total=False):
-    """What can be chosen for a context, all of it by name."""
+    """Options of a context."""
 
     system: str
-    """What the application tells the model."""
+    """The application's system prompt."""
     tools: Sequence[Mapping[str, Any]]
-    """Schemas in the OpenAI shape that will be sent along; they take tokens."""
+    """Tool schemas in the OpenAI format that will be sent too; they use tokens."""
     task: str
-    """The task at hand; else the project's."""
+    """The current task; default: the project's."""
     format: Literal["openai", "anthropic"]
-    """The shape of the messages."""
+    """Format of the messages."""
     fold: bool
-    """False: only look; nothing is digested or owed for it."""
+    """False: do not create or schedule digests."""
 
 
 class TurnOptions(TypedDict, total=False):
-    """What can be chosen for a turn, all of it by name."""
+    """Options of a turn."""
 
     budget: BudgetLike
-    """For the context; the window of the server's model if it is not given."""
+    """For the context; default: the window of the server's model."""
     system: str
-    """What the application tells the model."""
+    """The application's system prompt."""
     task: str
-    """The task at hand; else the project's."""
+    """The current task; default: the project's."""
     recall: bool
-    """Whether old entries that fit are recalled; they are."""
+    """Whether to recall old entries that match; default: True."""
     recall_tools: bool
-    """Whether the model gets tools to look into this conversation; by default not."""
+    """Whether the model gets tools to search this conversation; default: False."""
     max_tokens: int
-    """The longest answer."""
+    """Maximum length of the answer."""
 
 
 def plain(body: Mapping[str, Any]) -> dict[str, Any]:
-    """A request's fields as JSON: budgets as objects, times as text.
+    """The fields of a request as JSON: budgets as objects, times as text.
 
-    A field that is None was not given. What lies deeper is the caller's own, its nulls too.
+    Fields that are None are omitted; nulls inside of values are kept.
     """
     return {name: _plain(value) for name, value in body.items() if value is not None}
 
@@ -66,48 +66,50 @@ def _plain(value: Any) -> Any:
 
 
 def messages_of(given: MessageLike | Iterable[MessageLike]) -> list[dict[str, Any]]:
-    """One message or several, each with its time and what is kept with it."""
+    """One message or several, each with its time and metadata."""
     several: Any = given
     if isinstance(given, Message | Mapping) or hasattr(given, "model_dump"):
         several = [given]
     if isinstance(several, str | bytes) or not isinstance(several, Iterable):
-        raise _no_message(several)
-    return [_said(message) for message in several]
+        raise _not_a_message(several)
+    return [_with_metadata(message) for message in several]
 
 
 def message_of(given: str | MessageLike) -> str | dict[str, Any]:
-    """What the user says, as text or as a message with what is kept with it."""
-    return given if isinstance(given, str) else _said(given)
+    """A user message: text, or a message with its time and metadata."""
+    return given if isinstance(given, str) else _with_metadata(given)
 
 
-def _said(given: MessageLike) -> dict[str, Any]:
-    said: dict[str, Any] = {"message": _message(given)}
+def _with_metadata(given: MessageLike) -> dict[str, Any]:
+    item: dict[str, Any] = {"message": _message(given)}
     if isinstance(given, Message):
-        said["metadata"] = given.metadata
+        item["metadata"] = given.metadata
         if given.created_at is not None:
-            said["created_at"] = format_time(given.created_at)
-    return said
+            item["created_at"] = format_time(given.created_at)
+    return item
 
 
 def _message(given: MessageLike) -> dict[str, Any]:
-    """The message's shape; the server looks at what is in it, so that it does so once."""
+    """The message in the OpenAI format; only the server validates its contents."""
     if isinstance(given, Message):
         return given.to_openai()
     if isinstance(given, Mapping):
         return dict(given)
     if not hasattr(given, "model_dump"):
-        raise _no_message(given)
+        raise _not_a_message(given)
     return given.model_dump(mode="json", exclude_unset=True)
 
 
-def _no_message(given: object) -> InputError:
+def _not_a_message(given: object) -> InputError:
     kind = type(given).__name__
-    return InputError(f"expected messages, got {kind}; try Message.user(text)")
+    return InputError(
+        f"messages: expected a message or a list of messages, got {kind}; try Message.user(text)"
+    )
 
 
-def keyed(key: str | None) -> dict[str, str]:
-    """The header by which a request may be sent again without happening twice."""
+def idempotency_header(key: str | None) -> dict[str, str]:
+    """The header that makes a request safe to retry."""
     chosen = uuid4().hex if key is None else key
     if not chosen or not chosen.isascii() or not chosen.isprintable():
-        raise InputError("idempotency_key: visible ASCII characters, at least one")
+        raise InputError("idempotency_key: must be visible ASCII characters, at least one")
     return {"idempotency-key": chosen}

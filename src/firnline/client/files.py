@@ -1,4 +1,4 @@
-"""Exports as files on this side: written whole or not at all, and read piece by piece."""
+"""Local files of exports: written completely or not at all, and read in pieces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from firnline.client.decode import read
+from firnline.client.decode import decode
 from firnline.errors import InputError, StoreTimeout
 from firnline.store.files import atomic_write
 from firnline.transfer.jsonl import Manifest
@@ -17,40 +17,40 @@ from firnline.transfer.jsonl import Manifest
 _PIECE: Final = 1024 * 1024
 
 
-async def saved(pieces: AsyncIterator[bytes], path: Path) -> Manifest:
-    """Write an export to `path`, which appears only when all of it has arrived.
+async def save(pieces: AsyncIterator[bytes], path: Path) -> Manifest:
+    """Write an export to `path`; the file appears only when it is complete.
 
-    Its manifest is its last line, with the SHA-256 of all before it; both are checked.
+    The manifest in the last line, with the SHA-256 of all lines before it, is checked.
     """
     digest, last = hashlib.sha256(), b""
     with atomic_write(path) as half_done, half_done.open("wb") as file:
         async for piece in pieces:
             await asyncio.to_thread(file.write, piece)
             last += piece
-            end = last.rfind(b"\n", 0, -1) + 1  # a line with something behind it is not the last
+            end = last.rfind(b"\n", 0, -1) + 1  # only the last line is kept
             digest.update(last[:end])
             last = last[end:]
-        return _checked(last, digest.hexdigest())
+        return _check(last, digest.hexdigest())
 
 
-def _checked(last: bytes, sha256: str) -> Manifest:
-    """The manifest in the last line of an export whose other lines have this sum."""
+def _check(last: bytes, sha256: str) -> Manifest:
+    """The manifest in the last line; its SHA-256 must match."""
     try:
-        manifest = read(Manifest, json.loads(last)["manifest"])
+        manifest = decode(Manifest, json.loads(last)["manifest"])
     except (ValueError, KeyError, TypeError):
-        raise StoreTimeout("the export broke off: its manifest is missing") from None
+        raise StoreTimeout("the export is incomplete: its manifest is missing") from None
     if manifest.sha256 != sha256:
-        raise StoreTimeout("the export did not arrive as it was sent")
+        raise StoreTimeout("the export was damaged on the way: its SHA-256 does not match")
     return manifest
 
 
 def body_of(path: Path) -> tuple[int, Callable[[], AsyncIterator[bytes]]]:
-    """A file as a request's body: its size, and its pieces, as often as they are asked for."""
+    """A file as a request body: its size, and a function that returns its pieces."""
     try:
         with path.open("rb"):
             size = path.stat().st_size
     except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+        raise InputError(f"cannot read {path}: {error.strerror}") from error
     return size, lambda: _pieces(path)
 
 

@@ -1,8 +1,8 @@
-"""Names in the paths of the REST API: any name is one segment, and none leads anywhere else.
+"""Names in paths of the REST API: any name is exactly one segment.
 
-Clients and proxies decode ``%2F`` and take ``..`` for the folder above, so percent-encoding alone
-cannot carry every name. In a path ``~0`` stands for ``~``, ``~1`` for ``/`` and ``~2`` for a dot;
-everything else is percent-encoded as usual. A name of letters, digits and ``-_.`` is just itself.
+Clients and proxies decode ``%2F`` and resolve ``..``, so percent-encoding is not enough. In a path
+``~0`` stands for ``~``, ``~1`` for ``/`` and ``~2`` for a dot; the rest is percent-encoded as
+usual. A name of letters, digits and ``-_.`` stays as it is.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from firnline.errors import InputError
 
 PREFIX: Final = "/api/v1"
 RULE: Final = "In a path, `~` is written `~0`, `/` is `~1`, and the names `.` and `..` begin `~2`."
-_MEANT: Final = {"0": "~", "1": "/", "2": "."}
+_ESCAPES: Final = {"0": "~", "1": "/", "2": "."}
 
 
-def escaped(name: str) -> str:
+def escape_name(name: str) -> str:
     """The name as a segment of a path."""
     written = name.replace("~", "~0").replace("/", "~1")
     if written in (".", ".."):
@@ -25,19 +25,19 @@ def escaped(name: str) -> str:
     return quote(written, safe="~")
 
 
-def unescaped(segment: str) -> str:
-    """The name that a segment stands for, percent-encoding undone; `InputError` if for none."""
+def unescape_name(segment: str) -> str:
+    """The name of a segment without percent-encoding; `InputError` if it is invalid."""
     first, *rest = segment.split("~")
-    if any(piece[:1] not in _MEANT or not piece for piece in rest):
-        raise InputError(f"a name in the path: {RULE}")
-    return first + "".join(_MEANT[piece[0]] + piece[1:] for piece in rest)
+    if any(piece[:1] not in _ESCAPES or not piece for piece in rest):
+        raise InputError(f"invalid name in the path: {RULE}")
+    return first + "".join(_ESCAPES[piece[0]] + piece[1:] for piece in rest)
 
 
 def conversation_path(name: str) -> str:
-    """Where a conversation is."""
-    return f"{PREFIX}/conversations/{escaped(name)}"
+    """The path of a conversation."""
+    return f"{PREFIX}/conversations/{escape_name(name)}"
 
 
 def project_path(name: str) -> str:
-    """Where a project is."""
-    return f"{PREFIX}/projects/{escaped(name)}"
+    """The path of a project."""
+    return f"{PREFIX}/projects/{escape_name(name)}"

@@ -1,4 +1,4 @@
-"""The server's problems (RFC 9457) as the errors that the library raises. Pure."""
+"""Problems (RFC 9457) as the errors of the library. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BY_STATUS: Final[Mapping[int, type[FirnlineError]]] = {
     413: errors.BodyTooLarge,
     415: errors.WrongType,
     429: errors.TooFast,
-    # Somebody on the way may say these; whether the server did it is not known then.
+    # A proxy may return these, so the outcome is unknown.
     502: errors.StoreTimeout,
     503: errors.StoreTimeout,
     504: errors.StoreTimeout,
@@ -31,18 +31,18 @@ _BAD: Final = range(400, 500)
 
 
 def error_of(problem: object, status: int = 500, wait: float | None = None) -> FirnlineError:
-    """The error that a problem stands for; by its status alone if it is none of ours.
+    """The error of a problem; by its status alone if it is not from Firnline.
 
-    `wait` is what a ``Retry-After`` said. The facts of the problem and its ``status`` are in the
+    `wait` is the value of ``Retry-After``. The facts of the problem and its ``status`` are in the
     error's ``context``.
     """
-    told: Mapping[str, Any] = problem if isinstance(problem, Mapping) else {}
-    code, said = str(told.get("code", "")), told.get("status")
-    status = said if isinstance(said, int) else status
-    facts = {name: told[name] for name in _FACTS if told.get(name) is not None}
+    body: Mapping[str, Any] = problem if isinstance(problem, Mapping) else {}
+    code, own = str(body.get("code", "")), body.get("status")
+    status = own if isinstance(own, int) else status
+    facts = {name: body[name] for name in _FACTS if body.get(name) is not None}
     if wait is not None:
         facts.setdefault("retry_after", wait)
-    detail = told.get("detail") or f"the server answered with status {status}"
+    detail = body.get("detail") or f"the server returned status {status}"
     return _kind(code, status)(str(detail), status=status, **facts)
 
 

@@ -1,4 +1,4 @@
-"""The same client without await: every verb runs on one event loop in a thread of its own."""
+"""The same client without await: every call runs on one event loop in its own thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from firnline.engine.loop_thread import SyncFacade, waits, walks
 
 
 class Client(SyncFacade[verbs.Client]):
-    """A tenant's conversations on a Firnline server; see `firnline.client.Client` for each verb.
+    """A tenant's conversations on a Firnline server; see `firnline.client.Client` for each method.
 
     ``with Client("http://localhost:8080", key="fl_...") as client:`` starts it and ends it. May be
     used from any number of threads. What is a list of any length there is an iterator here.

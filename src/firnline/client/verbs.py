@@ -1,4 +1,4 @@
-"""`Client`: every verb of the REST API, named as in `Memory`."""
+"""`Client`: every operation of the REST API, named as in `Memory`."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
 from firnline.client import values
-from firnline.client.connection import Ask, Connection
-from firnline.client.decode import read
+from firnline.client.connection import ApiRequest, Connection
+from firnline.client.decode import decode
 from firnline.client.encode import (
     ContextOptions,
     TurnOptions,
-    keyed,
+    idempotency_header,
     message_of,
     messages_of,
     plain,
 )
-from firnline.client.files import body_of, saved
-from firnline.client.paths import escaped
+from firnline.client.files import body_of, save
+from firnline.client.paths import escape_name
 from firnline.context.budget import BudgetLike
 from firnline.context.plan import Strategy
 from firnline.engine.digest_history import Difference, State
@@ -46,13 +46,13 @@ _BYTES: Final = "application/octet-stream"
 class Client:
     """A tenant's conversations on a Firnline server.
 
-    ``async with Client("http://localhost:8080", key="fl_...") as client:`` lets go of connections
-    at its end. What goes wrong is raised as the library's own errors; no server to be reached is
-    `StoreUnavailable`, an unknown outcome `StoreTimeout`.
+    ``async with Client("http://localhost:8080", key="fl_...") as client:`` closes the
+    connections at its end. Errors are those of the library; `StoreUnavailable` if the server cannot
+    be reached, `StoreTimeout` if the outcome is unknown.
 
-    A request is tried again, up to `retries` times, if nothing can happen twice by that: it was not
-    done (no connection, 429, 503), or it only reads, or it carries an idempotency key, as every
-    append and every turn does. `timeout` is how long to wait for more of an answer, in seconds.
+    A request is retried, up to `retries` times, if that is safe: it was not executed (429, 503, no
+    connection), it only reads, or it has an idempotency key, as every append and turn does.
+    `timeout` is how long to wait for more data, in seconds.
     """
 
     def __init__(
@@ -78,16 +78,20 @@ class Client:
         """Close the connections."""
         await self._to.close()
 
-    # -- how requests are made ----------------------------------------------------------------
+    # -- requests -----------------------------------------------------------------------------
 
     async def _get(self, kind: type[T], path: str, **query: Any) -> T:
-        found = await self._to.json(Ask(method="GET", path=path, query=query, repeatable=True))
-        return read(kind, found)
+        found = await self._to.json(
+            ApiRequest(method="GET", path=path, query=query, repeatable=True)
+        )
+        return decode(kind, found)
 
     async def _list(self, kind: type[T], path: str, **query: Any) -> list[T]:
-        """A list without pages."""
-        found = await self._to.json(Ask(method="GET", path=path, query=query, repeatable=True))
-        return _listed(kind, found)
+        """A list that is not paged."""
+        found = await self._to.json(
+            ApiRequest(method="GET", path=path, query=query, repeatable=True)
+        )
+        return _decode_list(kind, found)
 
     async def _pages(
         self, kind: type[T], path: str, limit: int | None = None, **query: Any
@@ -96,9 +100,11 @@ class Client:
         cursor, left = None, limit
         while left is None or left > 0:
             size = limits.PAGE_MAX if left is None else min(left, limits.PAGE_MAX)
-            asked = {**query, "limit": size, "cursor": cursor}
-            page = await self._to.json(Ask(method="GET", path=path, query=asked, repeatable=True))
-            found = _listed(kind, page)
+            params = {**query, "limit": size, "cursor": cursor}
+            page = await self._to.json(
+                ApiRequest(method="GET", path=path, query=params, repeatable=True)
+            )
+            found = _decode_list(kind, page)
             for item in found:
                 yield item
             cursor = page["next_cursor"]
@@ -108,7 +114,9 @@ class Client:
 
     async def _post(self, path: str, body: Mapping[str, Any] | None = None, **more: Any) -> Any:
         sent = None if body is None else plain(body)
-        return await self._to.json(Ask(**{"method": "POST", "path": path, "body": sent, **more}))
+        return await self._to.json(
+            ApiRequest(**{"method": "POST", "path": path, "body": sent, **more})
+        )
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -120,24 +128,24 @@ class Client:
         expected_seq: int | None = None,
         idempotency_key: str | None = None,
     ) -> Appended:
-        """Add one message or several, all or none; durable when this returns.
+        """Append one message or several, all or none; durable when this returns.
 
-        With the same `idempotency_key` nothing is stored twice; each append has one of its own
-        unless it is given, so that it can be tried again.
+        With the same `idempotency_key` nothing is stored twice; by default, each append has a new
+        one, so that it can be retried.
         """
         body: dict[str, Any] = {"messages": messages_of(messages)}
         if expected_seq is not None:
             body["expected_seq"] = expected_seq
         stored = await self._to.json(
-            Ask(
+            ApiRequest(
                 method="POST",
                 path=_at(conversation, "messages"),
                 body=body,
-                headers=keyed(idempotency_key),
+                headers=idempotency_header(idempotency_key),
                 repeatable=True,
             )
         )
-        return Appended(tuple(_listed(Entry, stored)), stored["replayed"])
+        return Appended(tuple(_decode_list(Entry, stored)), stored["replayed"])
 
     async def describe(
         self,
@@ -159,22 +167,22 @@ class Client:
 
     async def _change(self, conversation: str, body: Mapping[str, Any]) -> values.Conversation:
         changed = await self._post(_at(conversation), body, method="PATCH", repeatable=True)
-        return read(values.Conversation, changed)
+        return decode(values.Conversation, changed)
 
     async def branch(self, conversation: str, seq: int, name: str) -> Head:
         """Create a conversation `name` that starts with the entries 0 to `seq`, word for word."""
         body = {"name": name, "seq": seq}
-        return read(Head, await self._post(_at(conversation, "branch"), body, repeatable=True))
+        return decode(Head, await self._post(_at(conversation, "branch"), body, repeatable=True))
 
     async def pin(self, conversation: str, seq: int) -> None:
-        """Show this entry in every context from now on, word for word."""
+        """Include this entry in every context from now on, word for word."""
         path = _at(conversation, "pins", seq)
-        await self._to.json(Ask(method="PUT", path=path, repeatable=True))
+        await self._to.json(ApiRequest(method="PUT", path=path, repeatable=True))
 
     async def unpin(self, conversation: str, seq: int) -> None:
         """Remove the pin from an entry."""
         path = _at(conversation, "pins", seq)
-        await self._to.json(Ask(method="DELETE", path=path, repeatable=True))
+        await self._to.json(ApiRequest(method="DELETE", path=path, repeatable=True))
 
     async def pinned(self, conversation: str) -> list[Entry]:
         """The pinned entries, which every context shows."""
@@ -189,13 +197,13 @@ class Client:
         question: str | None = None,
         **options: Unpack[ContextOptions],
     ) -> values.Context:
-        """What a model should see of the conversation now; never more than `budget`.
+        """What a model should see of the conversation now, within `budget`.
 
-        That is the window of the server's model unless it is given.
+        The default is the window of the server's model.
         """
         body = {"budget": budget, "question": question, **options}
         found = await self._post(_at(conversation, "context"), body, repeatable=True)
-        return read(values.Context, found)
+        return decode(values.Context, found)
 
     async def turn(
         self,
@@ -205,9 +213,9 @@ class Client:
         idempotency_key: str | None = None,
         **options: Unpack[TurnOptions],
     ) -> values.Turn:
-        """Store the user's message, get the answer of the server's model, and store it."""
-        ask = _turn(conversation, message, idempotency_key, options)
-        return read(values.Turn, await self._to.json(ask))
+        """Store a user message, let the server's model answer, store the answer."""
+        request = _turn(conversation, message, idempotency_key, options)
+        return decode(values.Turn, await self._to.json(request))
 
     async def stream(
         self,
@@ -219,42 +227,44 @@ class Client:
     ) -> AsyncGenerator[str | values.Turn, None]:
         """Like `turn`, with the answer's text in pieces as it arrives, and then the `Turn`.
 
-        What was seen of an answer is stored, whatever becomes of the connection.
+        Text that was received is stored, even if the connection is lost.
         """
-        ask = _turn(conversation, message, idempotency_key, {**options, "stream": True})
-        async with aclosing(self._to.events(ask)) as events:
+        request = _turn(conversation, message, idempotency_key, {**options, "stream": True})
+        async with aclosing(self._to.events(request)) as events:
             async for name, data in events:
                 if name == "delta":
                     yield str(data["text"])
                 elif name == "turn":
-                    yield read(values.Turn, data)
+                    yield decode(values.Turn, data)
                     return
-        raise StoreTimeout("stream ended without a final event; retry with the same key")
+        raise StoreTimeout(
+            "stream ended without a final event; retry with the same idempotency key"
+        )
 
     async def stop(self, conversation: str) -> int:
-        """Stop the running answers of a conversation; returns how many."""
+        """Stop the answers that the server is streaming into the conversation; returns how many."""
         return int((await self._post(_at(conversation, "turns", "stop")))["stopped"])
 
     def turns(
         self, conversation: str, *, limit: int | None = None
     ) -> AsyncGenerator[values.PastTurn, None]:
-        """The recorded turns, newest first."""
+        """The turns with a recorded prompt, newest first."""
         return self._pages(values.PastTurn, _at(conversation, "turns"), limit)
 
     async def prompt(self, conversation: str, seq: int) -> values.Prompt:
-        """The exact prompt of the answer `seq`."""
+        """The exact prompt behind the answer `seq`."""
         return await self._get(values.Prompt, _at(conversation, "turns", seq))
 
     # -- digests ------------------------------------------------------------------------------
 
     async def digest(self, conversation: str) -> values.DigestCount:
-        """Create the pending digests now."""
-        return read(values.DigestCount, await self._post(_at(conversation, "digests")))
+        """Create pending digests now."""
+        return decode(values.DigestCount, await self._post(_at(conversation, "digests")))
 
     def digests(
         self, conversation: str, *, limit: int | None = None
     ) -> AsyncGenerator[Digest, None]:
-        """The conversation's digests by version, failed and undone ones too."""
+        """The conversation's digests by version, including failed and undone ones."""
         return self._pages(Digest, _at(conversation, "digests"), limit)
 
     async def in_force(self, conversation: str) -> tuple[Digest, ...]:
@@ -279,11 +289,11 @@ class Client:
         return await self._get(values.Lineage, _at(conversation, "lineage"))
 
     async def state(self, conversation: str) -> State:
-        """The memory of a conversation: important data, summary, coverage."""
+        """The state of the conversation's memory: important data, summary and coverage."""
         return await self._get(State, _at(conversation, "state"))
 
     async def important(self, conversation: str) -> values.Important:
-        """The important data item by item, with evidence, replaced and rejected items."""
+        """The important data by item: evidence, replaced and rejected items."""
         return await self._get(values.Important, _at(conversation, "important"))
 
     async def remember(
@@ -291,26 +301,26 @@ class Client:
     ) -> Digest:
         """Add important data that the application knows."""
         body = {"important_data": important_data, "summary": summary}
-        return read(Digest, await self._post(_at(conversation, "important"), body))
+        return decode(Digest, await self._post(_at(conversation, "important"), body))
 
     async def revert(self, conversation: str, seq: int) -> Digest:
         """Restore the important data that the entry `seq` replaced."""
         path = _at(conversation, "important", "revert")
-        return read(Digest, await self._post(path, {"seq": seq}))
+        return decode(Digest, await self._post(path, {"seq": seq}))
 
     async def undo(self, conversation: str, *, topic: int | None = None) -> Digest:
         """Undo the newest digest, or a topic's; it is kept, but no longer in force."""
         path = _at(conversation, "digests", "undo")
-        return read(Digest, await self._post(path, {"topic": topic}))
+        return decode(Digest, await self._post(path, {"topic": topic}))
 
     async def clear(self, conversation: str) -> int:
-        """Undo every digest; the messages stay. Returns how many were undone."""
+        """Undo every digest; messages are kept. Returns how many were undone."""
         return int((await self._post(_at(conversation, "digests", "clear")))["digests"])
 
     async def rebuild(self, conversation: str, *, only_offline: bool = False) -> list[Digest]:
         """Rebuild the digests in force from the log."""
         path = _at(conversation, "digests", "rebuild")
-        return _listed(Digest, await self._post(path, {"only_offline": only_offline}))
+        return _decode_list(Digest, await self._post(path, {"only_offline": only_offline}))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -323,7 +333,7 @@ class Client:
         limit: int | None = None,
         newest_first: bool = False,
     ) -> AsyncGenerator[Entry, None]:
-        """The entries from `first_seq` to `last_seq`, word for word, page by page."""
+        """The entries from `first_seq` to `last_seq`, one page at a time."""
         query = {"first_seq": first_seq, "last_seq": last_seq}
         order = "desc" if newest_first else "asc"
         return self._pages(Entry, _at(conversation, "messages"), limit, order=order, **query)
@@ -335,7 +345,7 @@ class Client:
     async def interval(self, when: str, *, zone: str = "UTC") -> Interval:
         """The interval that a phrase means now: yesterday, last tuesday, 2026-03."""
         found = await self._get(dict, "/dates", when=when, zone=zone)
-        return read(Interval, {**found, "words": found["when"]})
+        return decode(Interval, {**found, "words": found["when"]})
 
     def dated(
         self, conversation: str, when: str, *, zone: str = "UTC", limit: int | None = None
@@ -362,20 +372,20 @@ class Client:
         return self._pages(Head, "/conversations", limit, project=project)
 
     def projects(self, *, limit: int | None = None) -> AsyncGenerator[values.Board, None]:
-        """The projects, sorted by name, with their sizes and pending digests."""
+        """The projects by name, each with its totals."""
         return self._pages(values.Board, "/projects", limit)
 
     async def project(self, name: str) -> values.Board:
-        """One project, with the state of its newest conversation."""
-        return await self._get(values.Board, f"/projects/{escaped(name)}")
+        """A project with the state of its newest conversation."""
+        return await self._get(values.Board, f"/projects/{escape_name(name)}")
 
     async def save_project(self, project: Project) -> Project:
         """Create or replace a project."""
         names = ("status", "schedule", "task", "metadata")
         body = {name: getattr(project, name) for name in names}
-        path = f"/projects/{escaped(project.name)}"
+        path = f"/projects/{escape_name(project.name)}"
         saved_ = await self._post(path, body, method="PUT", repeatable=True)
-        return read(Project, saved_)
+        return decode(Project, saved_)
 
     async def recall(
         self,
@@ -389,16 +399,16 @@ class Client:
         """Old entries that match `query`, best first; None searches all conversations."""
         body = {"query": query, "limit": limit, "tokens": tokens, **filters}
         path = "/search" if conversation is None else _at(conversation, "search")
-        return _listed(Hit, await self._post(path, body, repeatable=True))
+        return _decode_list(Hit, await self._post(path, body, repeatable=True))
 
     # -- topics -------------------------------------------------------------------------------
 
     async def topics(self, conversation: str) -> list[TopicStats]:
-        """The statistics of a conversation's topics, the active one first."""
+        """The conversation's topics, the active one first."""
         return await self._list(TopicStats, _at(conversation, "topics"))
 
     async def topic_stats(self, conversation: str, topic: int) -> TopicStats:
-        """The statistics of one topic."""
+        """One topic."""
         return await self._get(TopicStats, _at(conversation, "topics", topic))
 
     def topic_history(self, conversation: str, topic: int) -> AsyncGenerator[Entry, None]:
@@ -411,89 +421,91 @@ class Client:
         """The active topic: its summary as a system message, then its active messages."""
         path = _at(conversation, "topics", "context")
         found = await self._post(path, {"budget": budget}, repeatable=True)
-        return read(values.Context, found)
+        return decode(values.Context, found)
 
     async def match_topic(self, conversation: str, text: str) -> TopicMatch | None:
         """The topic most similar to a text, with the raw cosine and the similarity."""
         path = _at(conversation, "topics", "match")
         found = await self._post(path, {"text": text}, repeatable=True)
-        return None if found["topic"] is None else read(TopicMatch, found)
+        return None if found["topic"] is None else decode(TopicMatch, found)
 
     async def merge_topics(self, conversation: str, into: int, topic: int) -> TopicStats:
         """Merge `topic` into the topic `into`."""
         path = _at(conversation, "topics", into, "merge")
-        return read(TopicStats, await self._post(path, {"topic": topic}))
+        return decode(TopicStats, await self._post(path, {"topic": topic}))
 
     async def tag_topic(
         self, conversation: str, topic: int, *, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> TopicStats:
-        """Add tags to a topic, and remove some."""
+        """Add and remove tags of a topic."""
         path = _at(conversation, "topics", topic, "tags")
         body = {"add": add, "remove": remove}
-        return read(TopicStats, await self._post(path, body, method="PATCH", repeatable=True))
+        return decode(TopicStats, await self._post(path, body, method="PATCH", repeatable=True))
 
     async def feedback(self, conversation: str, seq: int, vote: Literal[1, -1]) -> TopicStats:
         """Rate an entry as useful (1) or not (-1)."""
         body = {"seq": seq, "vote": vote}
-        return read(TopicStats, await self._post(_at(conversation, "feedback"), body))
+        return decode(TopicStats, await self._post(_at(conversation, "feedback"), body))
 
-    # -- proving, keeping, leaving ------------------------------------------------------------
+    # -- verify, archive, erase ---------------------------------------------------------------
 
     async def verify(self, conversation: str, *, anchor: str | None = None) -> Verification:
         """Compute every hash again on the server; `anchor` must be in the chain."""
         body = {"anchor": anchor}
         found = await self._post(_at(conversation, "verify"), body, repeatable=True)
-        return read(Verification, found)
+        return decode(Verification, found)
 
     async def archive(self, conversation: str, *, keep: int = 1_000) -> Archived:
         """Compress all but the newest `keep` entries."""
-        return read(Archived, await self._post(_at(conversation, "archive"), {"keep": keep}))
+        return decode(Archived, await self._post(_at(conversation, "archive"), {"keep": keep}))
 
     async def restore(self, conversation: str) -> int:
         """Decompress all archived entries; returns how many there were."""
         return int((await self._post(_at(conversation, "restore")))["entries"])
 
     async def erase(self, conversation: str) -> Erased:
-        """Destroy a conversation and everything derived from it; returns the certificate."""
-        return read(Erased, await self._to.json(Ask(method="DELETE", path=_at(conversation))))
+        """Erase a conversation and everything derived from it; returns the certificate."""
+        return decode(
+            Erased, await self._to.json(ApiRequest(method="DELETE", path=_at(conversation)))
+        )
 
-    # -- numbers ------------------------------------------------------------------------------
+    # -- statistics ---------------------------------------------------------------------------
 
     async def me(self) -> values.Me:
-        """The caller's key, tenant and scopes, and the server's limits."""
+        """The caller, the limits and the server's version."""
         return await self._get(values.Me, "/me")
 
     async def stats(self, conversation: str, *, price: float = PRICE) -> Stats:
-        """The size of a conversation, and the cost of an answer."""
+        """The size of the conversation, and what an answer costs."""
         return await self._get(Stats, _at(conversation, "stats"), price=price)
 
     async def tenant_stats(self, *, price: float = PRICE) -> values.TenantStats:
-        """The same for all conversations."""
+        """The size of all conversations, and what an answer costs."""
         return await self._get(values.TenantStats, "/stats", price=price)
 
     async def costs(self, *, price: float = PRICE) -> values.Costs:
-        """What answers cost, compared with sending the full history in every prompt."""
+        """What answers cost, compared with sending the full history."""
         return await self._get(values.Costs, "/costs", price=price)
 
     async def work(self) -> values.Work:
-        """The digests of all conversations: pending, stuck, failed, and durations."""
+        """The digests of all conversations: pending, stuck, failed, and how long they take."""
         return await self._get(values.Work, "/work")
 
-    # -- in and out ---------------------------------------------------------------------------
+    # -- export and import --------------------------------------------------------------------
 
     async def export(
         self, path: str | PathLike[str], *, conversations: Sequence[str] | None = None
     ) -> Manifest:
         """Write conversations to a JSON Lines file, which appears when it is complete."""
         query = {"conversation": None if conversations is None else list(conversations)}
-        ask = Ask(method="GET", path="/export", query=query, repeatable=True)
-        return await self._saved(ask, path)
+        request = ApiRequest(method="GET", path="/export", query=query, repeatable=True)
+        return await self._download(request, path)
 
     async def import_(self, path: str | PathLike[str]) -> Manifest:
-        """Import such a file, and wait for the result. Importing it again adds nothing."""
-        job = await self._ended(await self.begin_import(path))
+        """Upload an export and wait for the import. Importing it again adds nothing."""
+        job = await self._wait_for(await self.begin_import(path))
         if job.result is None:
-            raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
+            raise FirnlineError(f"import {job.id} is still running; call job() later")
         return job.result
 
     async def import_file(
@@ -501,26 +513,26 @@ class Client:
     ) -> Report:
         """Import a file of another program, or a zip, and wait; see docs/import.md."""
         given = {"name": Path(path).name, "format": as_format, "zone": zone}
-        job = await self._ended(await self._sent(path, given, _BYTES))
+        job = await self._wait_for(await self._upload(path, given, _BYTES))
         if job.report is None:
-            raise FirnlineError(f"the import {job.id} goes on; ask for the job later")
+            raise FirnlineError(f"import {job.id} is still running; call job() later")
         return job.report
 
     async def begin_import(self, path: str | PathLike[str]) -> values.Job:
-        """Start an import job on the server."""
-        return await self._sent(path, {}, _JSON_LINES)
+        """Upload an export; the server imports it in the background."""
+        return await self._upload(path, {}, _JSON_LINES)
 
-    async def _sent(
+    async def _upload(
         self, path: str | PathLike[str], query: Mapping[str, str | None], kind: str
     ) -> values.Job:
         size, content = body_of(Path(path))
         headers = {"content-type": kind, "content-length": str(size)}
         more: dict[str, Any] = {"content": content, "headers": headers, "repeatable": True}
-        ask = Ask(method="POST", path="/import", query=query, **more)
-        return read(values.Job, await self._to.json(ask))
+        request = ApiRequest(method="POST", path="/import", query=query, **more)
+        return decode(values.Job, await self._to.json(request))
 
-    async def _ended(self, job: values.Job) -> values.Job:
-        """Wait for the end of a job; raises its error."""
+    async def _wait_for(self, job: values.Job) -> values.Job:
+        """Wait for the job; its error is raised."""
         if job.state == "running":
             async with aclosing(self.watch(job.id)) as states:
                 async for state in states:
@@ -532,17 +544,17 @@ class Client:
         return job
 
     async def begin_export(self, *, conversations: Sequence[str] | None = None) -> values.Job:
-        """Start an export job on the server; `fetch` its file when it is done."""
-        return read(values.Job, await self._post("/exports", {"conversations": conversations}))
+        """Let the server write an export in the background; fetch it when the job is done."""
+        return decode(values.Job, await self._post("/exports", {"conversations": conversations}))
 
     async def fetch(self, job: str, path: str | PathLike[str]) -> Manifest:
-        """Write the file of an export job to `path`, where it appears when it is complete."""
-        ask = Ask(method="GET", path=f"/jobs/{escaped(job)}/file", repeatable=True)
-        return await self._saved(ask, path)
+        """Download the file of an export job; it appears when it is complete and checked."""
+        request = ApiRequest(method="GET", path=f"/jobs/{escape_name(job)}/file", repeatable=True)
+        return await self._download(request, path)
 
-    async def _saved(self, ask: Ask, path: str | PathLike[str]) -> Manifest:
-        async with aclosing(self._to.pieces(ask)) as pieces:
-            return await saved(pieces, Path(path))
+    async def _download(self, request: ApiRequest, path: str | PathLike[str]) -> Manifest:
+        async with aclosing(self._to.pieces(request)) as pieces:
+            return await save(pieces, Path(path))
 
     async def jobs(self) -> list[values.Job]:
         """The export and import jobs of the server, newest first."""
@@ -550,26 +562,26 @@ class Client:
 
     async def job(self, job: str) -> values.Job:
         """The progress and the result of a job."""
-        return await self._get(values.Job, f"/jobs/{escaped(job)}")
+        return await self._get(values.Job, f"/jobs/{escape_name(job)}")
 
     async def watch(self, job: str) -> AsyncGenerator[values.Job, None]:
-        """Yields a job as it progresses, until it has ended."""
-        ask = Ask(method="GET", path=f"/jobs/{escaped(job)}/events", repeatable=True)
-        async with aclosing(self._to.events(ask)) as events:
+        """The job whenever it has progressed, and when it has ended."""
+        request = ApiRequest(method="GET", path=f"/jobs/{escape_name(job)}/events", repeatable=True)
+        async with aclosing(self._to.events(request)) as events:
             async for _, data in events:
-                yield read(values.Job, data)
+                yield decode(values.Job, data)
 
 
-# -- pieces -----------------------------------------------------------------------------------
+# -- helpers ----------------------------------------------------------------------------------
 
 
 def _at(conversation: str, *segments: str | int) -> str:
-    """The path of a resource of a conversation."""
-    return "/".join(["/conversations", escaped(conversation), *map(str, segments)])
+    """The path of a conversation, or of something in it."""
+    return "/".join(["/conversations", escape_name(conversation), *map(str, segments)])
 
 
-def _listed(kind: type[T], found: Any) -> list[T]:
-    return [read(kind, item) for item in found["data"]]
+def _decode_list(kind: type[T], found: Any) -> list[T]:
+    return [decode(kind, item) for item in found["data"]]
 
 
 def _turn(
@@ -577,11 +589,11 @@ def _turn(
     message: str | MessageLike,
     key: str | None,
     options: Mapping[str, Any],
-) -> Ask:
-    return Ask(
+) -> ApiRequest:
+    return ApiRequest(
         method="POST",
         path=_at(conversation, "turns"),
         body={"message": message_of(message), **plain(options)},
-        headers=keyed(key),
+        headers=idempotency_header(key),
         repeatable=True,
     )

@@ -1,7 +1,7 @@
-"""What Prometheus reads: counted from `Memory`'s events and the server's requests.
+"""Metrics for Prometheus: from the events of `Memory` and the server's requests.
 
-No label names a tenant, a conversation or anything else a client can choose: what clients can
-choose is cut off after `LABELS_MAX` values. What only the store knows is read when somebody looks.
+No label contains a tenant or a conversation; labels that clients can influence are limited to
+`LABELS_MAX` values. Values that only the store knows are read when metrics are requested.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ logger: Final = logging.getLogger("firnline.server")
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 LABELS_MAX: Final = 100
-"""Different values of one label; all others are told as ``other``."""
+"""Distinct values of one label; all others become ``other``."""
 OTHER: Final = "other"
 
 _FRESH_SECONDS: Final = 5.0
@@ -54,8 +54,8 @@ _GONE: Final = frozenset({"CancelledError", "GeneratorExit"})
 _OPERATIONS: Final = frozenset({"append", "recall", "context", "fold", "turn", "chat", "erase"})
 
 
-class Few:
-    """Values of a label, as long as there are few of them."""
+class LabelValues:
+    """The values of a label, up to a maximum."""
 
     def __init__(self, most: int = LABELS_MAX) -> None:
         self._most = most
@@ -71,30 +71,32 @@ class Few:
 
 
 class Metrics:
-    """The server's metrics, in a registry of their own."""
+    """The server's metrics, in their own registry."""
 
     def __init__(self, *, clock: Clock = utc_now) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        Info("firnline_build", "What is running.", registry=self.registry).info(
+        Info("firnline_build", "Version of the server.", registry=self.registry).info(
             {"version": __version__, "python": platform.python_version()}
         )
         self._clock = clock
-        self._routes, self._strategies, self._makers = Few(), Few(), Few()
+        self._routes, self._strategies, self._makers = LabelValues(), LabelValues(), LabelValues()
         self._requests = _Requests(self.registry)
         self._events = _Events(self.registry)
-        self._watched = _Watched(self.registry)
-        self._looking = asyncio.Lock()
-        self._looked = float("-inf")
+        self._gauges = _Gauges(self.registry)
+        self._refresh_lock = asyncio.Lock()
+        self._refreshed = float("-inf")
 
     # -- requests -----------------------------------------------------------------------------
 
-    def begun(self) -> None:
-        """A request has come in."""
+    def start_request(self) -> None:
+        """Count a request that has arrived."""
         self._requests.open.inc()
 
-    def ended(self, route: str, method: str, status: int, seconds: float, *, cut: bool) -> None:
-        """It was answered to its end, or (`cut`) its client did not wait for that."""
+    def end_request(
+        self, route: str, method: str, status: int, seconds: float, *, cut: bool
+    ) -> None:
+        """Count a response; `cut` if it was not completed."""
         self._requests.open.dec()
         named = self._routes(route), method if method in _METHODS else OTHER
         self._requests.total.labels(*named, str(status)).inc()
@@ -105,7 +107,7 @@ class Metrics:
     # -- events -------------------------------------------------------------------------------
 
     def observe(self, event: Event) -> None:
-        """Count what has happened in a memory: an `Observer`."""
+        """Count an event of a memory: an `Observer`."""
         values = event.values
         if (chats := self._events.chats.get(event.name)) is not None:
             chats.labels(str(values["outcome"])).inc()
@@ -154,35 +156,35 @@ class Metrics:
             events.longest_seconds = took
             events.longest.set(took)
 
-    # -- what the store knows -----------------------------------------------------------------
+    # -- values from the store ----------------------------------------------------------------
 
     def watch(self, *, streams: Callable[[], float], drafts: Callable[[], float]) -> None:
-        """Ask these for what goes on in this process whenever somebody looks."""
-        self._watched.streams.set_function(streams)
-        self._watched.drafts.set_function(drafts)
+        """Call these for the values of this process whenever metrics are requested."""
+        self._gauges.streams.set_function(streams)
+        self._gauges.drafts.set_function(drafts)
 
     async def refresh(self, store: Store) -> None:
-        """Read what only the store knows, unless that was done a moment ago.
+        """Read values from the store, unless that was done a moment ago.
 
-        A store that does not answer leaves the numbers as they were, with ``firnline_store_up`` 0.
+        If the store does not respond, the values stay as they are and ``firnline_store_up`` is 0.
         """
-        async with self._looking:
-            if time.monotonic() - self._looked < _FRESH_SECONDS:
+        async with self._refresh_lock:
+            if time.monotonic() - self._refreshed < _FRESH_SECONDS:
                 return
             now = self._clock()
             try:
                 async with asyncio.timeout(_WAIT_SECONDS):
                     found = await store.pending(now, stuck_before=now - STUCK_AFTER, cards=_DRAFT)
             except (StoreError, TimeoutError) as error:
-                logger.warning("the store does not say what is pending: %s", outline(error))
-                self._watched.up.set(0)
+                logger.warning("store: cannot read what is pending: %s", outline(error))
+                self._gauges.up.set(0)
             else:
                 late = 0.0 if found.oldest is None else (now - found.oldest).total_seconds()
-                self._watched.take(found, max(late, 0.0))
-            self._looked = time.monotonic()
+                self._gauges.update(found, max(late, 0.0))
+            self._refreshed = time.monotonic()
 
     def render(self) -> bytes:
-        """All of it, in Prometheus' text format; see `CONTENT_TYPE`."""
+        """All metrics in Prometheus' text format; see `CONTENT_TYPE`."""
         return generate_latest(self.registry)
 
 
@@ -197,11 +199,11 @@ def _number(values: Mapping[str, float | str], name: str) -> float:
     return value if isinstance(value, int | float) and value >= 0 else 0.0
 
 
-# -- the list ---------------------------------------------------------------------------------
+# -- the metrics ------------------------------------------------------------------------------
 
 
 class _Requests:
-    """What is known of HTTP requests."""
+    """Metrics of HTTP requests."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.total = Counter(
@@ -212,24 +214,24 @@ class _Requests:
         )
         self.seconds = Histogram(
             "firnline_http_request_duration_seconds",
-            "From a request's arrival to the last byte of its answer.",
+            "Time from the arrival of a request to the last byte of its response.",
             ["route", "method"],
             buckets=_BUCKETS,
             registry=registry,
         )
         self.open = Gauge(
-            "firnline_http_requests_in_progress", "Requests being answered.", registry=registry
+            "firnline_http_requests_in_progress", "Requests in progress.", registry=registry
         )
         self.cut = Counter(
             "firnline_http_responses_cut",
-            "Answers that did not come to their end.",
+            "Responses that were not completed.",
             ["route"],
             registry=registry,
         )
 
 
 class _Events:
-    """What is known of what memories do."""
+    """Metrics of memory operations."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str, *labels: str) -> Counter:
@@ -237,41 +239,45 @@ class _Events:
 
         self.seconds = Histogram(
             "firnline_operation_duration_seconds",
-            "How long what a memory does takes, by how it ended.",
+            "Duration of memory operations, by outcome.",
             ["operation", "outcome"],
             buckets=_BUCKETS,
             registry=registry,
         )
         self.entries = counter("appended_entries", "Entries stored.")
-        self.tokens = counter("appended_tokens", "Their tokens.")
-        self.replays = counter("replays", "Repeats answered from the log.", "operation")
+        self.tokens = counter("appended_tokens", "Tokens stored.")
+        self.replays = counter("replays", "Retries answered from the log.", "operation")
         self.hits = counter("recalled_entries", "Entries found by recall.")
         self.sections = counter(
-            "context_tokens", "Where the windows of contexts went; all add up.", "section"
+            "context_tokens", "Tokens of context windows by section.", "section"
         )
         self.prompts = counter(
-            "prompt_tokens", "Tokens in contexts, and in the whole histories instead.", "kind"
+            "prompt_tokens", "Tokens of contexts, and of the full histories they replace.", "kind"
         )
-        self.degraded_any = counter("contexts_degraded", "Contexts with less than was wanted.")
+        self.degraded_any = counter("contexts_degraded", "Contexts with less than requested.")
         self.degraded = counter(
-            "contexts_degraded_by_kind", "The same by reason; there may be several.", "kind"
+            "contexts_degraded_by_kind", "Degraded contexts by reason; may have several.", "kind"
         )
-        self.folds = counter("folds", "Compactions.", "strategy", "outcome", "made_by")
-        self.folded = counter("folded_entries", "Entries in the spans of new digests.")
-        self.calls = counter("fold_model_calls", "Calls of models for digests.")
+        self.folds = counter("folds", "Digests created.", "strategy", "outcome", "made_by")
+        self.folded = counter("folded_entries", "Entries covered by new digests.")
+        self.calls = counter("fold_model_calls", "Model calls for digests.")
         self.spent = counter("fold_model_tokens", "Tokens spent on digests.")
         self.longest = Gauge(
             "firnline_fold_duration_max_seconds",
-            "The longest that a digest took since the start.",
+            "Longest duration of a digest since the start.",
             registry=registry,
         )
         self.longest_seconds = 0.0
-        self.fallbacks = counter("fallbacks", "Turns that needed the larger model.")
+        self.fallbacks = counter("fallbacks", "Turns that used the fallback model.")
         self.apologies = counter("turns_degraded", "Turns answered without the model.")
-        self.model_tokens = counter("model_tokens", "Tokens of turns, as told by models.", "kind")
-        self.erased = counter("erased_entries", "Entries destroyed by erase.")
+        self.model_tokens = counter(
+            "model_tokens", "Tokens of turns, as reported by models.", "kind"
+        )
+        self.erased = counter("erased_entries", "Entries erased.")
         updates = counter("telegram_updates", "Updates from Telegram.", "outcome")
-        answers = counter("telegram_answers", "Answers that are done with.", "outcome")
+        answers = counter(
+            "telegram_answers", "Answers to Telegram that were sent or given up.", "outcome"
+        )
         self.chats = {"telegram_update": updates, "telegram_answer": answers}
         for metric, known in (
             (self.sections, _SECTIONS),
@@ -280,7 +286,7 @@ class _Events:
             (self.replays, ("append", "turn")),
         ):
             for label in known:
-                metric.labels(label)  # there from the start, at 0
+                metric.labels(label)  # present from the start, at 0
         prompt, answer = map(self.model_tokens.labels, ("prompt", "completion"))
         self.sums: dict[str, list[tuple[Counter, str]]] = {
             "append": [(self.entries, "entries"), (self.tokens, "tokens")],
@@ -291,24 +297,24 @@ class _Events:
         }
 
 
-class _Watched:
-    """What is read when somebody looks."""
+class _Gauges:
+    """Values that are read when metrics are requested."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         def gauge(name: str, text: str) -> Gauge:
             return Gauge(f"firnline_{name}", text, registry=registry)
 
-        self.up = gauge("store_up", "Whether the store answered when it was last asked.")
-        self.owed = gauge("debt_conversations", "Conversations that are to be digested.")
-        self.late = gauge("debt_oldest_age_seconds", "How long the longest of them has been due.")
-        self.making = gauge("digests_in_progress", "Digests in the making.")
-        self.leased = gauge("leases_held", "Those whose lease still runs.")
-        self.stuck = gauge("digests_stuck", "Those begun more than 5 minutes ago.")
-        self.cards = gauge("draft_cards", "Pieces of unfinished answers in the store.")
-        self.streams = gauge("streams_in_progress", "Answers being streamed by this process.")
-        self.drafts = gauge("drafts_in_progress", "Answers this process is keeping drafts of.")
+        self.up = gauge("store_up", "Whether the store responded to the last query.")
+        self.owed = gauge("debt_conversations", "Conversations with pending digests.")
+        self.late = gauge("debt_oldest_age_seconds", "Age of the oldest pending digest.")
+        self.making = gauge("digests_in_progress", "Digests in progress.")
+        self.leased = gauge("leases_held", "Digests in progress with a valid lease.")
+        self.stuck = gauge("digests_stuck", "Digests in progress for more than 5 minutes.")
+        self.cards = gauge("draft_cards", "Parts of drafts in the store.")
+        self.streams = gauge("streams_in_progress", "Answers streamed by this process.")
+        self.drafts = gauge("drafts_in_progress", "Open drafts of this process.")
 
-    def take(self, found: Pending, late: float) -> None:
+    def update(self, found: Pending, late: float) -> None:
         self.up.set(1)
         self.owed.set(found.conversations)
         self.late.set(late)

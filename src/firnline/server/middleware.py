@@ -60,7 +60,7 @@ class RequestMiddleware:
         span = self._tracer.request(headers) if self._tracer else nullcontext(_ignore)
         token = current_request.set(RequestInfo(response.id, state))
         if self._metrics:
-            self._metrics.begun()
+            self._metrics.start_request()
         try:
             with span as report:
                 try:
@@ -81,7 +81,7 @@ class RequestMiddleware:
         seconds = time.perf_counter() - response.started
         place = route or UNMATCHED
         if self._metrics:
-            self._metrics.ended(place, method, response.status, seconds, cut=response.cut)
+            self._metrics.end_request(place, method, response.status, seconds, cut=response.cut)
         ms = round(seconds * 1e3, 1)
         fields = {"method": method, "route": place, "status": response.status, "ms": ms}
         if response.cut:

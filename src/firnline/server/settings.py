@@ -1,6 +1,6 @@
-"""The server's settings: the environment (``FIRNLINE_…``) or a TOML file, checked at the start.
+"""The server's settings: environment variables (``FIRNLINE_…``) or a TOML file, checked at startup.
 
-The library itself takes arguments; this is the only place where it reads an environment.
+The library itself takes arguments; only the server reads the environment.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
 
 
 class Settings(BaseSettings):
-    """Everything that can be chosen for a server."""
+    """All settings of a server."""
 
     model_config = SettingsConfigDict(
         env_prefix="FIRNLINE_",
@@ -38,50 +38,60 @@ class Settings(BaseSettings):
         extra="forbid",
     )
 
-    store: str = Field("sqlite:///firnline.db", description="where the conversations are")
-    host: str = Field("127.0.0.1", description="the address to listen at")
-    port: int = Field(8080, ge=0, le=65_535, description="its port; 0 lets the system choose")
+    store: str = Field("sqlite:///firnline.db", description="URL of the store")
+    host: str = Field("127.0.0.1", description="address to listen at")
+    port: int = Field(
+        8080, ge=0, le=65_535, description="port to listen at; 0: chosen by the system"
+    )
     auth: Literal["auto", "required"] = Field(
         "auto",
-        description="auto: whoever is on this machine needs no key; required: everybody does",
+        description="auto: no key is needed on this machine; required: every request needs a key",
     )
     secret: SecretStr | None = Field(
-        None, description="the key of the API keys' hashes; else one is kept in the store"
+        None, description="secret for the hashes of API keys; default: one kept in the store"
     )
     model: str | None = Field(
-        None, description="who answers turns and writes digests, such as openai/gpt-4o-mini"
+        None, description="model for turns and digests, such as openai/gpt-4o-mini"
     )
-    model_url: str | None = Field(None, description="its endpoint, if it is not the provider's own")
-    model_key: SecretStr | None = Field(None, description="the key for that")
+    model_url: str | None = Field(
+        None, description="endpoint of the model; default: the provider's"
+    )
+    model_key: SecretStr | None = Field(None, description="API key of the model")
     upstream: str | None = Field(
-        None, description="the OpenAI-compatible endpoint behind the proxy, up to /v1"
+        None, description="OpenAI-compatible endpoint behind the proxy, up to /v1"
     )
     upstream_key: SecretStr | None = Field(
-        None, description="the key for that; else the client's own is passed on"
+        None, description="API key of that endpoint; default: the client's key is forwarded"
     )
     anthropic: str | None = Field(
-        None, description="the Anthropic endpoint behind /v1/messages, up to /v1"
+        None, description="Anthropic endpoint behind /v1/messages, up to /v1"
     )
-    anthropic_key: SecretStr | None = Field(None, description="the key for that")
+    anthropic_key: SecretStr | None = Field(None, description="API key of that endpoint")
     window_tokens: int | None = Field(
-        None, ge=256, description="no request through the proxy is larger; else the model's window"
+        None, ge=256, description="largest request through the proxy; default: the model's window"
     )
     recall_tools: bool = Field(
-        False, description="whether models behind the proxy get tools to look into the conversation"
+        False, description="whether models behind the proxy get tools to search the conversation"
     )
-    strategy: str | None = Field(None, description="how contexts are planned: layered unless given")
-    embedder: str = Field("auto", description="who finds entries by meaning; none: words alone")
-    background: bool = Field(True, description="digests are made beside the chat, never waited for")
-    worker: bool = Field(True, description="whether they are made by this process")
-    body_bytes_max: int = Field(8 * 1024 * 1024, ge=1_024, le=limits.BATCH_BYTES_MAX)
-    import_bytes_max: int = Field(2 * 1024**3, ge=1_024, description="of an export to be imported")
-    requests_per_minute: int = Field(6_000, ge=0, description="of one key; 0: no limit")
-    tokens_per_minute: int = Field(0, ge=0, description="stored or sent by one key; 0: no limit")
-    streams_max: int = Field(2_000, ge=1, description="answers that are streamed at once")
-    drain_seconds: float = Field(20.0, ge=0, le=600, description="for what goes on at the end")
+    strategy: str | None = Field(None, description="how contexts are planned; default: layered")
+    embedder: str = Field("auto", description="embedder for search by meaning; none: words only")
+    background: bool = Field(
+        True, description="create digests in the background, without delaying requests"
+    )
+    worker: bool = Field(True, description="whether this process creates them")
+    body_bytes_max: int = Field(
+        8 * 1024 * 1024, ge=1_024, le=limits.BATCH_BYTES_MAX, description="largest request body"
+    )
+    import_bytes_max: int = Field(2 * 1024**3, ge=1_024, description="largest file to import")
+    requests_per_minute: int = Field(6_000, ge=0, description="per key; 0: no limit")
+    tokens_per_minute: int = Field(0, ge=0, description="stored or sent per key; 0: no limit")
+    streams_max: int = Field(2_000, ge=1, description="answers streamed at the same time")
+    drain_seconds: float = Field(
+        20.0, ge=0, le=600, description="time for running requests at shutdown"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    log_json: bool | None = Field(None, description="else: JSON unless it is a terminal")
-    otlp_endpoint: str | None = Field(None, description="where OpenTelemetry spans are sent")
+    log_json: bool | None = Field(None, description="default: JSON unless stderr is a terminal")
+    otlp_endpoint: str | None = Field(None, description="endpoint for OpenTelemetry spans")
     telegram: dict[str, BotSettings] = Field(default_factory=dict, description="bots by name")
 
     @classmethod
@@ -93,7 +103,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic's signature
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What is given comes first, then the environment, then the file."""
+        """Arguments come first, then the environment, then the file."""
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
     @field_validator("upstream", "anthropic", "model_url", "otlp_endpoint")
@@ -103,26 +113,26 @@ class Settings(BaseSettings):
             return None
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("expected something like https://host/v1")
+            raise ValueError("expected a URL such as https://host/v1")
         if parts.username or parts.password:
             raise ValueError(
-                "a name or password in it would be shown in logs; use the key's setting"
+                "must not contain a user name or password; use the setting for the key"
             )
         return url.rstrip("/")
 
     @property
     def loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether the server is reachable from this machine only."""
         return is_loopback(self.host)
 
     @property
     def open(self) -> bool:
-        """Whether requests without a key are taken."""
+        """Whether requests without a key are accepted."""
         return self.auth == "auto" and self.loopback
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host is this machine by its name or number."""
+    """Whether a host name or address is this machine."""
     if host in _LOOPBACK_NAMES:
         return True
     try:
@@ -132,10 +142,10 @@ def is_loopback(host: str) -> bool:
 
 
 def load(file: str | None = None, **given: Any) -> Settings:
-    """The settings; what is wrong with them raises `InputError`, naming each one.
+    """Load the settings; `InputError` lists the invalid ones.
 
-    `file` is the TOML file, ``firnline.toml`` in the working folder unless it is named here or in
-    ``FIRNLINE_CONFIG``.
+    `file` is the TOML file; default: ``FIRNLINE_CONFIG``, or ``firnline.toml`` in the working
+    directory.
     """
     named = file or os.environ.get("FIRNLINE_CONFIG")
     if named and not Path(named).is_file():
@@ -145,18 +155,18 @@ def load(file: str | None = None, **given: Any) -> Settings:
     try:
         settings: Settings = kind(**chosen)
     except ValidationError as error:
-        raise InputError(_told(error)) from None
+        raise InputError(_describe(error)) from None
     except ValueError as error:  # the file is not TOML
         raise InputError(f"{named or FILE} cannot be read: {error}") from None
     return settings
 
 
-def _told(error: ValidationError) -> str:
-    """Each wrong setting with its name in the environment; never its value, which may be secret."""
+def _describe(error: ValidationError) -> str:
+    """The invalid settings with their environment variables, without values (may be secret)."""
     lines = []
     for wrong in error.errors(include_input=False, include_url=False):
         name = "__".join(map(str, wrong["loc"]))
         unknown = wrong["type"] == "extra_forbidden"
-        what = "there is no such setting" if unknown else wrong["msg"].removeprefix("Value error, ")
+        what = "unknown setting" if unknown else wrong["msg"].removeprefix("Value error, ")
         lines.append(f"  {name} (FIRNLINE_{name.upper()}): {what}")
-    return "\n".join(["the settings are not right:", *lines])
+    return "\n".join(["invalid settings:", *lines])

@@ -1,7 +1,6 @@
-"""The page: a chat, and panels that show what memory does. Plain files, no build step.
+"""The page: a chat, and next to it the state of memory. Static files, no build step, no CDN.
 
-All data comes from the REST API with the caller's own key; the files themselves contain no data and
-need no key.
+All data comes from the REST API with the caller's key; the files themselves are public.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _INDEX: Final = """<!doctype html>
 </body>
 </html>
 """
-_KEPT: Final = "public, max-age=31536000, immutable"
+_CACHE_FOREVER: Final = "public, max-age=31536000, immutable"
 
 
 class NoSuchFile(FirnlineError):
@@ -76,22 +75,22 @@ async def index() -> Response:
 
 @router.get("/favicon.svg")
 async def favicon(request: Request) -> Response:
-    """Its picture in the tab."""
-    return _answer(request, "favicon.svg", "no-cache")
+    """The icon of the page."""
+    return _file_response(request, "favicon.svg", "no-cache")
 
 
 @router.get("/page/{path:path}")
 async def static(request: Request, path: str) -> Response:
-    """One of its files, which a browser that has it need not ask for again.
+    """A file of the page; browsers cache it permanently.
 
-    While servers are replaced one by one, a page of one version may ask a server of another: it
-    gets what there is, and is to ask again the next time.
+    During a rolling update, a page may request files from a server of another version; these are
+    not cached.
     """
     version, _, name = path.partition("/")
-    return _answer(request, name, _KEPT if version == _version() else "no-cache")
+    return _file_response(request, name, _CACHE_FOREVER if version == _version() else "no-cache")
 
 
-def _answer(request: Request, path: str, caching: str) -> Response:
+def _file_response(request: Request, path: str, caching: str) -> Response:
     found = _files().get(path)
     if found is None:
         raise NoSuchFile(f"the page has no file {path!r}")
@@ -102,27 +101,27 @@ def _answer(request: Request, path: str, caching: str) -> Response:
     return Response(body, media_type=kind, headers=headers)
 
 
-# -- what is served -----------------------------------------------------------------------------
+# -- files ------------------------------------------------------------------------------------
 
 
 @cache
 def _index() -> str:
-    styles = (f'<link rel="stylesheet" href="{_address(path)}">' for path in _STYLES)
-    return _INDEX.format(styles="\n".join(styles), imports=_import_map(), app=_address("app.js"))
+    styles = (f'<link rel="stylesheet" href="{_url(path)}">' for path in _STYLES)
+    return _INDEX.format(styles="\n".join(styles), imports=_import_map(), app=_url("app.js"))
 
 
 def _import_map() -> str:
-    return json.dumps({"imports": {name: _address(path) for name, path in _IMPORTS.items()}})
+    return json.dumps({"imports": {name: _url(path) for name, path in _IMPORTS.items()}})
 
 
-def _address(path: str) -> str:
-    """Where a file is, as it is now: another version of it has another address."""
+def _url(path: str) -> str:
+    """The URL of a file; it changes with its contents."""
     return f"/page/{_version()}/{path}"
 
 
 @cache
 def _version() -> str:
-    """The version of all files together: they import each other by relative addresses."""
+    """The version of all files together, because they import each other by relative URLs."""
     tags = "".join(f"{path} {tag}\n" for path, (_, _, tag) in sorted(_files().items()))
     return hashlib.blake2b(tags.encode(), digest_size=8).hexdigest()
 
@@ -139,7 +138,7 @@ def _headers() -> dict[str, str]:
 
 
 def _policy() -> str:
-    """What the page may do: run its own files, ask its own server, and nothing else."""
+    """The content security policy: own files and own server only."""
     import_map = base64.b64encode(hashlib.sha256(_import_map().encode()).digest()).decode()
     return "; ".join(
         [
@@ -159,7 +158,7 @@ def _policy() -> str:
 
 @cache
 def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Every file by its path: bytes, type and entity tag. Nothing else can be asked for."""
+    """Every file by its path: bytes, type and entity tag. Nothing else is served."""
     root = resources.files("firnline.server.page").joinpath("static")
     found = {}
     folders = [("", root)]

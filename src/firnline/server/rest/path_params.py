@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 from fastapi import Depends, Path
 
-from firnline.client.paths import RULE, unescaped
+from firnline.client.paths import RULE, unescape_name
 from firnline.log import limits
 
 _CHARS_MAX: Final = 2 * limits.NAME_CHARS_MAX
@@ -23,7 +23,7 @@ def _conversation(
         ),
     ],
 ) -> str:
-    return unescaped(conversation)
+    return unescape_name(conversation)
 
 
 def _project(
@@ -37,7 +37,7 @@ def _project(
         ),
     ],
 ) -> str:
-    return unescaped(project)
+    return unescape_name(project)
 
 
 Conversation = Annotated[str, Depends(_conversation)]
