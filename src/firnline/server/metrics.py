@@ -255,9 +255,7 @@ class _Events:
             "prompt_tokens", "Tokens of contexts, and of the full histories they replace.", "kind"
         )
         self.degraded_any = counter("contexts_degraded", "Contexts with less than requested.")
-        self.degraded = counter(
-            "contexts_degraded_by_kind", "Degraded contexts by reason; may have several.", "kind"
-        )
+        self.degraded = counter("contexts_degraded_by_kind", "Degraded contexts by reason.", "kind")
         self.folds = counter("folds", "Digests created.", "strategy", "outcome", "made_by")
         self.folded = counter("folded_entries", "Entries covered by new digests.")
         self.calls = counter("fold_model_calls", "Model calls for digests.")
@@ -270,14 +268,10 @@ class _Events:
         self.longest_seconds = 0.0
         self.fallbacks = counter("fallbacks", "Turns that used the fallback model.")
         self.apologies = counter("turns_degraded", "Turns answered without the model.")
-        self.model_tokens = counter(
-            "model_tokens", "Tokens of turns, as reported by models.", "kind"
-        )
+        self.model_tokens = counter("model_tokens", "Tokens of turns.", "kind")
         self.erased = counter("erased_entries", "Entries erased.")
         updates = counter("telegram_updates", "Updates from Telegram.", "outcome")
-        answers = counter(
-            "telegram_answers", "Answers to Telegram that were sent or given up.", "outcome"
-        )
+        answers = counter("telegram_answers", "Answers to Telegram messages.", "outcome")
         self.chats = {"telegram_update": updates, "telegram_answer": answers}
         for metric, known in (
             (self.sections, _SECTIONS),
