@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote
 
 from fastapi import Request
 
-from firnline.client.paths import unescaped
+from firnline.client.paths import unescape_name
 from firnline.context.context import Context
 from firnline.errors import FirnlineError, InputError, outline
 from firnline.log.entry import Entry
@@ -222,7 +222,7 @@ def find_conversation_name(
 ) -> ConversationName | None:
     """The name in the path, in a header that is commonly used for it, or in the metadata."""
     if path is not None:
-        return ConversationName(clean_name(unescaped(path), "conversation"), "path")
+        return ConversationName(clean_name(unescape_name(path), "conversation"), "path")
     for name in (*_HEADERS, *(name for name in headers if _VENDOR.fullmatch(name))):
         value = headers.get(name)
         # Our own header is read as it is written in responses.
