@@ -105,7 +105,7 @@ def test_the_rag_agent_answers_from_its_documents_within_the_window(tmp_path):
     for answer in ("210 crowns", "9 to 15", "green light", "Solveig", "force 9", "Mondays"):
         assert answer in done.stdout
     assert "24 messages" in done.stdout
-    assert "whole: 24 entries" in done.stdout
+    assert "intact: 24 entries" in done.stdout
     accounts = re.findall(r"window 2,000 .* digests (\d+), .* free ([\d,]+)", done.stderr)
     assert len(accounts) == 12
     free = [int(room.replace(",", "")) for _, room in accounts]

@@ -47,7 +47,7 @@ class _Thing(NamedTuple):
 class _Memory(NamedTuple):
     """The content of a digest: its facts, and pairs of characters of unspaced scripts."""
 
-    known: claims.SourceFacts
+    facts: claims.SourceFacts
     pairs: frozenset[str]
 
 
@@ -68,14 +68,14 @@ def receipt(
     the counts are exact.
     """
     kept_items = [item for item in items if item.superseded_by is None]
-    memory = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
-    known = _Memory(claims.source_facts([memory]), frozenset(_PAIR.findall(memory)))
+    memory_text = "\n\n".join([text, *(_item_text(item) for item in kept_items)])
+    memory = _Memory(claims.source_facts([memory_text]), frozenset(_PAIR.findall(memory_text)))
     things = _things([*map(_as_entry, earlier), *entries])
-    lost = [thing for thing in things if not _is_kept(thing, known)]
+    lost = [thing for thing in things if not _is_kept(thing, memory)]
     return {
         "covers": _coverage(entries),
         "kinds": {kind: _tally(kind, things, lost) for kind in KINDS},
-        "residue": _residue(lost, carried, known),
+        "residue": _residue(lost, carried, memory),
     }
 
 
@@ -203,35 +203,37 @@ def _quote_around(sentence: str, claim: claims.TextClaim) -> str:
 # -- what is kept and lost --------------------------------------------------------------------
 
 
-def _is_kept(thing: _Thing, known: _Memory) -> bool:
+def _is_kept(thing: _Thing, memory: _Memory) -> bool:
     if thing.claim is not None:
-        return claims.supports(known.known, thing.claim)
-    return _is_repeated(thing.quote, known)
+        return claims.supports(memory.facts, thing.claim)
+    return _is_repeated(thing.quote, memory)
 
 
-def _is_repeated(quote: str, known: _Memory) -> bool:
+def _is_repeated(quote: str, memory: _Memory) -> bool:
     """Whether the memory has nearly all words of a quote, and all its checkable claims."""
     near, pairs = fold_name(_FAR.sub(" ", quote)).split(), _PAIR.findall(quote)
     words = [word for word in near if word not in COMMON]
     if not words and not pairs:
         words = near
-    there = sum(word in known.known.words for word in words)
-    there += sum(pair in known.pairs for pair in pairs)
+    there = sum(word in memory.facts.words for word in words)
+    there += sum(pair in memory.pairs for pair in pairs)
     if there < _SAME_SHARE * (len(words) + len(pairs)):
         return False
     sure = (claim for claim in claims.claims(quote) if claim.sure)
-    return all(claims.supports(known.known, claim) for claim in sure)
+    return all(claims.supports(memory.facts, claim) for claim in sure)
 
 
 def _residue(
-    lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], known: _Memory
+    lost: Sequence[_Thing], carried: Iterable[Mapping[str, Json]], memory: _Memory
 ) -> list[Json]:
     """Quotes of lost facts, the most valuable first, so that the last ones can be dropped."""
     waiting = [t for t in lost if t.kind in _CARRIED_KINDS and t.seq != _NO_SEQ]
     # A row of a table or a line of code means little by itself.
     waiting = [t for t in waiting if t.kind == "urls" or not prose.is_code(t.quote)]
     fresh = len(waiting)
-    waiting += [thing for thing in _carried_things(carried) if not _is_repeated(thing.quote, known)]
+    waiting += [
+        thing for thing in _carried_things(carried) if not _is_repeated(thing.quote, memory)
+    ]
     order = sorted(
         range(len(waiting)),
         key=lambda i: (_CARRIED_KINDS.index(waiting[i].kind), i >= fresh, -waiting[i].seq, i),

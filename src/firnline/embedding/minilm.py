@@ -53,10 +53,10 @@ class MiniLM:
         self._lane = running = self._lane or model_thread(
             NAME, self._load, self._weights, self._threads
         )
-        given = list(texts)
+        all_texts = list(texts)
         found: list[array[float]] = []
-        for first in range(0, len(given), WINDOW_TEXTS):
-            cut = await running.run(_cut, given[first : first + WINDOW_TEXTS])
+        for first in range(0, len(all_texts), WINDOW_TEXTS):
+            cut = await running.run(_cut, all_texts[first : first + WINDOW_TEXTS])
             made: dict[int, array[float]] = {}
             for places in batches([len(ids) for ids in cut]):
                 batch = [cut[place] for place in places]

@@ -33,21 +33,21 @@ class ModelThread(Generic[Model]):
         self._model: Model | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"firnline-{name}")
 
-    async def run(self, job: Callable[[Model, *Ts], T], *given: *Ts) -> T:
+    async def run(self, job: Callable[[Model, *Ts], T], *arguments: *Ts) -> T:
         """The job's result for the model and the arguments; every failure is a `ModelError`."""
         loop = asyncio.get_running_loop()
         try:
-            return await loop.run_in_executor(self._thread, self._work, job, *given)
+            return await loop.run_in_executor(self._thread, self._work, job, *arguments)
         except ModelError:
             raise
         except Exception as error:
             text = f"{self._name} failed: {type(error).__name__}: {error}"
             raise ModelError(text, code="local") from error
 
-    def _work(self, job: Callable[[Model, *Ts], T], *given: *Ts) -> T:
+    def _work(self, job: Callable[[Model, *Ts], T], *arguments: *Ts) -> T:
         if self._model is None:
             self._model = self._load()
-        return job(self._model, *given)
+        return job(self._model, *arguments)
 
 
 _LANES: Final[WeakValueDictionary[tuple[object, ...], ModelThread[Any]]] = WeakValueDictionary()

@@ -48,10 +48,10 @@ class Multilingual:
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 512 numbers for each text; they are 32-bit floats."""
         self._lane = running = self._lane or model_thread(NAME, _load)
-        given = [clean_text(text[:CHARS_MAX]) for text in texts]
+        cleaned = [clean_text(text[:CHARS_MAX]) for text in texts]
         found: list[array[float]] = []
-        for first in range(0, len(given), BATCH_TEXTS_MAX):
-            batch = given[first : first + BATCH_TEXTS_MAX]
+        for first in range(0, len(cleaned), BATCH_TEXTS_MAX):
+            batch = cleaned[first : first + BATCH_TEXTS_MAX]
             found += await running.run(_encode, batch)
         return found
 

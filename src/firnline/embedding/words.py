@@ -52,10 +52,10 @@ class WordEmbedder:
     async def embed(self, texts: Sequence[str]) -> list[array[float]]:
         """One vector of 256 numbers for each text; they are 32-bit floats."""
         self._lane = running = self._lane or model_thread(NAME, WordVectors)
-        given = list(texts)
+        all_texts = list(texts)
         found: list[array[float]] = []
-        for first in range(0, len(given), BATCH_TEXTS_MAX):
-            found += await running.run(_embed_each, given[first : first + BATCH_TEXTS_MAX])
+        for first in range(0, len(all_texts), BATCH_TEXTS_MAX):
+            found += await running.run(_embed_each, all_texts[first : first + BATCH_TEXTS_MAX])
         return found
 
     async def close(self) -> None:

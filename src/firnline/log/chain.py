@@ -46,8 +46,8 @@ class Verification:
     def __str__(self) -> str:
         if self.ok:
             return (
-                f"{self.conversation}: whole: {self.entries:,} entries, {self.tokens:,} tokens, "
-                f"every hash re-derived, head {self.head[:19]}…"
+                f"{self.conversation}: intact: {self.entries:,} entries, {self.tokens:,} tokens, "
+                f"every hash recomputed, head {self.head[:19]}…"
             )
         listed = "".join(f"\n  - {problem}" for problem in self.problems)
         return f"{self.conversation}: DAMAGED: {len(self.problems)} problem(s){listed}"

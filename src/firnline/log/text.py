@@ -85,17 +85,17 @@ def _clean_object(value: Mapping[object, object], where: str, depth: int) -> dic
     return cleaned
 
 
-def was_altered(given: object, cleaned: Json) -> bool:
-    """Whether any text of `given` had to be changed to get `cleaned`, its clean copy."""
-    if given is cleaned:
+def was_altered(original: object, cleaned: Json) -> bool:
+    """Whether any text of `original` had to be changed to get `cleaned`, its clean copy."""
+    if original is cleaned:
         return False
-    if isinstance(given, str):
-        return isinstance(given, Altered) or given != cleaned
-    if isinstance(given, _OBJECT) and isinstance(cleaned, dict):
-        pairs = zip(given.items(), cleaned.items(), strict=True)
+    if isinstance(original, str):
+        return isinstance(original, Altered) or original != cleaned
+    if isinstance(original, _OBJECT) and isinstance(cleaned, dict):
+        pairs = zip(original.items(), cleaned.items(), strict=True)
         return any(was_altered(a, b) or was_altered(x, y) for (a, x), (b, y) in pairs)
-    if isinstance(given, list | tuple) and isinstance(cleaned, list):
-        return any(was_altered(x, y) for x, y in zip(given, cleaned, strict=True))
+    if isinstance(original, list | tuple) and isinstance(cleaned, list):
+        return any(was_altered(x, y) for x, y in zip(original, cleaned, strict=True))
     return False
 
 
@@ -105,14 +105,14 @@ def mark_altered(value: object) -> Json:
     return cleaned if cleaned == value else _mark_altered(value, cleaned)
 
 
-def _mark_altered(given: object, cleaned: Json) -> Json:
-    if isinstance(given, str) and isinstance(cleaned, str):
-        return Altered(cleaned) if given != cleaned else cleaned
-    if isinstance(given, dict) and isinstance(cleaned, dict):
-        pairs = zip(given.items(), cleaned.items(), strict=True)
+def _mark_altered(original: object, cleaned: Json) -> Json:
+    if isinstance(original, str) and isinstance(cleaned, str):
+        return Altered(cleaned) if original != cleaned else cleaned
+    if isinstance(original, dict) and isinstance(cleaned, dict):
+        pairs = zip(original.items(), cleaned.items(), strict=True)
         return {b if a == b else Altered(b): _mark_altered(x, y) for (a, x), (b, y) in pairs}
-    if isinstance(given, list) and isinstance(cleaned, list):
-        return [_mark_altered(x, y) for x, y in zip(given, cleaned, strict=True)]
+    if isinstance(original, list) and isinstance(cleaned, list):
+        return [_mark_altered(x, y) for x, y in zip(original, cleaned, strict=True)]
     return cleaned
 
 

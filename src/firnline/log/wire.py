@@ -37,15 +37,15 @@ def load_openai(messages: object) -> list[Message]:
     if isinstance(messages, Message):
         return [messages]
     if isinstance(messages, list):  # the other checks are slower
-        given: Iterable[Any] = messages
+        items: Iterable[Any] = messages
     elif isinstance(messages, Mapping) or hasattr(messages, "model_dump"):
-        given = [messages]
+        items = [messages]
     elif isinstance(messages, Iterable) and not isinstance(messages, str | bytes):
-        given = messages
+        items = messages
     else:
         kind = type(messages).__name__
         raise InputError(f"expected messages, got {kind}; try Message.user(text)")
-    return [item if isinstance(item, Message) else Message.from_openai(item) for item in given]
+    return [item if isinstance(item, Message) else Message.from_openai(item) for item in items]
 
 
 def dump_openai(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -148,24 +148,24 @@ def _load_turn(turn: object, where: str) -> list[Message]:
 def _load_question(content: list[Any], where: str) -> list[Message]:
     """The user's messages and tool results, in their order."""
     found: list[Message] = []
-    said: list[Any] = []
+    blocks: list[Any] = []
     for block in content:
         if isinstance(block, Mapping) and block.get("type") == "tool_result":
-            found += [_message("user", said, where)] if said else []
-            said = []
+            found += [_message("user", blocks, where)] if blocks else []
+            blocks = []
             found.append(_load_result(block, where))
         else:
-            said.append(block)
-    return [*found, _message("user", said, where)] if said or not found else found
+            blocks.append(block)
+    return [*found, _message("user", blocks, where)] if blocks or not found else found
 
 
 def _load_result(block: Mapping[str, Any], where: str) -> Message:
-    answered = block.get("tool_use_id")
-    if not isinstance(answered, str):
+    call_id = block.get("tool_use_id")
+    if not isinstance(call_id, str):
         raise InputError(f"{where}: a tool_result without a tool_use_id")
-    known = ("type", "tool_use_id", "content")
-    rest = {key: value for key, value in block.items() if key not in known}
-    message = _message("tool", block.get("content"), where, tool_call_id=answered)
+    handled = ("type", "tool_use_id", "content")
+    rest = {key: value for key, value in block.items() if key not in handled}
+    message = _message("tool", block.get("content"), where, tool_call_id=call_id)
     return _with_notes(message, result=rest) if rest else message
 
 
@@ -179,8 +179,8 @@ def _load_answer(content: list[Any], where: str) -> Message:
     message = _message("assistant", others, where, tool_calls=loaded)
     shown = [block for block in content if _is_call(block) or _block(Part(block))]
     places = [at for at, block in enumerate(shown) if _is_call(block)]
-    known = ("type", "id", "name", "input")
-    more = [{k: v for k, v in block.items() if k not in known} for block in calls]
+    handled = ("type", "id", "name", "input")
+    more = [{k: v for k, v in block.items() if k not in handled} for block in calls]
     if any(more) or places != list(range(len(shown) - len(calls), len(shown))):
         notes: list[Json] = [
             {"at": at, "more": rest} for at, rest in zip(places, more, strict=True)
@@ -194,10 +194,10 @@ def _is_call(block: object) -> bool:
 
 
 def _load_call(block: Mapping[str, Any], where: str) -> ToolCall:
-    called, name, given = block.get("id"), block.get("name"), block.get("input")
-    if not isinstance(called, str) or not isinstance(name, str) or not isinstance(given, dict):
+    call_id, name, arguments = block.get("id"), block.get("name"), block.get("input")
+    if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         raise InputError(f"{where}: a tool_use needs an id, a name and an input")
-    return ToolCall.of(called, name, given)
+    return ToolCall.of(call_id, name, arguments)
 
 
 def _message(role: Any, content: object, where: str, **more: Any) -> Message:
@@ -240,12 +240,12 @@ def dump_anthropic(messages: Iterable[Message]) -> dict[str, Any]:
     first message is the user's. If users have several names, a block with the name precedes each
     message.
     """
-    given = _name_speakers(list(messages))
-    leading = next((at for at, message in enumerate(given) if _is_turn(message)), len(given))
-    turns = anthropic_turns(given[leading:])
+    named = _name_speakers(list(messages))
+    leading = next((at for at, message in enumerate(named) if _is_turn(message)), len(named))
+    turns = anthropic_turns(named[leading:])
     if turns and turns[0]["role"] != "user":
         turns.insert(0, {"role": "user", "content": [_text_block(OPENING)]})
-    return {"system": _system(given[:leading]), "messages": turns}
+    return {"system": _system(named[:leading]), "messages": turns}
 
 
 def _name_speakers(messages: list[Message]) -> list[Message]:

@@ -20,9 +20,9 @@ REPAIR_CHARS_MAX: Final = 400_000
 """Longer answers are not repaired, because that is slow."""
 _WORK_CHARS_MAX: Final = 5_000_000
 _REPAIR_WORK_CHARS_MAX: Final = 1_000_000
-"""Characters that may be looked at in all, from all places where a value may begin."""
+"""Characters that may be read in total, from all possible starts of a value."""
 _STARTS_MIN: Final = 4
-"""Places that are tried however long the text is."""
+"""Starts that are always tried, however long the text is."""
 
 _THOUGHTS: Final = regex(r"\A\s*<(think|thinking|reasoning)>.*?</\1>", re.DOTALL)
 _BLANK: Final = regex(r"(?:\s+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -42,9 +42,8 @@ _ENDS: Final = frozenset(",:}]")
 def json_values(text: str, opening: str = "{[") -> Iterator[Any]:
     """Every JSON object and array that can be read in `text`, the likeliest first.
 
-    First those that are valid as they stand, the outermost before those inside it, then those that
-    become valid by repair. `opening` says which brackets count. Thoughts in tags before the answer
-    are left out.
+    First the valid ones, outer before inner, then those that become valid by repair. `opening`
+    are the brackets that count. Tagged reasoning before the answer is skipped.
     """
     if len(text) > ANSWER_CHARS_MAX:
         return
@@ -74,7 +73,7 @@ _STRICT: Final = json.JSONDecoder(parse_constant=_no_constant)
 
 
 class LenientParser:
-    """Reads one value from `text` at `start` as a patient reader would; `ValueError` if it cannot.
+    """Reads one value from `text` at `start` leniently; `ValueError` if it cannot.
 
     Allows comments, trailing and missing commas, bare keys, any kind of quotes, raw line breaks and
     unescaped quotes in strings, Python's literals, and numbers such as ``+1`` and ``.5``.
