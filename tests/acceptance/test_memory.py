@@ -296,9 +296,9 @@ async def test_a_strategy_can_be_given_by_its_name():
 async def test_a_misspelt_option_is_not_passed_over(memory):
     """Else `tennant="ann"` would mean the tenant that everybody shares."""
     for face in (Memory, sync.Memory):
-        with pytest.raises(InputError, match="tennant: no such option; there are tenant, "):
+        with pytest.raises(InputError, match="tennant: unknown option; use tenant, "):
             face.open("memory:", tennant="ann")
-    with pytest.raises(InputError, match="recal: no such option; there are budget, "):
+    with pytest.raises(InputError, match="recal: unknown option; use budget, "):
         await memory.turn("c", "Hello?", lambda _: "Hello.", recal=False)
     assert await memory.head("c") is None
 

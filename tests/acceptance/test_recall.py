@@ -469,7 +469,7 @@ async def test_an_erased_conversation_is_found_no_more(memory):
         ({"until": datetime(2026, 3, 1)}, "until needs a time zone"),  # noqa: DTZ001
         ({"since": "2026-03-01"}, "since: expected a datetime, got str"),
         ({"until": NOW.date()}, "until: expected a datetime, got date"),
-        ({"role": ["user"]}, "role: no such filter; there are roles, since, until, project"),
+        ({"role": ["user"]}, "role: unknown filter; use roles, since, until, project"),
     ],
 )
 async def test_what_cannot_be_meant_is_an_error_that_says_what_to_do(memory, given, told):

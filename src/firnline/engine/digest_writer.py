@@ -1,7 +1,7 @@
 """Writing a digest: summary and important data, checked, with a receipt.
 
-A long span is written in steps, each on top of the one before; so no prompt is longer than a model
-can read. A summary that fails the checks is asked for once more and then made offline.
+A long span is written in steps, each based on the one before, so that no prompt exceeds a model's
+window. A summary that fails the checks is requested once more and then written offline.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from firnline.protocols import Brief, Extractor, Store, Summarizer, Written
 logger: Final = logging.getLogger("firnline.digest")
 
 _WRONG: Final = frozenset(["empty", "refusal", "unsupported", "echo", "not_shorter", "broken"])
-_FAR_TOO_SHORT: Final = 8  # a part of the words asked for; less is no summary
-_TARGET_SHARE: Final = 0.95  # of the words there are: a summary is shorter than what it covers
+_FAR_TOO_SHORT: Final = 8  # fewer than 1/8 of the requested words is no summary
+_TARGET_SHARE: Final = 0.95  # a summary is shorter than what it covers
 
 
 class DigestWriter:
@@ -55,9 +55,9 @@ class DigestWriter:
         self._spend, self._breaker = spend, breaker
 
     async def write(self, key: Key, digest: Digest, job: DigestJob) -> Digest:
-        """The digest with its text, data and receipt; entries are read a fold at a time.
+        """The digest with its text, data and receipt; entries are read a bounded part at a time.
 
-        If the model fails on the way, it covers what is written by then; the rest stays open.
+        If the model fails midway, the digest covers the finished parts; the rest stays open.
         """
         state = _Progress.of(job.takes)
         start, last = job.fresh_from, digest.last_seq
@@ -68,7 +68,7 @@ class DigestWriter:
             try:
                 state = await self._step(key, state, fresh, window, job)
             except ModelError:
-                torn = not fresh or result_ids(fresh[0].message)  # nothing is there once erased
+                torn = not fresh or result_ids(fresh[0].message)  # empty once erased
                 if not state.written or job.fold.slides or torn:
                     raise
                 digest = replace(digest, last_seq=start - 1)
@@ -95,7 +95,7 @@ class DigestWriter:
         return sum(seq <= digest.last_seq for seq in members)
 
     async def _read(self, key: Key, first: int, last: int, topic: int | None) -> tuple[Entry, ...]:
-        """Entries from `first` on, up to `last` or to what one fold takes; long ones shortened."""
+        """Entries from `first` to `last`, as many as one step takes; long ones are shortened."""
         found: list[Entry] = []
         tokens = 0
         while first <= last:
@@ -114,7 +114,7 @@ class DigestWriter:
         return tuple(found)
 
     def _bounded(self, entry: Entry) -> Entry:
-        """The entry as a summariser gets it: not longer than a prompt can bear."""
+        """The entry for a summarizer: shortened to what fits a prompt."""
         if entry.tokens <= limits.FOLD_MESSAGE_TOKENS:
             return entry
         most = limits.FOLD_MESSAGE_TOKENS
@@ -125,7 +125,7 @@ class DigestWriter:
     async def _window(self, key: Key, digest: Digest, job: DigestJob) -> tuple[Entry, ...]:
         if not job.fold.slides:
             return ()
-        return _told(await self._read(key, digest.first_seq, digest.last_seq, None))
+        return _entries_to_digest(await self._read(key, digest.first_seq, digest.last_seq, None))
 
     async def _step(
         self,
@@ -135,8 +135,8 @@ class DigestWriter:
         window: tuple[Entry, ...],
         job: DigestJob,
     ) -> _Progress:
-        """Summarise and extract some entries on top of what there is."""
-        told = _told(fresh)
+        """Summarize and extract some entries, based on the earlier steps."""
+        told = _entries_to_digest(fresh)
         earlier = (state.text,) if state.written else tuple(d.text for d in job.takes)
         words_min, words_max = _target(job.words, (*told, *window), earlier)
         brief = Brief(
@@ -171,7 +171,7 @@ class DigestWriter:
     async def _receipt(
         self, state: _Progress, brief: Brief, text: str, known: Sequence[items.Item]
     ) -> dict[str, Any]:
-        """What is kept and lost by now; reading it all takes a while, so not on the event loop."""
+        """What is kept and lost so far; computed in a thread, because it takes a while."""
         entries = brief.window or brief.entries
         earlier = () if brief.window else brief.earlier
         before = () if brief.window else state.before
@@ -180,7 +180,7 @@ class DigestWriter:
         return continue_receipt(paper, before, brief.first_seq, last)
 
     def _bounded_residue(self, residue: Sequence[Any], tokens_max: int) -> list[Any]:
-        """As much of what is quoted beside the summary as there is room for; the best is first."""
+        """As many quotes as there is room for; the best come first."""
         kept: list[Any] = []
         for item in residue:
             size = int(self._count.text(f"{residue_line(item)}\n"))
@@ -274,9 +274,9 @@ class DigestWriter:
 
 @dataclass(frozen=True, slots=True)
 class DigestJob:
-    """What is to be written: the fold, the digests it takes in, and how long it may get.
+    """What to write: the plan, the digests it replaces, and the allowed length.
 
-    `topic` is whose fold it is, as it was when the fold was planned.
+    `topic` is the topic as it was when the digest was planned.
     """
 
     fold: Fold
@@ -320,12 +320,8 @@ class _Progress:
         return tuple(self.receipt.get("residue", ()))
 
 
-def _told(entries: Sequence[Entry]) -> tuple[Entry, ...]:
-    """The entries that tell something new.
-
-    Not the system's with which the log begins, for they are in every context, and nothing that
-    memory itself put there.
-    """
+def _entries_to_digest(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    """The entries to digest: without the leading system messages and without injected ones."""
     start = 0
     while start < len(entries) and _begins_log(entries[start], start):
         start += 1
@@ -339,7 +335,7 @@ def _begins_log(entry: Entry, at: int) -> bool:
 def _target(
     words: tuple[int, int], entries: Sequence[Entry], earlier: Sequence[str]
 ) -> tuple[int, int]:
-    """The words to aim at: what was asked for, but fewer than there are."""
+    """The target in words: as requested, but fewer than the source has."""
     there = sum(count_words(entry.message.text) for entry in entries)
     there += sum(map(count_words, earlier))
     most = max(min(words[1], int(there * _TARGET_SHARE)), 1)
@@ -357,14 +353,14 @@ def refuse(key: Key, wait: float) -> None:
     """Raise `ModelError` if the model must not be asked for `wait` more seconds."""
     if wait > 0:
         raise ModelError(
-            f"{key.conversation}: the model is not asked for another {wait:.0f} s",
+            f"{key.conversation}: the model must not be asked for another {wait:.0f} s",
             retry_after=wait,
             asked=False,
         )
 
 
 def _is_wrong(text: str, brief: Brief, problems: Sequence[check.SummaryProblem]) -> bool:
-    """Whether a summary cannot be taken, not even cut: also if next to nothing is in it."""
+    """Whether a summary is unusable, even if cut: for example if it is nearly empty."""
     if any(problem.code in _WRONG for problem in problems):
         return True
     return count_words(text) < brief.words_min // _FAR_TOO_SHORT
@@ -375,5 +371,5 @@ def _severity(problems: Sequence[check.SummaryProblem]) -> int:
 
 
 def _placeholder(brief: Brief) -> str:
-    """For entries without a word, such as pictures: a digest is never empty."""
+    """The text for entries without words, such as images: a digest is never empty."""
     return f"({len(brief.entries)} messages without text)"

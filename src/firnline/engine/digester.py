@@ -1,8 +1,7 @@
-"""Making digests: lease, read, summarise and extract, check, receipt, commit by compare-and-set.
+"""Creating digests: lease, read, summarize and extract, check, receipt, commit by compare-and-set.
 
-The engine is the only one that talks to the store and to a model about digests. No transaction is
-open while a model works; whoever lost the lease meanwhile cannot commit. A failure leaves the log
-and the digests in force as they were, and the work owed.
+No transaction is open while a model works, and a digester that lost its lease cannot commit. A
+failure leaves the log and the digests in force unchanged, and the work pending.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from firnline.models.guard import Breaker, Spend
 from firnline.protocols import Extractor, Store, Summarizer
 
 Change: TypeAlias = Callable[[tuple[items.Item, ...]], tuple[items.Item, ...]]
-"""What is to become of the important data."""
+"""Returns the changed important data."""
 
 logger: Final = logging.getLogger("firnline.digest")
 
@@ -81,7 +80,7 @@ async def _keep_alive(store: Store, lease: Lease, seconds: float, work: Awaitabl
 
 
 class Digester:
-    """Makes digests for any tenant of a store; any number may run at once, in any process."""
+    """Creates digests for any tenant of a store; many may run at once, in any process."""
 
     def __init__(
         self,
@@ -116,13 +115,12 @@ class Digester:
     async def fold(
         self, key: Key, fold: Fold, base: int | None, strategy: str, topic: Topic | None = None
     ) -> Digest:
-        """Make the digest that `fold` asks for; `base` is the newest version it was planned on.
+        """Create the digest of a plan; `base` and `topic` are as they were when it was planned.
 
-        So is `topic`, if it is a topic's. `ConflictError` if somebody else is at work or was
-        faster, `ModelError` if the model failed or may not be asked now. Nothing in force is
-        changed by either.
+        `ConflictError` if another process is digesting the conversation or has just done so,
+        `ModelError` if the model failed or must not be asked now. Neither changes what is in force.
         """
-        self._ask_leave(key)
+        self._check_allowed(key)
         async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             force = {d.version: d for d in await in_force(self._store, key, fold.topic)}
             if max(force, default=None) != base or set(fold.takes) - set(force):
@@ -145,9 +143,9 @@ class Digester:
     async def rebuild(
         self, key: Key, *, only_offline: bool = False, topic: Topic | None = None
     ) -> list[Digest]:
-        """Make every digest in force anew, each from the entries it covers.
+        """Rebuild every digest in force from the entries it covers.
 
-        With `only_offline` just those that no model had a hand in: so a later model improves them.
+        With `only_offline` only those created without a model, so that a model improves them.
         """
         made = []
         of, outdated = (topic.id, topic.outdated) if topic else (None, 0)
@@ -205,7 +203,7 @@ class Digester:
             return _log_status(await self._store.finish_digest(lease, done))
 
     async def undo(self, key: Key, topic: int | None = None) -> Digest:
-        """Take the newest digest out of force; what was in force before it is so again."""
+        """Take the newest digest out of force; those before it are in force again."""
         async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             newest = await self._store.newest_digest(key, topic)
             if newest is None:
@@ -220,18 +218,18 @@ class Digester:
             logger.error("%s: %d damaged digests are set aside", key.conversation, damaged)
         return damaged
 
-    def _ask_leave(self, key: Key) -> None:
+    def _check_allowed(self, key: Key) -> None:
         """Raise `ModelError` while the model's endpoint rests or the spending limit is reached."""
-        # The breaker comes last: it lets only one through to try, who must not be stopped then.
+        # The breaker comes last: it lets one caller through, which must not be stopped afterwards.
         refuse(key, (self._spend.wait(key, 0) if self._spend else 0.0) or self._breaker.allow())
 
     async def _carry_out(self, lease: Lease, draft: Digest, job: DigestJob) -> Digest:
-        """Begin the digest, make it while the lease is kept alive, and commit it."""
+        """Begin the digest, write it while the lease is renewed, and commit it."""
         begun = await self._store.begin_digest(lease, draft)
         _log_status(begun)
         started = time.perf_counter()
         try:
-            # Not before: from now on, whoever merges the topic knows of this digest.
+            # Not earlier: from now on, a merge of topics sees this digest.
             await self._check_same(lease.key, job.topic)
             made = await _keep_alive(
                 self._store, lease, self._lease_seconds, self._writer.write(lease.key, begun, job)
@@ -248,7 +246,7 @@ class Digester:
         return made
 
     async def _check_same(self, key: Key, topic: Topic | None) -> None:
-        """Raise `ConflictError` if others were merged with a topic since it was looked at."""
+        """Raise `ConflictError` if other topics were merged into it since it was read."""
         if topic is None:
             return
         for _ in range(_LOOKS):  # an entry may join it between the two reads
@@ -259,7 +257,7 @@ class Digester:
         raise ConflictError(f"{key.conversation}: topic {topic.id} was merged meanwhile")
 
     async def _fail(self, lease: Lease, begun: Digest, error: BaseException) -> None:
-        """Say in the digest that it failed; if even that fails, its lease runs out."""
+        """Mark the digest as failed; if that fails, too, its lease expires."""
         if isinstance(error, ModelError) and error.retryable:
             self._breaker.failed()
         why = f"{type(error).__name__}: {error}"[: limits.ERROR_CHARS_MAX]
@@ -269,7 +267,7 @@ class Digester:
 
 
 def _beside(force: Iterable[Digest], fold: Fold) -> tuple[int, ...]:
-    """The versions that stay in force beside the new one: those whose spans it does not touch."""
+    """The versions that stay in force with the new one: their spans do not overlap it."""
     if fold.slides or fold.topic is not None:
         return ()
     apart = [d for d in force if d.last_seq < fold.first_seq or d.first_seq > fold.last_seq]

@@ -1,8 +1,8 @@
 """Embedding in the background: append never waits for it.
 
-What is not embedded yet is found by its words. Any number of processes may do this at once; of two
-that embed the same entries, one keeps its vectors. Another embedder begins again at the first
-entry, while search goes on.
+Entries without vectors are found by their words. Several processes may embed at once; if two embed
+the same entries, the vectors of one are stored. A new embedder starts at the first entry, while
+search continues.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from firnline.recall.vectors import NearestVectors
 
 __all__ = ["EmbeddingIndexer", "NearestVectors"]
 
-_FAILURES_MAX: Final = 3  # conversations in a row; then it is not they that are to blame
+_FAILURES_MAX: Final = 3  # conversations; then the embedder is the cause
 _PROBE: Final = "dimension"
 _CONVERSATIONS: Final = 20
-_TOLD_MAX: Final = 1_000
-_REST: Final = 50  # times as long as it took to look
-_STOP_SECONDS: Final = 5.0  # for an embedder that does not let itself be cancelled
+_REPORTED_MAX: Final = 1_000
+_REST: Final = 50  # times as long as the last look took
+_STOP_SECONDS: Final = 5.0  # for an embedder that cannot be canceled
 
 logger: Final = logging.getLogger("firnline.recall")
 
 
 class EmbeddingIndexer:
-    """Takes the entries of a tenant's conversations through an embedder."""
+    """Embeds the entries of a tenant's conversations."""
 
     def __init__(self, store: Store, embedder: Embedder, tenant: str) -> None:
         self._store, self._embedder, self._tenant = store, embedder, tenant
         self._poked = asyncio.Event()
-        self._told: dict[Key, None] = {}
+        self._reported: dict[Key, None] = {}
         self._anywhere, self._rested_at = False, 0.0
         self._waking: asyncio.TimerHandle | None = None
-        self._in_vain = False
+        self._read_only = False
         self._dimension = 0
         self._task: asyncio.Task[None] | None = None
 
@@ -57,30 +57,30 @@ class EmbeddingIndexer:
         return self._task is not None
 
     def poke(self, key: Key | None = None) -> None:
-        """There are new entries, in this conversation or in any; embedded a moment later.
+        """There are new entries, in this conversation or in any; they are embedded soon.
 
-        In a large tenant that makes a difference: looking for what others have left walks through
-        all of its conversations, and is done the less often the longer it takes.
+        Looking in all conversations of a large tenant is slow, so it is done less often the longer
+        it takes.
         """
-        if self._in_vain:
+        if self._read_only:
             return
-        if key is not None and len(self._told) < _TOLD_MAX:
-            self._told[key] = None
+        if key is not None and len(self._reported) < _REPORTED_MAX:
+            self._reported[key] = None
         self._anywhere = True
         self._poked.set()
         if self._task is None or self._task.done():
-            own = contextvars.Context()  # whoever has poked it first, this is nobody's request
+            own = contextvars.Context()  # not in the context of a request
             self._task = asyncio.get_running_loop().create_task(self._run(), context=own)
 
     async def stop(self) -> None:
-        """Stop; what was not embedded is taken up by whoever opens the store next."""
+        """Stop; the next process that opens the store embeds the rest."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
             await asyncio.wait([task], timeout=_STOP_SECONDS)
 
     async def embed(self, key: Key, progress: Progress | None = None) -> int:
-        """Embed all that is there now; returns how many entries that were."""
+        """Embed all current entries; returns how many were embedded."""
         head = await self._store.head(key)
         if head is None:
             return 0
@@ -91,7 +91,7 @@ class EmbeddingIndexer:
                 break
             vectors = await self._vectors(page)
             if not await is_still(self._store, key, page[-1]):
-                break  # erased: what others have begun under its name is embedded the next time
+                break  # erased; a new conversation of its name is embedded next time
             span = {"first_seq": first, "next_seq": page[-1].seq + 1}
             if await self._store.put_vectors(key, model, vectors, **span):
                 done += len(page)
@@ -100,14 +100,14 @@ class EmbeddingIndexer:
         return done
 
     async def _model(self) -> str:
-        """Under what vectors are kept: an embedder that changes its dimension is another one."""
+        """The name under which vectors are stored; another dimension is another model."""
         if not self._dimension:
             (vector,) = await self._embedder.embed([_PROBE])
             self._dimension = len(vector)
         return model_key(self._embedder.name, self._dimension)
 
     async def _vectors(self, page: Sequence[Entry]) -> list[Vector]:
-        # What was recalled is in the log already, where it was said.
+        # Recalled text is embedded where it was first written.
         said = [entry for entry in page if not is_recalled(entry.message)]
         parts = [
             (entry.seq, part, text)
@@ -116,7 +116,7 @@ class EmbeddingIndexer:
         ]
         vectors = await self._embedder.embed([text for _, _, text in parts]) if parts else []
         if any(len(vector) != self._dimension for vector in vectors):
-            self._dimension = 0  # looked at anew the next time
+            self._dimension = 0  # measured again next time
             raise ModelRefused(
                 f"the embedder {self._embedder.name} has changed its dimension", code="dimension"
             )
@@ -126,7 +126,7 @@ class EmbeddingIndexer:
         ]
 
     async def _run(self) -> None:
-        """Embed what is behind, newest conversation first, for ever."""
+        """Embed new entries, newest conversation first, until stopped."""
         backoff, failures = Backoff(), 0
         while True:
             await self._poked.wait()
@@ -136,21 +136,21 @@ class EmbeddingIndexer:
                 await self._catch_up()
                 failures = 0
             except StoreReadOnly:
-                self._in_vain = True  # who can write embeds what is there
+                self._read_only = True  # a process that can write embeds them
                 return
             except Exception as error:
                 if not isinstance(error, FirnlineError):
-                    logger.exception("a mistake in what embeds")
+                    logger.exception("internal error while embedding")
                 failures += 1
                 self._anywhere = True
                 wait = backoff.delay(failures)
                 why = outline(error)
-                logger.warning("entries are not embedded: %s; again in %.0f s", why, wait)
+                logger.warning("entries are not embedded: %s; retrying in %.0f s", why, wait)
                 await asyncio.sleep(wait)
                 self._poked.set()
 
     async def _catch_up(self) -> None:
-        """Embed all that is behind; a conversation that fails does not hold up the others."""
+        """Embed everything new; a failing conversation does not block the others."""
         failed: dict[Key, FirnlineError] = {}
         while behind := await self._behind(failed):
             for key in behind:
@@ -164,16 +164,16 @@ class EmbeddingIndexer:
             raise next(iter(failed.values()))
 
     async def _behind(self, failed: Collection[Key]) -> list[Key]:
-        """What is known to have new entries; then what others have left, if it is time to look."""
-        told, self._told = self._told, {}
-        if known := [key for key in reversed(told) if key not in failed]:
+        """Conversations with new entries; then those of other processes, if it is time to look."""
+        reported, self._reported = self._reported, {}
+        if known := [key for key in reversed(reported) if key not in failed]:
             return known
         if not self._anywhere or self._rests():
             return []
         return await self._left(failed)
 
     def _rests(self) -> bool:
-        """Whether it is too early to look again; then it wakes up in time."""
+        """Whether it is too early to look again; then a timer is set."""
         rest, loop = self._rested_at - time.monotonic(), asyncio.get_running_loop()
         if rest > 0 and (self._waking is None or self._waking.when() <= loop.time()):
             self._waking = loop.call_later(rest, self._poked.set)
@@ -189,6 +189,6 @@ class EmbeddingIndexer:
 
 
 def _unit(vector: Sequence[float]) -> list[float]:
-    """The vector at length one: dot products of such ones are cosines."""
+    """The vector scaled to length one, so that dot products are cosines."""
     length = math.hypot(*vector) or 1.0
     return [number / length for number in vector]

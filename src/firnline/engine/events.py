@@ -1,7 +1,7 @@
-"""What happens, as it is told: counted, logged at DEBUG, and given to the observer.
+"""Events for metrics and observers: counted, logged at DEBUG, and passed to the observer.
 
-An event has names and numbers and never a word of a message: metrics, spans and logs are made of
-it. Each verb is told when it is done, with its milliseconds, or as ``…_failed`` with the error.
+An event has names and numbers, and never message text; metrics, spans and logs are derived from it.
+Each verb sends one when it ends, with its milliseconds, or ``…_failed`` with the error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Events:
-    """Tells what happens in the conversations of a tenant."""
+    """Sends the events of a tenant's conversations."""
 
     def __init__(self, tenant: str, observer: Observer | None) -> None:
         self._tenant, self._observer = tenant, observer
@@ -32,34 +32,34 @@ class Events:
 
     @property
     def heard(self) -> bool:
-        """Whether anybody wants to know more than how often what happened."""
+        """Whether anything listens besides the counters."""
         return self._observer is not None or logger.isEnabledFor(logging.DEBUG)
 
     def __call__(self, event: Event) -> None:
-        """Count the event, and tell it to whoever wants to know; that never fails."""
+        """Count the event, log it and pass it to the observer; never fails."""
         self.counts[event.name] += 1
         logger.debug("%s %s: %s", event.name, event.conversation, event.values)
         if self._observer is not None:
             try:
                 self._observer(event)
             except Exception:
-                # What was done is done; it must not fail because somebody could not count it.
+                # The operation has succeeded; a failing observer must not change that.
                 logger.exception("the observer failed at %s", event.name)
 
     def timed(self, name: str, conversation: str | None) -> Timed:
-        """Something that begins now."""
+        """A timer for an operation that begins now."""
         return Timed(self, name, self._tenant, conversation or "")
 
 
 class Timed:
-    """Something that goes on: ``with`` it and say what came of it, or it is told as failed."""
+    """A running operation: call `done` inside ``with``, or it is reported as failed."""
 
-    __slots__ = ("_conversation", "_events", "_name", "_started", "_tenant", "_told")
+    __slots__ = ("_conversation", "_events", "_name", "_sent", "_started", "_tenant")
 
     def __init__(self, events: Events, name: str, tenant: str, conversation: str) -> None:
         self._events, self._name = events, name
         self._tenant, self._conversation = tenant, conversation
-        self._told = False
+        self._sent = False
         self._started = time.perf_counter()
 
     def __enter__(self) -> Self:
@@ -71,33 +71,33 @@ class Timed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if kind is not None and not self._told:
-            self._tell(f"{self._name}_failed", {"error": kind.__name__})
+        if kind is not None and not self._sent:
+            self._send(f"{self._name}_failed", {"error": kind.__name__})
 
     def done(self, describe: Callable[[T], Values], result: T) -> T:
         """Report success and return the result; it is described only if an observer listens."""
-        self._told = True
+        self._sent = True
         if self._events.heard:
-            self._tell(self._name, describe(result))
+            self._send(self._name, describe(result))
         else:
             self._events.counts[self._name] += 1
         return result
 
-    def _tell(self, name: str, values: Values) -> None:
+    def _send(self, name: str, values: Values) -> None:
         took = {"milliseconds": milliseconds_since(self._started)}
         self._events(Event(name, self._tenant, self._conversation, {**took, **values}))
 
 
 def milliseconds_since(started: float) -> float:
-    """How long ago that was, by `time.perf_counter`."""
+    """Milliseconds since `started`, by `time.perf_counter`."""
     return round((time.perf_counter() - started) * 1e3, 3)
 
 
-# -- what is told of what ---------------------------------------------------------------------
+# -- the values of events ---------------------------------------------------------------------
 
 
 def of_recall(hits: Sized) -> Values:
-    """How much was found."""
+    """How many entries were found."""
     return {"hits": len(hits)}
 
 
@@ -112,7 +112,7 @@ def of_append(appended: Appended) -> Values:
 
 
 def of_context(context: Context) -> Values:
-    """Where the tokens went, and what whoever sends everything would have sent."""
+    """How the tokens are used, and how many the full history would have."""
     accounting = context.accounting
     numbers = {name: getattr(accounting, name) for name in accounting.__slots__}
     kinds = Counter(map(kind_of, context.degraded))
@@ -128,7 +128,7 @@ def of_context(context: Context) -> Values:
 
 
 def of_fold(digest: Digest) -> Values:
-    """What a digest covers, who made it, and what it cost."""
+    """What a digest covers, what created it, and its cost."""
     return {
         "milliseconds": digest.milliseconds,
         "version": digest.version,
@@ -143,5 +143,5 @@ def of_fold(digest: Digest) -> Values:
 
 
 def of_erase(erased: Erased) -> Values:
-    """How much is gone."""
+    """How much was erased."""
     return {"entries": erased.entries, "digests": erased.digests, "tokens": erased.tokens}

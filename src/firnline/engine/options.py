@@ -1,4 +1,4 @@
-"""What can be chosen when a memory is opened, all of it by name, all of it optional."""
+"""The options of a memory, all optional."""
 
 from __future__ import annotations
 
@@ -17,46 +17,45 @@ class MemoryOptions(TypedDict, total=False):
     """The options of `Memory` and `Memory.open`."""
 
     tenant: str
-    """Whose conversations these are."""
+    """The tenant that owns the conversations."""
     strategy: Strategy | str
-    """How contexts are planned where a conversation has no strategy of its own: `layered`.
+    """Plans contexts of conversations without their own strategy; default `layered`.
 
     One of `strategies`, or its name."""
     strategies: Sequence[Strategy]
-    """Strategies of your own, so that conversations can be given them."""
+    """Custom strategies that conversations may use."""
     model: ModelLike | None
-    """Who writes digests and answers turns; closed with the memory. None is the offline mode."""
+    """Writes digests and answers turns; closed with the memory. None is the offline mode."""
     tokens_of: str
-    """The name of the model whose tokens are counted, if it is another one."""
+    """The model whose tokens are counted, if it differs from `model`."""
     summarizer: Summarizer
-    """Yours, in place of the model's or the offline one."""
+    """Replaces the model's or the offline one."""
     extractor: Extractor
-    """Yours, in place of the model's or the offline one."""
+    """Replaces the model's or the offline one."""
     background: bool
-    """Digests are made by a worker and never waited for."""
+    """Digests are created by a worker; contexts never wait for them."""
     worker: bool
-    """Whether a worker may run in this process; else all is left to ``firnline worker``."""
+    """Whether a worker may run in this process; otherwise use ``firnline worker``."""
     spend: Spend
-    """How many calls and tokens digests may cost."""
+    """Limits the calls and tokens of digests."""
     breaker: Breaker
-    """When a failing model is left in peace for a while."""
+    """Pauses calls to a failing model."""
     lease_seconds: float
-    """After how long a digest whose worker is gone is taken over."""
+    """After how many seconds another worker takes over a digest."""
     embedder: Embedder | str | None
     """Finds entries by their meaning: ``"auto"`` (the default) is the packaged model if the extra
     ``firnline[recall]`` is installed; a name is for `open_embedder`; None is search by words."""
     topic_rules: Rules
-    """When messages join a topic and how topics fade, other than by default."""
+    """When messages join a topic, and how topics fade."""
     observer: Observer
-    """Is told of events as they happen, for metrics."""
+    """Receives events as they happen, for metrics."""
 
 
 def check_names(given: Iterable[str], known: Any, what: str = "option") -> None:
-    """`InputError` for a name that the `TypedDict` `known` has not.
+    """Raise `InputError` for a name that is not in the `TypedDict` `known`.
 
-    A misspelt option would be passed over: ``tennant="ann"`` would mean the tenant that everybody
-    shares.
+    A misspelled option must not be ignored: ``tennant="ann"`` would select the default tenant.
     """
     if strange := sorted(set(given) - set(known.__annotations__)):
         names = ", ".join(known.__annotations__)
-        raise InputError(f"{', '.join(strange)}: no such {what}; there are {names}")
+        raise InputError(f"{', '.join(strange)}: unknown {what}; use {names}")

@@ -1,4 +1,4 @@
-"""How large a conversation is, and what a question to it costs in three ways."""
+"""The size of a conversation, and the cost of an answer in three ways."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from firnline.log.message import EPOCH
 from firnline.recall.tools import RecallMemory
 
 FIXED_TOKENS: Final = 4_000
-"""What every request holds besides messages: the system's text and the task at hand."""
+"""Tokens in every request besides messages: the system text and the task."""
 LEAN_MESSAGES: Final = 12
 """Newest messages in a lean request."""
 LEAN_TOKENS: Final = 20_000
-"""What they take at most."""
+"""Their maximum in tokens."""
 PRICE: Final = 0.2
-"""Dollars for a million prompt tokens, if nothing else is said; prices differ by a hundred."""
+"""Default price in dollars per million prompt tokens; prices differ a hundredfold."""
 
 _MILLION: Final = 1_000_000
 _TICK: Final = timedelta(microseconds=1)

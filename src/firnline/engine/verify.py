@@ -1,4 +1,4 @@
-"""Verifying a conversation: every hash is derived again, while others go on writing."""
+"""Verifying a conversation: every hash is recomputed, while others may write."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def verify_conversation(
 
 
 async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | None) -> None:
-    """Take the audit over every record up to the head, and a look behind it."""
+    """Audit every record up to the head, and check for records after it."""
     while audit.seq < head.entries:
         page = min(limits.READ_PAGE, head.entries - audit.seq)
         records = await store.records(audit.key, audit.seq, page)
@@ -49,7 +49,7 @@ async def _walk(store: Store, audit: Audit, head: Head, progress: Progress | Non
         await asyncio.to_thread(audit.take, records)
         if progress is not None:
             progress(min(audit.seq, head.entries), head.entries)
-    await store.digests(audit.key)  # each one is checked against its checksum
+    await store.digests(audit.key)  # reading checks each one against its checksum
     if await store.records(audit.key, head.entries, 1):
         audit.check_extra(await store.head(audit.key), head)
 

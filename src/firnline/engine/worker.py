@@ -1,7 +1,7 @@
-"""Paying what is owed: folds that nobody waited for, in the background.
+"""Creating pending digests in the background.
 
-Any number of workers in any number of processes share the work: what is owed is noted in the store,
-and a lease there decides who does it. One that dies is replaced when its lease runs out.
+Workers in any number of processes share the work: pending digests are recorded in the store, and a
+lease decides which worker creates one. If a worker dies, another takes over when its lease expires.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ROUNDS_MAX: Final = 1_000  # lookups in one step
 
 
 class Worker(BackgroundTask):
-    """Finds conversations with pending digests and calls `pay` for each.
+    """Finds conversations with pending digests and calls `digest_pending` for each.
 
     Those of one `tenant`, or of all tenants if it is None.
     """
@@ -38,7 +38,7 @@ class Worker(BackgroundTask):
     def __init__(
         self,
         store: Store,
-        pay: Callable[[Key], Awaitable[int]],
+        digest_pending: Callable[[Key], Awaitable[int]],
         *,
         clock: Clock,
         tenant: str | None = None,
@@ -47,7 +47,7 @@ class Worker(BackgroundTask):
         backoff: Backoff | None = None,
     ) -> None:
         super().__init__(logger, poll_seconds=poll_seconds, settle_seconds=_SETTLE_SECONDS)
-        self._store, self._pay, self._clock = store, pay, clock
+        self._store, self._digest_pending, self._clock = store, digest_pending, clock
         self._concurrency = concurrency
         self._backoff = backoff or Backoff()
         self._failures: dict[Key, int] = {}
@@ -81,46 +81,43 @@ class Worker(BackgroundTask):
         return min(max((pending.oldest - now).total_seconds(), self._poll_seconds), longest)
 
     async def once(self) -> int:
-        """Do all that is due now; returns how many digests were made.
-
-        Whoever asks for it while it goes on waits until that is done: both would only meet.
-        """
+        """Create all digests that are due; returns how many. Only one call runs at a time."""
         made = 0
         async with self._at_work:
             for _ in range(_ROUNDS_MAX):
                 due = await self._store.due(self._clock(), self._concurrency * _AHEAD, self.tenant)
                 if not due:
                     break
-                random.shuffle(due)  # several workers see the same list, and few meet at one
-                made += await self._paid(due)
+                random.shuffle(due)  # several workers read the same list, and should rarely collide
+                made += await self._digest_all(due)
         return made
 
-    async def _paid(self, due: Sequence[Key]) -> int:
-        """Some conversations, a few at a time."""
+    async def _digest_all(self, due: Sequence[Key]) -> int:
+        """Digest these conversations, a few at a time; returns how many digests were created."""
         gate = asyncio.Semaphore(self._concurrency)
 
-        async def paid(key: Key) -> int:
+        async def digest(key: Key) -> int:
             async with gate:
-                return await self._try(key)
+                return await self._digest_one(key)
 
-        return sum(await asyncio.gather(*map(paid, due)))
+        return sum(await asyncio.gather(*map(digest, due)))
 
-    async def _try(self, key: Key) -> int:
+    async def _digest_one(self, key: Key) -> int:
         try:
-            made = await self._pay(key)
+            made = await self._digest_pending(key)
         except ConflictError:
             await self._postpone(key, _BUSY_SECONDS)
             return 0
         except Exception as error:
             name = f"{key.conversation} (tenant {key.tenant})"
             if not isinstance(error, FirnlineError):
-                logger.exception("%s: a mistake in what plans or writes its digests", name)
+                logger.exception("%s: internal error while digesting", name)
             if len(self._failures) > _FAILURES_MAX:
                 self._failures.clear()
             attempt = self._failures[key] = self._failures.get(key, 0) + 1
             wait = retry_delay(self._backoff, attempt, error)
             why = outline(error)
-            logger.warning("%s is not digested: %s; again in %.0f s", name, why, wait)
+            logger.warning("%s is not digested: %s; retrying in %.0f s", name, why, wait)
             await self._postpone(key, wait)
             return 0
         self._failures.pop(key, None)
