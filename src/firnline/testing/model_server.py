@@ -118,7 +118,7 @@ class ModelServer:
         with self._lock:
             if self._listener is None and not self._closing.is_set():
                 self._port_held.close()
-                self._listener = Listener(self, _Handler, self._port)
+                self._listener = Listener(self, _ModelHandler, self._port)
                 self._port = self._listener.port
 
     def refuse(self) -> None:
@@ -206,7 +206,7 @@ class ModelServer:
 # -- the protocol -----------------------------------------------------------------------------
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _ModelHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Listener[ModelServer]

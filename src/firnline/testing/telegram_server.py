@@ -95,7 +95,7 @@ class TelegramServer:
         return int(self.token.partition(":")[0])
 
     def __enter__(self) -> Self:
-        self._listener = Listener(self, _Handler, self._port)
+        self._listener = Listener(self, _BotHandler, self._port)
         self._port = self._listener.port
         return self
 
@@ -274,7 +274,7 @@ def _post(url: str, body: bytes, secret: str) -> int:
 # -- the protocol -----------------------------------------------------------------------------
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _BotHandler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     server: Listener[TelegramServer]

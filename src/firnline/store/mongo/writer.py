@@ -64,7 +64,7 @@ class PendingAppend:
 
 
 @dataclass
-class _Plan:
+class _WritePlan:
     """What one write would do: the entries, and what each job gets or why it is refused."""
 
     docs: list[Doc] = field(default_factory=list)
@@ -144,7 +144,7 @@ class MongoWriter:
 
     async def _commit(self, key: Key, jobs: Sequence[PendingAppend]) -> None:
         """Try until it is done or refused; or raise, for all of them."""
-        doubtful: list[_Plan] = []
+        doubtful: list[_WritePlan] = []
         tries = 0
         deadline = time.monotonic() + limits.BUSY_SECONDS
         while jobs:
@@ -163,7 +163,9 @@ class MongoWriter:
                 raise StoreUnavailable("others are in the way, nothing was written")
             await pause(tries)
 
-    async def _try(self, key: Key, jobs: Sequence[PendingAppend], doubtful: list[_Plan]) -> bool:
+    async def _try(
+        self, key: Key, jobs: Sequence[PendingAppend], doubtful: list[_WritePlan]
+    ) -> bool:
         """One try; False if somebody else was faster. What is in doubt is looked up first."""
         state = self._known.pop(key, None)
         sure = state is None or bool(doubtful)
@@ -187,7 +189,7 @@ class MongoWriter:
             _resolve(plan)
         return written
 
-    async def _was_written(self, state: HeadState, doubtful: Sequence[_Plan]) -> bool:
+    async def _was_written(self, state: HeadState, doubtful: Sequence[_WritePlan]) -> bool:
         """Whether a write of which no answer came is in the log; then those who wait are told."""
         for plan in doubtful:
             token = plan.docs[0]["batch"]
@@ -201,12 +203,12 @@ class MongoWriter:
 
     async def _plan(
         self, key: Key, state: HeadState | None, jobs: Sequence[PendingAppend]
-    ) -> _Plan:
+    ) -> _WritePlan:
         """What one write would do for all of them, one after the other."""
         names = [job.idempotency.key for job in jobs if job.idempotency]
         known = await log.find_keys(self._database, state, names) if state and names else {}
         found = state.found if state else None
-        plan = _Plan(
+        plan = _WritePlan(
             head=(found.next_seq, found.total, found.hash) if found else (0, 0, genesis(key))
         )
         done: dict[str, tuple[str, Appended]] = {}
@@ -243,7 +245,7 @@ class MongoWriter:
             raise StoreUnavailable(f"{key.conversation} was erased meanwhile; nothing was written")
         return tuple(entries)
 
-    async def _write(self, key: Key, state: HeadState | None, plan: _Plan) -> bool:
+    async def _write(self, key: Key, state: HeadState | None, plan: _WritePlan) -> bool:
         """The commit; False if somebody else was faster."""
         if not plan.docs:
             if state is not None:
@@ -262,7 +264,7 @@ class MongoWriter:
         return doc is not None
 
     async def _move_head(
-        self, key: Key, state: HeadState | None, life: ObjectId, plan: _Plan, tail: list[Doc]
+        self, key: Key, state: HeadState | None, life: ObjectId, plan: _WritePlan, tail: list[Doc]
     ) -> Doc | None:
         """The head as it is after the commit, or None if it is another one."""
         next_seq, total, hash_ = plan.head
@@ -331,7 +333,7 @@ class MongoWriter:
             self._remember(key, state)
 
 
-def _add(plan: _Plan, key: Key, job: PendingAppend, state: HeadState | None) -> Appended:
+def _add(plan: _WritePlan, key: Key, job: PendingAppend, state: HeadState | None) -> Appended:
     """Take the job's entries into the plan; or raise, and the plan is as it was."""
     next_seq, total, hash_ = plan.head
     rows.check_append(key, next_seq, job.drafts, job.expected_seq)
@@ -402,7 +404,7 @@ def _refuse(jobs: Sequence[PendingAppend], error: FirnlineError) -> None:
             job.done.set_exception(error)
 
 
-def _resolve(plan: _Plan) -> None:
+def _resolve(plan: _WritePlan) -> None:
     for job, result in plan.results:
         if job.done.done():
             continue
