@@ -136,7 +136,7 @@ async def test_an_import_does_not_continue_after_messages_of_others(memory, tmp_
 
     with (
         meanwhile(memory.store, "records", goes_on, call=2),
-        pytest.raises(ConflictError, match="not the one in the file"),
+        pytest.raises(ConflictError, match="differs between the store and the file"),
     ):
         await memory.import_(path)
     assert (await memory.head("c")).entries == 5 + count
