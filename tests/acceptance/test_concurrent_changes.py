@@ -278,7 +278,7 @@ async def test_an_entry_that_is_erased_while_it_is_pinned_pins_no_other(memory, 
 async def test_pending_work_for_another_budget_is_not_settled(url):
     async with Memory.open(url, background=True, worker=False) as memory:
         await memory.append("c", said(LONG, words=30))
-        with meanwhile(memory.store, "settle", lambda: memory.context("c", NARROW)):
+        with meanwhile(memory.store, "clear_pending", lambda: memory.context("c", NARROW)):
             assert await memory.digest("c") == 0
         assert await memory.store.due(memory._clock() + timedelta(days=1)) == [memory._key("c")]
         assert await memory.digest("c") > 0

@@ -274,7 +274,7 @@ def test_a_bad_url_says_what_a_good_one_looks_like(url):
         ("pin", {"seq": "0"}, "seq: expected an integer"),
         ("unpin", {"seq": None}, "seq: expected an integer"),
         ("archive", {"keep": -1}, "keep: -1 is less than 0"),
-        ("context", {"budget": 500, "question": 5}, "question: expected a text, got int"),
+        ("context", {"budget": 500, "question": 5}, "question: expected a string, got int"),
     ],
 )
 async def test_a_value_that_is_no_number_or_text_is_an_error(memory, verb, given, said):

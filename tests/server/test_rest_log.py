@@ -456,4 +456,4 @@ def test_many_conversations_do_not_mix(url):
 def test_an_address_with_nothing_at_it_says_where_all_are(api):
     problem = api.http.get("/api/v1/convs").json()
     assert (problem["status"], problem["code"]) == (404, "NotFound")
-    assert "/openapi.json lists what there is" in problem["detail"]
+    assert "see /openapi.json" in problem["detail"]
