@@ -67,10 +67,10 @@ class Finding(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """How much is owed and under way, in all conversations of all tenants or of one.
+    """How much is pending and in progress, in all conversations of all tenants or of one.
 
-    `owed` conversations are to be digested, the first of them since `oldest`. `making` digests are
-    in the making: `leased` of them under a lease that still runs, `stuck` for too long.
+    `conversations` have pending digests, the first of them since `oldest`. `making` digests are in
+    progress: `leased` of them under a current lease, `stuck` for too long.
     """
 
     conversations: int = 0
@@ -83,7 +83,7 @@ class Pending(NamedTuple):
 
 @runtime_checkable
 class PendingNotifier(Protocol):
-    """What a store may have besides its methods: it tells of work, so that nobody has to ask."""
+    """An optional part of a store: it announces pending work, so that workers need not poll."""
 
     @property
     def listening(self) -> bool:
@@ -152,7 +152,7 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
-    """What a summariser or an extractor is asked for.
+    """The task of a summarizer or an extractor.
 
     `entries` are the new ones; `earlier` the texts of the digests that come before them and go on
     in the new one, oldest first. `window` holds all entries of the span when it slides along the

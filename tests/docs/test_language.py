@@ -27,8 +27,6 @@ GUIDES = [page for page in PAGES if ROOT / "docs" in page.parents]
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_is_in_plain_american_english(page):
     """Names of fields in inline code, such as `beside`, are no prose; blocks of code are read."""
-    if page.name == "names.md":
-        pytest.skip("its texts are docstrings, which are being rewritten")
     for number, line in enumerate(page.read_text().splitlines(), 1):
         prose = INLINE_CODE.sub("", line)
         found = BANNED.findall(prose) + BRITISH.findall(prose)

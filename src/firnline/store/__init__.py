@@ -111,7 +111,7 @@ def _options(url: str, query: str) -> dict[str, str]:
 
 
 def redact_url(url: str) -> str:
-    """The URL as it may be seen by anybody: without a password."""
+    """The URL without its password, for logs and errors."""
     hidden = url if url.startswith("sqlite:///") else _CREDENTIALS.sub(r"\1\2:***@", url)
     return _SECRETS.sub(r"\1=***", hidden)
 
