@@ -995,7 +995,7 @@ async def command(*arguments):
 
 async def test_set_webhook_and_info_by_hand(config, telegram, capsys):
     assert await command("info") == 0
-    assert "nowhere" in capsys.readouterr().out
+    assert "not set" in capsys.readouterr().out
     assert await command("set-webhook", "--url", "http://chat.example.org/") == 0
     address = "http://chat.example.org/telegram/house/webhook"
     assert address in capsys.readouterr().out

@@ -65,7 +65,7 @@ class TopicAssigner:
             page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
             if not page:
                 return known
-            # Somebody else may have assigned them; then all is well. Else there is a limit.
+            # Another process may have assigned them; otherwise the tries are limited.
             conflicts = conflicts if known.next_seq == reached else 0
             reached = known.next_seq
             try:
@@ -156,8 +156,8 @@ class TopicAssigner:
     async def _settle(self, key: Key, seqs: Sequence[int]) -> None:
         """Compress those of the entries that rest, as their topics say, and no others.
 
-        A topic is changed first and its entries are moved then, so somebody else may have changed
-        it again and moved them before. Who has moved entries looks whether it still holds.
+        A topic is changed first and its entries are moved then, so another process may have
+        changed it again and moved them before. After moving entries, check that it still holds.
         """
         if not seqs:
             return
@@ -255,7 +255,7 @@ class TopicAssigner:
         if topic.restored_by >= 0:
             later = await self._store.members(key, topic.id, topic.restored_by + 1)
             if topics.is_just_restored(topic, await self._store.at(key, later[:_ROUND])):
-                return  # somebody has just come back to it
+                return  # it was used again just now
         await self._rest(key, topic, digest.last_seq)
 
     async def _rest(self, key: Key, topic: Topic, last: int) -> Topic:
@@ -290,7 +290,7 @@ class TopicAssigner:
             rested = await self._resting(key, found)
             archived = sum(seq < start for seq in rested)
             changed = replace(found, active_from=start, archived=archived)
-            # Whoever has archived entries for a newer digest meanwhile has changed the topic.
+            # A process that archived entries for a newer digest has changed the topic.
             with suppress(ConflictError):
                 await self._store.assign(key, [changed], {}, revision=known.revision)
                 await self._settle(key, rested)
@@ -439,7 +439,7 @@ async def _side_by_side(
     """Archive or restore entries; those of a topic can lie in many small pieces.
 
     Moves that are asked for at once share commits. Returns the entries that were moved: not those
-    that somebody else was moving just then.
+    that another process was moving at that time.
     """
     spans = list(runs(seqs))
     moved: list[int] = []

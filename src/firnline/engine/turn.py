@@ -72,7 +72,7 @@ class TurnOptions(TypedDict, total=False):
     recall: bool
     """Whether old entries that fit the question are recalled; they are."""
     recall_tools: bool
-    """Whether the tools of `Memory.tools` are offered beside the given ones; by default not."""
+    """Whether the tools of `Memory.tools` are offered in addition; default: no."""
     task: str
     """The task at hand; else the project's."""
     retriever: Retriever
@@ -127,7 +127,7 @@ def check_options(options: TurnOptions) -> None:
 
 
 def of_turn(turn: Turn) -> Values:
-    """A turn as the observer is told of it; no call was made for one that was answered before."""
+    """A turn as an event; without calls if it was answered before."""
     return {
         "calls": turn.calls,
         "tool_results": len(turn.tool_results),
@@ -344,7 +344,7 @@ async def _tool_round(
 
 
 def _without_calls(message: Message, offered: Sequence[Tool]) -> Message:
-    """An answer; calls that nobody will run any more are not stored as if they would be."""
+    """An answer; calls that will not run any more are removed."""
     if not message.tool_calls:
         return message
     why = "within the allowed rounds" if offered else "but a call of a tool that was not offered"

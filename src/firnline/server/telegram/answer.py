@@ -1,4 +1,4 @@
-"""Answers to messages that are stored already: each is stored once, whoever tries how often.
+"""Answers to stored messages: each is stored once, however often it is tried.
 
 An answer knows the messages it answers (``answers`` in its metadata), and is stored under a key
 made of the oldest of them. So it is found again after a crash, and of two who answer at once one
@@ -18,7 +18,7 @@ from firnline.engine.events import Events
 from firnline.engine.turn import Dialogue, TurnOptions, of_turn, run_turn
 from firnline.errors import ConflictError, ModelError, ModelTimeout, UnknownConversation
 from firnline.log import limits
-from firnline.log.entry import Appended, Entry, Key
+from firnline.log.entry import Appended, Entry
 from firnline.log.message import Message
 from firnline.memory import Memory
 from firnline.protocols import ChatModel
@@ -58,10 +58,10 @@ class Asking:
 
 async def questions_of(memory: Memory, jobs: Sequence[Job]) -> Sequence[Entry]:
     """The messages that are to be answered; `UnknownConversation` if they are not there."""
-    key = Key(memory.tenant, jobs[0].place.conversation)
-    found = await memory.store.at(key, [job.seq for job in jobs])
+    conversation = jobs[0].place.conversation
+    found = await memory.read_at(conversation, [job.seq for job in jobs])
     if len(found) < len(jobs):
-        raise UnknownConversation(f"{key.conversation} was erased before it was answered")
+        raise UnknownConversation(f"{conversation} was erased before it was answered")
     return found
 
 
@@ -83,7 +83,7 @@ def answered_by(entry: Entry) -> set[int]:
 
 
 async def answer(asking: Asking) -> Entry:
-    """Make an answer and store it, or find that somebody else has."""
+    """Create an answer and store it, unless another process has stored one."""
     fixed = _fixed(asking)
     with suppress(ConflictError):  # another one is there, under the same key
         if fixed is None:

@@ -1,4 +1,4 @@
-"""What is to be answered, who is at it, and what was sent: cards beside the log.
+"""Pending answers, their claims, and what was sent: cards next to the log.
 
 A job says that a stored message wants an answer. It is dropped when that answer was sent, or cannot
 be. A claim is the right to answer in one chat. A delivery says which messages of Telegram's an
@@ -158,7 +158,7 @@ class Claim:
     async def take(
         cls, store: Store, place: Place, *, seconds: float, clock: Clock
     ) -> Claim | None:
-        """The claim, or None while somebody else has it."""
+        """The claim, or None while another process has it."""
         older = await _claims(store, place)
         if older and _body(older[-1])["until"] > clock().timestamp():
             return None
@@ -178,14 +178,14 @@ class Claim:
     async def renew(self) -> None:
         """Keep it; `ConflictError` if it was taken over."""
         if not await self._is_newest() or not await self._write(self._seconds):
-            raise ConflictError(f"{self._place.conversation}: somebody else answers there now")
+            raise ConflictError(f"{self._place.conversation}: another process answers there now")
 
     async def _is_newest(self) -> bool:
         newest = await _claims(self._store, self._place)
         return bool(newest) and _number(newest[-1], self._place) == self._number
 
     async def release(self) -> None:
-        """Let somebody else have it; the card stays, so that the numbers go on."""
+        """Release the claim; the card stays, so that the numbers continue."""
         self._ends = 0.0
         await self._write(0.0)
 

@@ -79,8 +79,8 @@ class Incoming:
     """A message from Telegram.
 
     `forum_topic` is Telegram's ``message_thread_id`` where a chat has topics. `asks`: whether it
-    may want an answer. Then `mentions` is None if it does, else it is for whoever has one of these
-    user names. `command` is the command it begins with. `moved_from` and `moved_to` are the numbers
+    may want an answer. Then `mentions` is None if it does, or else the user names that it is
+    for. `command` is the command it begins with. `moved_from` and `moved_to` are the numbers
     of the chat that this one was before, or is from now on.
     """
 
@@ -99,7 +99,7 @@ class Incoming:
 
 
 def kind_of(update: Json) -> str:
-    """What the update is: the name of its one field beside its number; empty if it is none."""
+    """The kind of an update: the name of its field other than the number; empty if invalid."""
     if not isinstance(update, dict):
         return ""
     return next((name for name in update if name != "update_id"), "")

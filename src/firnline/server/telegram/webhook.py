@@ -50,7 +50,7 @@ def router(
 ) -> APIRouter:
     """The route ``POST /telegram/{bot}/webhook`` for these bots.
 
-    `wake` is called when there is something to answer, `observer` is told of every update.
+    `wake` is called when there is something to answer, `observer` for every update.
     """
     intakes = {bot.name: _Intake(bot, memory_of, observer, wake, clock) for bot in checked(bots)}
     routes = APIRouter(tags=["telegram"])
@@ -162,7 +162,7 @@ class _Intake:
                 queued=self._clock().timestamp(),
             )
             # In a repeated update, too: the first time may have ended before this.
-            await memory.store.put_cards([job.card()], absent=True)
+            await memory.cards.put(job.card(), absent=True)
             if self._wake is not None:
                 self._wake()
         return not appended.replayed
@@ -174,15 +174,15 @@ class _Intake:
 
     async def _version(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
         newest = place.card(EDIT, incoming.message_id, {})
-        found = await memory.store.cards(EDIT, tenant=place.tenant, names=[newest.name])
-        version = json.loads(found[0].body)["version"] + 1 if found else 2
+        found = await memory.cards.get(EDIT, newest.name)
+        version = json.loads(found.body)["version"] + 1 if found else 2
         about: dict[str, Json] = {"edits": incoming.message_id, "version": version}
         appended = await memory.append(
             place.conversation, _with(incoming.message, about), idempotency_key=self._key(incoming)
         )
-        # Last: what ends before this is counted anew when Telegram comes again.
+        # Last: if it fails before this, Telegram sends the update again and it is counted then.
         counted = place.card(EDIT, incoming.message_id, {"version": version})
-        await memory.store.put_cards([counted])
+        await memory.cards.put(counted)
         return not appended.replayed
 
     def _key(self, incoming: Incoming) -> str:
@@ -197,8 +197,8 @@ class _Intake:
             await self._moved(memory, incoming.chat_id, incoming.moved_to)
         if incoming.group:
             card = self._moved_card(incoming.chat_id, "")
-            found = await memory.store.cards(MOVED, tenant=card.tenant, names=[card.name])
-            name = found[0].body.decode() if found else name
+            found = await memory.cards.get(MOVED, card.name)
+            name = found.body.decode() if found else name
         return name
 
     def _place(self, incoming: Incoming, name: str) -> Place:
@@ -209,7 +209,7 @@ class _Intake:
 
     async def _moved(self, memory: Memory, before: int, after: int) -> None:
         card = self._moved_card(after, self.bot.conversation(before))
-        await memory.store.put_cards([card], absent=True)
+        await memory.cards.put(card, absent=True)
 
     def _moved_card(self, chat_id: int, conversation: str) -> Card:
         """Erased with the conversation that goes on."""
@@ -222,7 +222,7 @@ class _Intake:
         )
 
     async def _put_aside(self, memory: Memory, update: Json, error: InputError) -> None:
-        """Keep an update that cannot be a message, for whoever looks after the server."""
+        """Keep an update that cannot be a message, for the operator of the server."""
         self._tell("refused", updates.kind_of(update))
         logger.error("%s: an update is put aside: %s", self.bot.name, error)
         try:
@@ -231,7 +231,7 @@ class _Intake:
             return  # it is not Telegram's at all
         name, body = f"{self.bot.id}/{number}", json.dumps(update).encode()
         card = Card(tenant=self.bot.tenant, kind=REFUSED, name=name, body=body)
-        await memory.store.put_cards([card])
+        await memory.cards.put(card)
 
     def _tell(self, outcome: str, kind: str = "", conversation: str = "") -> None:
         known = kind if kind in updates.KINDS else "other"

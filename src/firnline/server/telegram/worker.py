@@ -1,7 +1,7 @@
 """Answers what was stored by the webhook, and sends the answers.
 
 Any number of repliers in any number of processes share the work; a claim decides who answers in a
-chat. Messages that came while nobody answered are answered together, by the newest, which has those
+chat. Messages that arrived in the meantime are answered together, by the newest, which has those
 before it in its context. An answer is stored once and then sent part by part, each part noted when
 Telegram has it: only a crash between the two sends one part again.
 """
@@ -164,7 +164,7 @@ class TelegramWorker(BackgroundTask):
     # -- one chat -----------------------------------------------------------------------------
 
     async def _chat(self, place: Place) -> int:
-        """All that is due in a chat, in order, if nobody else is at it."""
+        """Answer all that is due in a chat, in order, unless another process does."""
         async with self._gate:
             try:
                 claim = await Claim.take(
@@ -258,9 +258,9 @@ class TelegramWorker(BackgroundTask):
         return self._names[bot_id] in (job.mentions or ())
 
     async def _typing(self, job: Job) -> None:
-        """Show in the chat that somebody is at it."""
+        """Show in the chat that an answer is being written."""
         while True:
-            # Nobody misses it if it fails.
+            # It does not matter if this fails.
             with suppress(TelegramError):
                 await self._apis[job.place.bot_id].call(
                     "sendChatAction",
