@@ -550,7 +550,11 @@ async def test_an_unknown_conversation_says_so_and_names_the_tool_that_lists_the
         ("read", {"conversation": "c", "first_seq": -1}, "first_seq: "),
         ("read", {"conversation": "x" * 201}, "conversation: String should have at most 200"),
         ("read", {"conversation": "a\nb"}, "conversation: 'a\\nb' has control"),
-        ("search", {"query": "x", "zone": "Mars/Olympus"}, "zone: unknown time zone 'Mars/Olympus'"),
+        (
+            "search",
+            {"query": "x", "zone": "Mars/Olympus"},
+            "zone: unknown time zone 'Mars/Olympus'",
+        ),
         ("search", {"query": "x", "limt": 3}, "limt: no such argument; use query, "),
         ("by_date", {"date": "blursday"}, "date: 'blursday' is not understood; use today,"),
         ("by_date", {"date": "3/4/2025"}, "can be 2025-03-04 or 2025-04-03; use one of these"),
