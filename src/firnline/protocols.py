@@ -69,8 +69,8 @@ class Finding(NamedTuple):
 class Pending(NamedTuple):
     """How much is pending and in progress, in all conversations of all tenants or of one.
 
-    `conversations` have pending digests, the first of them since `oldest`. `making` digests are in
-    progress: `leased` of them under a current lease, `stuck` for too long.
+    `conversations` have pending digests, the first of them since `oldest`. `processing` digests are
+    in progress: `leased` of them under a current lease, `stuck` for too long.
     """
 
     conversations: int = 0
