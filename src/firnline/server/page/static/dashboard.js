@@ -155,11 +155,11 @@ const Linked = ({ names }) => html`<ul class="links">${names.slice(0, 8).map((na
   ${names.length > 8 && html`<li class="meta">and ${number(names.length - 8)} more</li>`}</ul>`;
 
 function Work({ work }) {
-  const owed = work.due.length + work.waiting.length;
+  const pending = work.due.length + work.waiting.length;
   const made = Object.entries(work.digests).sort().map(([status, count]) => `${number(count)} ${status}`).join(', ') || 'none yet';
   return html`
-    <div><dt>Pending digests</dt><dd>${owed ? html`<span class="badge warm">${number(owed)}</span> ${work.owed_since && html`<span class="meta">${new Date(work.owed_since) > Date.now() ? `next retry ${ago(work.owed_since)}` : `since ${when(work.owed_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
-      ${owed > 0 && html`<${Linked} names=${[...work.due, ...work.waiting]} />`}</dd></div>
+    <div><dt>Pending digests</dt><dd>${pending ? html`<span class="badge warm">${number(pending)}</span> ${work.owed_since && html`<span class="meta">${new Date(work.owed_since) > Date.now() ? `next retry ${ago(work.owed_since)}` : `since ${when(work.owed_since)}`}</span>`}` : html`<span class="badge good">none</span>`}
+      ${pending > 0 && html`<${Linked} names=${[...work.due, ...work.waiting]} />`}</dd></div>
     ${work.stuck.length > 0 && html`<div><dt>Stuck</dt><dd><ul class="links">${work.stuck.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
       <span class="badge bad">stuck</span> <a href=${link(one.conversation, 'digests', { version: one.version })}><${Name}>${one.conversation}<//>, digest ${one.version}</a> <span class="meta">since ${ago(one.created_at)}</span></li>`)}</ul></dd></div>`}
     ${work.failed.length > 0 && html`<div><dt>Failed</dt><dd><ul class="links">${work.failed.slice(0, 8).map((one) => html`<li key=${`${one.conversation} ${one.version}`}>
