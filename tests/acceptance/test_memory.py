@@ -138,7 +138,7 @@ async def test_verify_reports_a_complete_log(memory, monkeypatch):
     assert result
     assert (result.ok, result.entries, result.problems) == (True, 250, ())
     assert result.head == (await memory.head("c")).hash
-    assert "whole" in str(result)
+    assert "intact" in str(result)
     assert seen[-1] == (250, 250)
 
 
