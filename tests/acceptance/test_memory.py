@@ -308,7 +308,7 @@ async def test_a_misspelt_option_is_not_passed_over(memory):
     [
         ({"budget": 0}, "a window of 0 tokens"),
         ({"budget": "8000"}, "budget: '8000' is a text"),
-        ({"system": [Message.system("Be brief.")]}, "system: expected a text or a Message, got l"),
+        ({"system": [Message.system("Be brief.")]}, "system: expected a string or a Message, got l"),
         ({"tools": [{"type": "function"}]}, "tools: expected a list of Tool objects.*got dict"),
         ({"tools": None}, "tools: expected a list of Tool objects.*got NoneType"),
     ],
@@ -324,7 +324,7 @@ async def test_what_is_of_the_wrong_kind_is_named(memory):
     for face in (Memory, sync.Memory):
         with pytest.raises(InputError, match=r"model: expected a name .* got int"):
             face.open("memory:", model=5)
-    with pytest.raises(InputError, match="system: expected a text or a Message, got dict"):
+    with pytest.raises(InputError, match="system: expected a string or a Message, got dict"):
         await memory.context("c", 1_000, system={"role": "system", "content": "Be brief."})
     for wrong in ("find", {"type": "function"}, [Tool("find", print)], None):
         with pytest.raises(InputError, match="tools: expected a list of schemas"):

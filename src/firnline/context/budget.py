@@ -1,4 +1,4 @@
-"""How many tokens a request may take, and what they are kept for."""
+"""How many tokens a request may have, and what they are reserved for."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from firnline.errors import BudgetError, InputError
 from firnline.log.tokens import REPLY_TOKENS, find_model, is_known_model
 
 RECALL_TOKENS: Final = 2_000
-"""What nearly every question can be answered from."""
+"""Enough to answer nearly every question."""
 _RESERVE_MAX: Final = 4_096
 _RESERVE_SHARE: Final = 8  # an eighth of the window, where a model's name is all that is given
 

@@ -1,6 +1,6 @@
-"""Looking at a conversation: the few reads from which a strategy plans.
+"""The view of a conversation from which a strategy plans, in a few reads.
 
-They cost what the window holds, not what the log holds.
+Their cost depends on the window, not on the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ async def look(
 async def _looked(
     store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
 ) -> View | None:
-    """The same; None if the conversation was erased between two reads."""
+    """Like `look`; None if the conversation was erased between two reads."""
     head, digests = await asyncio.gather(store.head(key), in_force(store, key))
     if head is None or head.seq < 0:
         return View(next_seq=0, fold_tokens=fold_tokens)
@@ -59,7 +59,7 @@ async def _looked(
     if not _reach(entries, head):
         return None
     if entries[0].seq > first_open and open_then < tail_tokens:
-        # What was said since the head was read took the place of as much of the oldest.
+        # Messages appended since the head was read displaced as many of the oldest.
         newest = await store.newest(key, tail_tokens)
         entries = [entry for entry in newest if entry.seq >= first_open] or entries
     last = entries[-1]
@@ -82,10 +82,10 @@ async def look_at_topic(
     head, newest = await asyncio.gather(store.head(key), store.newest_digest(key, topic.id))
     if head is None:
         return View(next_seq=0, fold_tokens=fold_tokens)
-    # Digests from before a merger lack what came with it.
+    # Digests from before a merge lack the merged entries.
     digest = newest if newest and newest.version > topic.outdated else None
     first_open = digest.last_seq + 1 if digest else 0
-    # What only an undone digest covered is active, whether the topic says so yet or not.
+    # Entries that only an undone digest covered are active, even if the topic is not updated.
     active = await store.members(key, topic.id, min(topic.active_from, first_open))
     entries = await _newest_of(store, key, active, tail_tokens)
     unseen = [seq for seq in active if first_open <= seq < (entries[0].seq if entries else 0)]
@@ -106,7 +106,7 @@ async def look_at_topic(
 async def _newest_of(
     store: Store, key: Key, seqs: Sequence[int], tokens_max: int
 ) -> tuple[Entry, ...]:
-    """The newest of these entries that fit, and some in any case."""
+    """The newest of these entries that fit, and at least a few."""
     found: list[Entry] = []
     room = tokens_max
     for end in range(len(seqs), 0, -limits.BACKLOG_PAGE):
@@ -142,7 +142,7 @@ async def span_of(
 
 
 async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[Entry]:
-    """The newest entries of up to `tokens`, and some in any case."""
+    """The newest entries of up to `tokens`, and at least a few."""
     entries = await store.newest(key, tokens)
     if len(entries) >= min(limits.TAIL_ENTRIES_MIN, last_seq + 1):
         return entries
@@ -182,7 +182,7 @@ async def _backlog(
 
 
 async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
-    """The newest message of the user, looked for within reason."""
+    """The newest message of the user, searched within a limit."""
     for entry in reversed(view.entries):
         if is_question(entry.message):
             return entry

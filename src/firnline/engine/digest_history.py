@@ -1,4 +1,4 @@
-"""What the digests of a conversation tell of themselves: their chain, their state, their pace."""
+"""The history of a conversation's digests: their chain, their state, their durations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STUCK_AFTER: Final = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The memory of a conversation as one record; empty as long as nothing was digested."""
+    """The memory of a conversation as one record; empty until something is digested."""
 
     important_data: dict[str, Any] = field(default_factory=dict)
     conversation_summary: str = ""
@@ -47,7 +47,7 @@ def state_of(in_force: Sequence[Digest]) -> State:
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """The versions of a conversation's digests and how they came about.
+    """The versions of a conversation's digests and what each is based on.
 
     `chain` leads from the newest completed version back over what each one is based on; `stuck` are
     those that have been in the making for too long; times are in milliseconds.

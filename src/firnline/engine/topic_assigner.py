@@ -55,9 +55,9 @@ class TopicAssigner:
     # -- keeping up ---------------------------------------------------------------------------
 
     async def catch_up(self, key: Key) -> TopicAssignments:
-        """Assign what is not assigned yet; the topics as they are then.
+        """Assign all unassigned entries; returns the topics.
 
-        If the embedder fails, `ModelError` is raised and what is not assigned stays so.
+        If the embedder fails, `ModelError` is raised and the rest stays unassigned.
         """
         conflicts, reached = 0, 0
         while True:
@@ -65,7 +65,7 @@ class TopicAssigner:
             page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
             if not page:
                 return known
-            # Another process may have assigned them; otherwise the tries are limited.
+            # Another process may have assigned them, which is fine. Else there is a limit.
             conflicts = conflicts if known.next_seq == reached else 0
             reached = known.next_seq
             try:
@@ -76,7 +76,7 @@ class TopicAssigner:
                     raise
 
     async def at_hand(self, key: Key) -> TopicAssignments:
-        """The same, or the topics as they are stored if nothing can be assigned now."""
+        """Like `catch_up`, or the stored topics if nothing can be assigned now."""
         try:
             return await self.catch_up(key)
         except (ModelError, ConflictError) as error:
@@ -132,11 +132,11 @@ class TopicAssigner:
             raise ModelTimeout(f"the embedder {self._embedder.name} {late}") from error
 
     async def _last_version(self, key: Key) -> int:
-        """The newest version of all, begun or completed: a merger outdates what is being made."""
+        """The newest version, begun or completed: a merge outdates digests in progress."""
         return max((digest.version for digest in await self._store.digests(key)), default=0)
 
     async def _outdate(self, key: Key, merged: Iterable[int], version: int) -> None:
-        """Let nothing count that was begun just before topics were merged, and not known then."""
+        """Outdate digests that were begun just before topics were merged."""
         newest = await self._last_version(key)
 
         def change(known: Topic) -> Topic:
@@ -154,10 +154,10 @@ class TopicAssigner:
         return [s for s in await self._store.members(key, topic.id) if s < topic.active_from]
 
     async def _settle(self, key: Key, seqs: Sequence[int]) -> None:
-        """Compress those of the entries that rest, as their topics say, and no others.
+        """Archive the entries that their topics have archived, and restore the others.
 
-        A topic is changed first and its entries are moved then, so another process may have
-        changed it again and moved them before. After moving entries, check that it still holds.
+        A topic is changed before its entries are moved, so another process may have changed it
+        again. So this checks after moving entries that the topic still says so.
         """
         if not seqs:
             return
@@ -170,11 +170,11 @@ class TopicAssigner:
             wrong = [seq for seq in rest if moved.get(seq) is not rest[seq]]
             if not wrong:
                 return
-            # In this order: a segment comes back whole.
+            # In this order: a segment is restored as a whole.
             for move, resting in ((self._store.restore, False), (self._store.archive, True)):
                 there = [seq for seq in wrong if rest[seq] is resting]
-                moved |= dict.fromkeys(await _side_by_side(partial(move, key), there), resting)
-        logger.warning("%s: entries of its topics are moved by many at once", key.conversation)
+                moved |= dict.fromkeys(await _move_spans(partial(move, key), there), resting)
+        logger.warning("%s: too many concurrent moves of topic entries", key.conversation)
 
     # -- for contexts -------------------------------------------------------------------------
 
@@ -183,21 +183,21 @@ class TopicAssigner:
         tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
         known = await self.at_hand(key)
         view = await self._view(key, known, tokens)
-        if not view.entries:  # the topic was merged into another one since it was read
+        if not view.entries:  # the topic was merged into another one meanwhile
             known = await self.at_hand(key)
             view = await self._view(key, known, tokens)
-        return await self._with_late(key, known, view) if view.topic else view
+        return await self._with_unassigned(key, known, view) if view.topic else view
 
     async def _view(self, key: Key, known: TopicAssignments, tokens: Mapping[str, int]) -> View:
         topic = TopicState.of(known.topics.values()).active_topic
         if topic is None:
             return await look(self._store, key, by_topics(), **tokens)
         others = [t for t in known.topics.values() if t.id != topic.id and self._may_rest(t)]
-        # Those that were left last; the ones before them had their turn.
+        # Only those that were left last; the others were checked before.
         for other in sorted(others, key=lambda other: -other.last_seq)[:_LEFT_LAST]:
             await self._rest_covered(key, other)
         view = await look_at_topic(self._store, key, topic, **tokens)
-        if view.first_open < topic.active_from:  # who has undone a digest did not come this far
+        if view.first_open < topic.active_from:  # an undo was interrupted
             await self._wake(key, topic.id)
         if (last := self._rested(view, topic)) >= 0:
             topic = await self._rest(key, topic, last)
@@ -220,7 +220,7 @@ class TopicAssigner:
         return newest.last_seq if newest and newest.version > topic.outdated else -1
 
     def _rested(self, view: View, topic: Topic) -> int:
-        """The last entry that was brought back and may rest again: a digest covers it already."""
+        """The last restored entry that may be archived again: a digest covers it."""
         rules = self.rules
         if not view.digests or topics.is_just_restored(topic, view.entries):
             return -1
@@ -229,8 +229,8 @@ class TopicAssigner:
         )
         return max((seq for seq in seqs if seq < view.first_open), default=-1)
 
-    async def _with_late(self, key: Key, known: TopicAssignments, view: View) -> View:
-        """The view with entries that have no topic yet; they are shown with the active one."""
+    async def _with_unassigned(self, key: Key, known: TopicAssignments, view: View) -> View:
+        """The view with the entries that have no topic yet."""
         head = await self._store.head(key)
         end = head.entries if head else 0
         late = await self._store.read(key, max(known.next_seq, end - limits.ASSIGN_PAGE))
@@ -255,11 +255,11 @@ class TopicAssigner:
         if topic.restored_by >= 0:
             later = await self._store.members(key, topic.id, topic.restored_by + 1)
             if topics.is_just_restored(topic, await self._store.at(key, later[:_ROUND])):
-                return  # it was used again just now
+                return  # the user has just returned to it
         await self._rest(key, topic, digest.last_seq)
 
     async def _rest(self, key: Key, topic: Topic, last: int) -> Topic:
-        """Archive the entries of a topic up to `last`, unless that is no more what it was."""
+        """Archive the entries of a topic up to `last`, unless the topic has changed."""
         members = await self._store.members(key, topic.id, topic.active_from)
         seqs = [seq for seq in members if seq <= last]
         seen = topic.id, topic.outdated, topic.restored_by, topic.active_from
@@ -270,17 +270,17 @@ class TopicAssigner:
 
         changed = await self.change(key, topic.id, change)
         if changed.active_from > topic.active_from:
-            await self._wake(key, topic.id)  # the digest that covers them may be undone by now
+            await self._wake(key, topic.id)  # the digest may have been undone meanwhile
             await self._settle(key, seqs)
         return changed
 
     async def undone(self, key: Key, digest: Digest) -> None:
-        """Make active again what only an undone digest covered."""
+        """Activate the entries that only an undone digest covered."""
         if digest.topic is not None:
             await self._wake(key, digest.topic)
 
     async def _wake(self, key: Key, topic: int) -> None:
-        """Make active again those entries of a topic that no digest covers any more."""
+        """Activate the entries of a topic that no digest covers any more."""
         for _ in range(limits.ASSIGN_CONFLICTS_MAX):
             known = await self._store.topics(key)
             found = known.topics.get(topic)
@@ -290,17 +290,17 @@ class TopicAssigner:
             rested = await self._resting(key, found)
             archived = sum(seq < start for seq in rested)
             changed = replace(found, active_from=start, archived=archived)
-            # A process that archived entries for a newer digest has changed the topic.
+            # If a newer digest has archived entries meanwhile, the topic has changed.
             with suppress(ConflictError):
                 await self._store.assign(key, [changed], {}, revision=known.revision)
                 await self._settle(key, rested)
                 return
-        logger.warning("%s: its topics are changed by many at once", key.conversation)
+        logger.warning("%s: too many concurrent changes of its topics", key.conversation)
 
-    # -- what people do with topics -----------------------------------------------------------
+    # -- changes by callers -------------------------------------------------------------------
 
     async def change(self, key: Key, topic: int, change: Change) -> Topic:
-        """Save what `change` makes of a topic, or of the one that it was merged into."""
+        """Apply `change` to a topic, or to the one it was merged into, and save it."""
         for _ in range(limits.ASSIGN_CONFLICTS_MAX):
             known = await self._having(key, topic)
             found = self._known(known, key, topic)
@@ -312,15 +312,15 @@ class TopicAssigner:
             except ConflictError:
                 continue
             return changed
-        raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
+        raise ConflictError(f"{key.conversation}: too many concurrent changes of its topics; retry")
 
     async def _having(self, key: Key, *ids: int) -> TopicAssignments:
-        """The topics as they are stored; if these are not among them, with the newest entries."""
+        """The stored topics; if these are missing, after assigning the newest entries."""
         known = await self._store.topics(key)
         return known if known.topics.keys() >= set(ids) else await self.catch_up(key)
 
     async def merge(self, key: Key, into: int, topic: int) -> Topic:
-        """Put a topic's entries into another one."""
+        """Move the entries of a topic into another one."""
         for _ in range(limits.ASSIGN_CONFLICTS_MAX):
             known = await self._having(key, into, topic)
             kept, gone = self._known(known, key, into), self._known(known, key, topic)
@@ -338,11 +338,11 @@ class TopicAssigner:
             await self._outdate(key, [kept.id], version)
             await self._settle(key, resting)
             return whole
-        raise ConflictError(f"{key.conversation}: its topics are changed by many at once")
+        raise ConflictError(f"{key.conversation}: too many concurrent changes of its topics; retry")
 
     async def stats(self, key: Key, topic: int | None = None) -> list[TopicStats]:
-        """Topics in numbers, the active one first, then those that were active last."""
-        # What was just done to a topic is done, whether newer entries can be assigned or not.
+        """Statistics of the topics, the most recently active first."""
+        # A change to a topic counts even if newer entries cannot be assigned now.
         known = await (self.catch_up(key) if topic is None else self.at_hand(key))
         there = [t for t in known.topics.values() if t.merged_into is None]
         if topic is not None:
@@ -400,12 +400,12 @@ class TopicAssigner:
         return found[seq]
 
     async def active(self, key: Key) -> Topic | None:
-        """The topic of the newest message, or the last known while nothing can be assigned."""
+        """The topic of the newest message, or the last one while nothing can be assigned."""
         known = await self.at_hand(key)
         return TopicState.of(known.topics.values()).active_topic
 
     async def match(self, key: Key, text: str) -> TopicMatch | None:
-        """The topic that a text is most like; None if there is nothing to compare."""
+        """The topic most similar to a text; None if there is nothing to compare."""
         known = await self.catch_up(key)
         if topics.is_followup(text):
             return None
@@ -433,13 +433,12 @@ def _current(state: TopicState, topic: int | None) -> int | None:
     return None if topic is None else state.current(topic).id
 
 
-async def _side_by_side(
+async def _move_spans(
     move: Callable[[int, int], Awaitable[object]], seqs: Sequence[int]
 ) -> list[int]:
-    """Archive or restore entries; those of a topic can lie in many small pieces.
+    """Archive or restore entries, in spans; concurrent moves share commits.
 
-    Moves that are asked for at once share commits. Returns the entries that were moved: not those
-    that another process was moving at that time.
+    Returns the entries that were moved, without those that another process was moving.
     """
     spans = list(runs(seqs))
     moved: list[int] = []

@@ -40,9 +40,9 @@ logger: Final = logging.getLogger("firnline.turn")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What happened in a turn: the entries it stored, the last context and what was spent.
+    """The result of a turn: the entries it stored, the last context and the tokens spent.
 
-    `degraded` is why the answer is not the model's, if it is not.
+    `degraded` is the reason if the answer is not from the model.
     """
 
     question: Entry
@@ -61,28 +61,28 @@ class Turn:
 
 
 class TurnOptions(TypedDict, total=False):
-    """What can be chosen for a turn, all of it by name."""
+    """The options of a turn."""
 
     budget: BudgetLike
-    """For the context; the model's own window if it is not given."""
+    """For the context; default: the model's window."""
     system: str | Message | None
-    """What the application tells the model."""
+    """The application's instructions to the model."""
     tools: Sequence[Tool]
-    """What the model may call."""
+    """Tools that the model may call."""
     recall: bool
-    """Whether old entries that fit the question are recalled; they are."""
+    """Whether old entries that fit the question are recalled; default True."""
     recall_tools: bool
-    """Whether the tools of `Memory.tools` are offered in addition; default: no."""
+    """Whether the tools of `Memory.tools` are offered, too; default False."""
     task: str
-    """The task at hand; else the project's."""
+    """The current task; default: the project's."""
     retriever: Retriever
-    """Finds documents for the room that is left."""
+    """Finds documents for the remaining room."""
     larger: ModelLike
-    """A model with a larger window, for when even a compacted context does not fit."""
+    """A model with a larger window, used if even a context with digests does not fit."""
     rounds_max: int
-    """Rounds of tool calls."""
+    """The maximum number of rounds of tool calls."""
     max_tokens: int
-    """The longest answer."""
+    """The maximum length of an answer."""
     apology: str
     """The answer if the model fails; without one, its error is raised."""
 
@@ -97,7 +97,7 @@ class Append(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialogue:
-    """Everything a turn needs: how to store, how to build a context, whom to ask, what was said."""
+    """What a turn needs: how to store messages and build contexts, the model, the question."""
 
     append: Append
     build: Callable[..., Awaitable[Context]]
@@ -109,16 +109,16 @@ class Dialogue:
 
 
 def as_system(system: str | Message | None) -> tuple[Message, ...]:
-    """The system's message as a context takes it."""
+    """The system message as a context accepts it."""
     if system is None:
         return ()
     if not isinstance(system, str | Message):
-        raise InputError(f"system: expected a text or a Message, got {type(system).__name__}")
+        raise InputError(f"system: expected a string or a Message, got {type(system).__name__}")
     return (Message.system(system) if isinstance(system, str) else system,)
 
 
 def check_options(options: TurnOptions) -> None:
-    """`InputError` for what no turn can be made with: before its question is stored, not after."""
+    """Raise `InputError` for invalid options, before the question is stored."""
     check_names(options, TurnOptions)
     if (budget := options.get("budget")) is not None:
         as_budget(budget)
@@ -127,7 +127,7 @@ def check_options(options: TurnOptions) -> None:
 
 
 def of_turn(turn: Turn) -> Values:
-    """A turn as an event; without calls if it was answered before."""
+    """The values of a turn's event; a repeated turn made no calls."""
     return {
         "calls": turn.calls,
         "tool_results": len(turn.tool_results),
@@ -139,7 +139,7 @@ def of_turn(turn: Turn) -> Values:
 
 
 def of_completion(completion: Completion) -> Values:
-    """What a model's answer is told by."""
+    """The values of a model's answer in an event."""
     return {
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,
@@ -157,7 +157,7 @@ async def run_turn(dialogue: Dialogue, question: Entry) -> Turn:
         if isinstance(item, Turn):
             turn = item
     if turn is None:
-        raise ModelError("the model gave no answer")
+        raise ModelError("the model returned no answer")
     return turn
 
 
@@ -199,7 +199,7 @@ async def repeat_turn(dialogue: Dialogue, question: Entry, answer: Entry) -> Tur
 async def stream_turn(
     dialogue: Dialogue, question: Entry, *, whole: bool = False
 ) -> AsyncIterator[str | Turn]:
-    """The answer's text in pieces, then the `Turn`. With `whole` it comes in one piece."""
+    """Yields the answer's text in pieces, then the `Turn`; with `whole` only the `Turn`."""
     tally = _Tally(question)
     try:
         async for item in _rounds(dialogue, tally, whole=whole):
@@ -218,7 +218,7 @@ async def stream_turn(
 
 @dataclass(slots=True)
 class _Tally:
-    """What has happened in the turn so far."""
+    """The state of a turn in progress."""
 
     question: Entry
     context: Context | None = None
@@ -253,7 +253,7 @@ async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIte
         most = dialogue.options.get("rounds_max", limits.TOOL_ROUNDS_MAX)
         tools = dialogue.options.get("tools", ()) if tally.calls < most else ()
         model, tally.context = await _context(dialogue, tools)
-        if not tally.calls:  # what is said while tools work is seen with their results
+        if not tally.calls:  # later messages are shown with the tool results
             tally.context = tally.context.up_to(tally.question.seq)
         completion: Completion | None = None
         async for item in _ask(dialogue, model, tally.context, tools, whole=whole):
@@ -262,7 +262,7 @@ async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIte
             else:
                 yield item
         if completion is None:
-            raise ModelError("the model's answer ended without its end")
+            raise ModelError("the model's stream ended without a final event")
         tally.add(completion)
         if not completion.message.tool_calls or not tools:
             said = _without_calls(completion.message, dialogue.options.get("tools", ()))
@@ -273,7 +273,7 @@ async def _rounds(dialogue: Dialogue, tally: _Tally, *, whole: bool) -> AsyncIte
 
 
 async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel, Context]:
-    """The context and the model it is for: the larger one if the first one's window is full."""
+    """The context and its model: the larger one if the first one's window is full."""
     options = dialogue.options
     request = {
         "question": dialogue.text if options.get("recall", True) else None,
@@ -295,7 +295,7 @@ async def _context(dialogue: Dialogue, tools: Sequence[Tool]) -> tuple[ChatModel
 async def within(
     build: Callable[[BudgetLike], Awaitable[Context]], near: BudgetLike, far: BudgetLike | None
 ) -> tuple[bool, Context]:
-    """A context for the window `near`; if that is full all the same, for `far`, and then True."""
+    """A context for `near`; if it does not fit there, one for `far`, and True."""
     try:
         context = await build(near)
         if far is None or not context.crowded:
@@ -333,7 +333,7 @@ async def _ask(
 async def _tool_round(
     dialogue: Dialogue, question: Entry, message: Message, tools: Sequence[Tool]
 ) -> Sequence[Entry]:
-    """Store the calls, run the tools side by side, store the results in the order of the calls."""
+    """Store the calls, run the tools concurrently, store the results in the order of the calls."""
     await dialogue.append(question, message)
     answers = await asyncio.gather(*(answer(call, tools) for call in message.tool_calls))
     results = [
@@ -344,7 +344,7 @@ async def _tool_round(
 
 
 def _without_calls(message: Message, offered: Sequence[Tool]) -> Message:
-    """An answer; calls that will not run any more are removed."""
+    """The answer without tool calls, which will not be run."""
     if not message.tool_calls:
         return message
     why = "within the allowed rounds" if offered else "but a call of a tool that was not offered"
