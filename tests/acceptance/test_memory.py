@@ -308,7 +308,10 @@ async def test_a_misspelt_option_is_not_passed_over(memory):
     [
         ({"budget": 0}, "a window of 0 tokens"),
         ({"budget": "8000"}, "budget: '8000' is a text"),
-        ({"system": [Message.system("Be brief.")]}, "system: expected a string or a Message, got l"),
+        (
+            {"system": [Message.system("Be brief.")]},
+            "system: expected a string or a Message, got l",
+        ),
         ({"tools": [{"type": "function"}]}, "tools: expected a list of Tool objects.*got dict"),
         ({"tools": None}, "tools: expected a list of Tool objects.*got NoneType"),
     ],
