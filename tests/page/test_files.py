@@ -63,7 +63,7 @@ def _sha(text):
 
 def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
     for path in OURS:
-        url = f"{server}{page._address(path.name)}"
+        url = f"{server}{page._url(path.name)}"
         response = httpx2.get(url, timeout=60)
         assert "immutable" in response.headers["cache-control"]
         assert response.content == path.read_bytes()
@@ -86,7 +86,7 @@ def test_every_file_is_served_with_its_type_and_not_sent_twice(server):
     ],
 )
 def test_nothing_else_can_be_asked_for(server, path):
-    for place in ("/page/", page._address("")):
+    for place in ("/page/", page._url("")):
         assert httpx2.get(f"{server}{place}{path}", timeout=60).status_code in (404, 401)
 
 
