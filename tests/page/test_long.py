@@ -235,7 +235,7 @@ def test_the_full_length_can_be_scrolled(site, page, blocks):
 def test_a_page_that_ends_early_leaves_no_hole(site, page, monkeypatch):
     """The server ends a page where messages are large; the rest is asked for."""
     monkeypatch.setattr(limits, "PAGE_BYTES_MAX", 1)
-    monkeypatch.setattr(paging, "_STEP", 3)
+    monkeypatch.setattr(paging, "ENTRIES_READ", 3)
     site.open(page, f"{site.path()}?seq=20005")
     expect(page.locator('.chat [data-seq="20005"]')).to_be_in_viewport()
     settled(page)
