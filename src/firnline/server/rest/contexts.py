@@ -10,19 +10,15 @@ from firnline.log.tokens import DEFAULT_MODEL, is_known_model
 from firnline.server.auth import Reading, charge, may_write, parts_of
 from firnline.server.bodies import json_response, require_head
 from firnline.server.rest import requests, responses, schemas
-from firnline.server.rest.openapi import MISSING, problems, router
+from firnline.server.rest.openapi import CONVERSATION, problems, router
 from firnline.server.rest.path_params import Conversation
 from firnline.server.rest.validation import BUDGET_HELP
 from firnline.server.state import Parts
 
-routes = router("contexts")
+routes = router("contexts", CONVERSATION)
 
 
-@routes.post(
-    "/conversations/{conversation}/context",
-    response_model=schemas.Context,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.post("/context", response_model=schemas.Context, responses=problems(404, 409, 415))
 async def build_context(
     request: Request, memory: Reading, conversation: Conversation, body: requests.ContextRequest
 ) -> Response:

@@ -17,7 +17,15 @@ from firnline.server.auth import Administering, Reading, Writing, caller_of, par
 from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
 from firnline.server.rest.messages import AtSeq
-from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, problems, router
+from firnline.server.rest.openapi import (
+    CONVERSATION,
+    FOUND,
+    FOUND_OR_MISSING,
+    LOCATION,
+    MISSING,
+    problems,
+    router,
+)
 from firnline.server.rest.path_params import Conversation
 from firnline.server.rest.requests import (
     ArchiveRequest,
@@ -54,11 +62,7 @@ async def list_conversations(
     )
 
 
-@routes.get(
-    "/conversations/{conversation}",
-    response_model=schemas.Conversation,
-    responses={**FOUND, **MISSING},
-)
+@routes.get(CONVERSATION, response_model=schemas.Conversation, responses=FOUND_OR_MISSING)
 async def get_conversation(
     request: Request, memory: Reading, conversation: Conversation
 ) -> Response:
@@ -81,11 +85,7 @@ async def _describe(memory: Memory, head: Head) -> dict[str, Any]:
     }
 
 
-@routes.patch(
-    "/conversations/{conversation}",
-    response_model=schemas.Conversation,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.patch(CONVERSATION, response_model=schemas.Conversation, responses=problems(404, 409, 415))
 async def change_conversation(
     memory: Writing, conversation: Conversation, body: ConversationRequest
 ) -> Response:
@@ -106,7 +106,7 @@ async def _change(memory: Memory, head: Head, body: ConversationRequest) -> Head
     return head if chosen is None else await memory.set_strategy(name, chosen, known=head)
 
 
-@routes.delete("/conversations/{conversation}", response_model=schemas.Erased, responses=MISSING)
+@routes.delete(CONVERSATION, response_model=schemas.Erased, responses=MISSING)
 async def erase_conversation(
     request: Request, memory: Administering, conversation: Conversation
 ) -> Response:
@@ -123,9 +123,7 @@ async def erase_conversation(
 
 
 @routes.post(
-    "/conversations/{conversation}/verify",
-    response_model=schemas.Verified,
-    responses={**MISSING, **problems(415)},
+    f"{CONVERSATION}/verify", response_model=schemas.Verified, responses=problems(404, 415)
 )
 async def verify_conversation(
     memory: Reading, conversation: Conversation, body: VerifyRequest | None = None
@@ -137,9 +135,7 @@ async def verify_conversation(
 
 
 @routes.post(
-    "/conversations/{conversation}/archive",
-    response_model=schemas.Archived,
-    responses={**MISSING, **problems(415)},
+    f"{CONVERSATION}/archive", response_model=schemas.Archived, responses=problems(404, 415)
 )
 async def archive_conversation(
     memory: Writing, conversation: Conversation, body: ArchiveRequest | None = None
@@ -149,9 +145,7 @@ async def archive_conversation(
     return json_response(responses.plain(done))
 
 
-@routes.post(
-    "/conversations/{conversation}/restore", response_model=schemas.Restored, responses=MISSING
-)
+@routes.post(f"{CONVERSATION}/restore", response_model=schemas.Restored, responses=MISSING)
 async def restore_conversation(memory: Writing, conversation: Conversation) -> Response:
     """Decompress archived entries."""
     await require_head(memory, conversation)
@@ -159,7 +153,7 @@ async def restore_conversation(memory: Writing, conversation: Conversation) -> R
 
 
 @routes.post(
-    "/conversations/{conversation}/branch",
+    f"{CONVERSATION}/branch",
     status_code=201,
     response_model=schemas.Head,
     responses={
@@ -186,11 +180,7 @@ async def branch_conversation(
 # -- pins -------------------------------------------------------------------------------------
 
 
-@routes.get(
-    "/conversations/{conversation}/pins",
-    response_model=schemas.EntryPage,
-    responses={**FOUND, **MISSING},
-)
+@routes.get(f"{CONVERSATION}/pins", response_model=schemas.EntryPage, responses=FOUND_OR_MISSING)
 async def list_pins(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """The entries that are in every context."""
     await require_head(memory, conversation)
@@ -198,9 +188,7 @@ async def list_pins(request: Request, memory: Reading, conversation: Conversatio
     return etag_response(request, responses.page(responses.entries(found), None))
 
 
-@routes.put(
-    "/conversations/{conversation}/pins/{seq}", response_model=schemas.Pinned, responses=MISSING
-)
+@routes.put(f"{CONVERSATION}/pins/{{seq}}", response_model=schemas.Pinned, responses=MISSING)
 async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
     """Include this entry in every context from now on, word for word."""
     await _require_entry(memory, conversation, seq)
@@ -208,9 +196,7 @@ async def pin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -
     return json_response({"conversation": conversation, "seq": seq, "pinned": True})
 
 
-@routes.delete(
-    "/conversations/{conversation}/pins/{seq}", response_model=schemas.Pinned, responses=MISSING
-)
+@routes.delete(f"{CONVERSATION}/pins/{{seq}}", response_model=schemas.Pinned, responses=MISSING)
 async def unpin_message(memory: Writing, conversation: Conversation, seq: AtSeq) -> Response:
     """Unpin the entry."""
     await _require_entry(memory, conversation, seq)

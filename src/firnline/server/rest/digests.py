@@ -15,20 +15,16 @@ from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing
 from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import paging, requests, responses, schemas
-from firnline.server.rest.openapi import FOUND, MISSING, problems, router
+from firnline.server.rest.openapi import CONVERSATION, FOUND_OR_MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
 from firnline.store.rows import SEQ_MAX
 
-routes = router("digests")
+routes = router("digests", CONVERSATION)
 
 AtVersion = Annotated[requests.Version, Path(description="The digest's version.")]
 
 
-@routes.get(
-    "/conversations/{conversation}/digests",
-    response_model=schemas.DigestPage,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/digests", response_model=schemas.DigestPage, responses=FOUND_OR_MISSING)
 async def list_digests(
     request: Request,
     memory: Reading,
@@ -47,11 +43,7 @@ async def list_digests(
     )
 
 
-@routes.get(
-    "/conversations/{conversation}/digests/in-force",
-    response_model=schemas.Digests,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/digests/in-force", response_model=schemas.Digests, responses=FOUND_OR_MISSING)
 async def list_digests_in_force(
     request: Request, memory: Reading, conversation: Conversation
 ) -> Response:
@@ -62,11 +54,7 @@ async def list_digests_in_force(
     return etag_response(request, {"data": [responses.digest(digest, force) for digest in found]})
 
 
-@routes.get(
-    "/conversations/{conversation}/digests/{version}",
-    response_model=schemas.Digest,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/digests/{version}", response_model=schemas.Digest, responses=FOUND_OR_MISSING)
 async def get_digest(
     request: Request, memory: Reading, conversation: Conversation, version: AtVersion
 ) -> Response:
@@ -76,9 +64,7 @@ async def get_digest(
 
 
 @routes.get(
-    "/conversations/{conversation}/digests/{version}/messages",
-    response_model=schemas.EntryPage,
-    responses={**FOUND, **MISSING},
+    "/digests/{version}/messages", response_model=schemas.EntryPage, responses=FOUND_OR_MISSING
 )
 async def expand_digest(
     request: Request,
@@ -98,9 +84,7 @@ async def expand_digest(
 
 
 @routes.get(
-    "/conversations/{conversation}/digests/{version}/diff",
-    response_model=schemas.DigestDifference,
-    responses={**FOUND, **MISSING},
+    "/digests/{version}/diff", response_model=schemas.DigestDifference, responses=FOUND_OR_MISSING
 )
 async def compare_digests(
     request: Request,
@@ -116,22 +100,14 @@ async def compare_digests(
     return etag_response(request, responses.plain(difference))
 
 
-@routes.get(
-    "/conversations/{conversation}/state",
-    response_model=schemas.MemoryState,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/state", response_model=schemas.MemoryState, responses=FOUND_OR_MISSING)
 async def get_state(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """The state of the conversation's memory: important data, summary and coverage."""
     await require_head(memory, conversation)
     return etag_response(request, responses.plain(await memory.state(conversation)))
 
 
-@routes.get(
-    "/conversations/{conversation}/important",
-    response_model=schemas.Important,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/important", response_model=schemas.Important, responses=FOUND_OR_MISSING)
 async def get_important(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """The important data by item: evidence, replaced and rejected items."""
     await require_head(memory, conversation)
@@ -165,11 +141,7 @@ def _item_json(item: items.Item) -> dict[str, Any]:
 # -- changes ----------------------------------------------------------------------------------
 
 
-@routes.post(
-    "/conversations/{conversation}/digests",
-    response_model=schemas.DigestCount,
-    responses={**MISSING, **problems(409, 502, 504)},
-)
+@routes.post("/digests", response_model=schemas.DigestCount, responses=problems(404, 409, 502, 504))
 async def digest_now(memory: Writing, conversation: Conversation) -> Response:
     """Create pending digests now; 409 if another process is creating them."""
     await require_head(memory, conversation)
@@ -182,11 +154,7 @@ async def digest_now(memory: Writing, conversation: Conversation) -> Response:
     return json_response({"digests": made, "more": bool(more)})
 
 
-@routes.post(
-    "/conversations/{conversation}/digests/undo",
-    response_model=schemas.Digest,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.post("/digests/undo", response_model=schemas.Digest, responses=problems(404, 409, 415))
 async def undo_digest(
     memory: Writing, conversation: Conversation, body: requests.UndoRequest | None = None
 ) -> Response:
@@ -196,11 +164,7 @@ async def undo_digest(
     return json_response((await _to_json(memory, conversation, [undone]))[0])
 
 
-@routes.post(
-    "/conversations/{conversation}/digests/clear",
-    response_model=schemas.DigestCount,
-    responses={**MISSING, **problems(409)},
-)
+@routes.post("/digests/clear", response_model=schemas.DigestCount, responses=problems(404, 409))
 async def clear_digests(memory: Writing, conversation: Conversation) -> Response:
     """Undo every digest; messages are kept, and new digests are created from them."""
     await require_head(memory, conversation)
@@ -208,9 +172,7 @@ async def clear_digests(memory: Writing, conversation: Conversation) -> Response
 
 
 @routes.post(
-    "/conversations/{conversation}/digests/rebuild",
-    response_model=schemas.Digests,
-    responses={**MISSING, **problems(409, 415, 502, 504)},
+    "/digests/rebuild", response_model=schemas.Digests, responses=problems(404, 409, 415, 502, 504)
 )
 async def rebuild_digests(
     memory: Writing, conversation: Conversation, body: requests.RebuildRequest | None = None
@@ -221,11 +183,7 @@ async def rebuild_digests(
     return json_response({"data": await _to_json(memory, conversation, made)})
 
 
-@routes.post(
-    "/conversations/{conversation}/important",
-    response_model=schemas.Digest,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.post("/important", response_model=schemas.Digest, responses=problems(404, 409, 415))
 async def remember(
     memory: Writing, conversation: Conversation, body: requests.RememberRequest
 ) -> Response:
@@ -235,11 +193,7 @@ async def remember(
     return json_response((await _to_json(memory, conversation, [made]))[0])
 
 
-@routes.post(
-    "/conversations/{conversation}/important/revert",
-    response_model=schemas.Digest,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.post("/important/revert", response_model=schemas.Digest, responses=problems(404, 409, 415))
 async def revert(
     memory: Writing, conversation: Conversation, body: requests.RevertRequest
 ) -> Response:

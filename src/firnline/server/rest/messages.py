@@ -14,9 +14,9 @@ from firnline.server.auth import Reading, Writing, charge
 from firnline.server.bodies import etag_response, json_response, require_head
 from firnline.server.rest import paging, responses, schemas
 from firnline.server.rest.openapi import (
-    FOUND,
+    CONVERSATION,
+    FOUND_OR_MISSING,
     LOCATION,
-    MISSING,
     REPLAYED,
     Responses,
     problems,
@@ -33,16 +33,12 @@ from firnline.server.rest.requests import (
     TimedMessage,
 )
 
-routes = router("messages")
+routes = router("messages", CONVERSATION)
 
 AtSeq = Annotated[Seq, Path(description="The entry's sequence number.")]
 
 
-@routes.get(
-    "/conversations/{conversation}/messages",
-    response_model=schemas.EntryPage,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/messages", response_model=schemas.EntryPage, responses=FOUND_OR_MISSING)
 async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the query
     request: Request,
     memory: Reading,
@@ -64,11 +60,7 @@ async def list_messages(  # noqa: PLR0913, PLR0917 - each is a parameter of the 
     return etag_response(request, await paging.entries(memory, conversation, chosen, cursor, limit))
 
 
-@routes.get(
-    "/conversations/{conversation}/messages/{seq}",
-    response_model=schemas.Entry,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/messages/{seq}", response_model=schemas.Entry, responses=FOUND_OR_MISSING)
 async def get_message(
     request: Request, memory: Reading, conversation: Conversation, seq: AtSeq
 ) -> Response:
@@ -91,12 +83,7 @@ _STORED: Final[Responses] = {
 }
 
 
-@routes.post(
-    "/conversations/{conversation}/messages",
-    status_code=201,
-    response_model=schemas.Appended,
-    responses=_STORED,
-)
+@routes.post("/messages", status_code=201, response_model=schemas.Appended, responses=_STORED)
 async def append_messages(
     request: Request,
     memory: Writing,

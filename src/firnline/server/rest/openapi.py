@@ -70,6 +70,8 @@ FOUND: Final[Responses] = {
     304: {"description": "The client's copy (`If-None-Match`) is current."},
 }
 """Responses of routes that read."""
+FOUND_OR_MISSING: Final[Responses] = {**FOUND, **MISSING}
+"""Responses of routes that read something named in the path."""
 
 REPLAYED: Final = {
     "Idempotent-Replayed": {
@@ -91,6 +93,15 @@ def operation_id(route: APIRoute) -> str:
     return route.name
 
 
-def router(tag: str) -> APIRouter:
+CONVERSATION: Final = "/conversations/{conversation}"
+"""The path of one conversation."""
+
+
+def router(tag: str, prefix: str = "") -> APIRouter:
     """A router for one tag, with strict bodies."""
-    return APIRouter(tags=[tag], route_class=StrictRoute, generate_unique_id_function=operation_id)
+    return APIRouter(
+        prefix=prefix,
+        tags=[tag],
+        route_class=StrictRoute,
+        generate_unique_id_function=operation_id,
+    )

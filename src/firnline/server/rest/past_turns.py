@@ -14,11 +14,11 @@ from firnline.server.auth import Reading
 from firnline.server.bodies import etag_response, read_cursor, require_head
 from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.messages import AtSeq
-from firnline.server.rest.openapi import FOUND, MISSING, router
+from firnline.server.rest.openapi import CONVERSATION, FOUND_OR_MISSING, router
 from firnline.server.rest.path_params import Conversation
 from firnline.store.rows import SEQ_MAX
 
-routes = router("turns")
+routes = router("turns", CONVERSATION)
 
 _QUESTION_CHARS: Final = 200
 _LIST_FIELDS: Final = ("answer", "strategy", "tokens", "stability", "degraded", "recorded_at")
@@ -26,11 +26,7 @@ _PROMPT_FIELDS: Final = ("reason", "budget", "accounting", "sections", "left_out
 _COUNT_FIELDS: Final = ("calls", "prompt_tokens", "completion_tokens")
 
 
-@routes.get(
-    "/conversations/{conversation}/turns",
-    response_model=schemas.PastTurnPage,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/turns", response_model=schemas.PastTurnPage, responses=FOUND_OR_MISSING)
 async def list_turns(
     request: Request,
     memory: Reading,
@@ -54,11 +50,7 @@ async def list_turns(
     )
 
 
-@routes.get(
-    "/conversations/{conversation}/turns/{seq}",
-    response_model=schemas.Prompt,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/turns/{seq}", response_model=schemas.Prompt, responses=FOUND_OR_MISSING)
 async def get_turn(
     request: Request, memory: Reading, conversation: Conversation, seq: AtSeq
 ) -> Response:

@@ -15,7 +15,14 @@ from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing
 from firnline.server.bodies import etag_response, json_response, read_cursor
 from firnline.server.rest import paging, responses, schemas
-from firnline.server.rest.openapi import FOUND, LOCATION, MISSING, Responses, problems, router
+from firnline.server.rest.openapi import (
+    FOUND,
+    FOUND_OR_MISSING,
+    LOCATION,
+    Responses,
+    problems,
+    router,
+)
 from firnline.server.rest.path_params import ProjectName
 from firnline.server.rest.requests import Cursor, Limit, ProjectRequest
 from firnline.server.rest.stats import list_pending
@@ -50,9 +57,7 @@ def _is_active(board: dict[str, Any]) -> bool:
     return bool(board["status"] == _ACTIVE and board["last_activity"])
 
 
-@routes.get(
-    "/projects/{project}", response_model=schemas.ProjectBoard, responses={**FOUND, **MISSING}
-)
+@routes.get("/projects/{project}", response_model=schemas.ProjectBoard, responses=FOUND_OR_MISSING)
 async def get_project(request: Request, memory: Reading, project: ProjectName) -> Response:
     """A project with the state of its newest conversation."""
     for known in await memory.projects():

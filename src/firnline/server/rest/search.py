@@ -13,7 +13,7 @@ from firnline.memory import Memory
 from firnline.server.auth import Reading
 from firnline.server.bodies import etag_response, json_response, read_cursor, require_head
 from firnline.server.rest import responses, schemas
-from firnline.server.rest.openapi import FOUND, MISSING, problems, router
+from firnline.server.rest.openapi import CONVERSATION, FOUND, FOUND_OR_MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
 from firnline.server.rest.requests import Cursor, Limit, SearchQuery, SearchRequest, When, Zone
 
@@ -34,11 +34,7 @@ async def search_by_body(memory: Reading, body: SearchRequest) -> Response:
     return json_response(await _search(memory, None, body))
 
 
-@routes.get(
-    "/conversations/{conversation}/search",
-    response_model=schemas.Hits,
-    responses={**FOUND, **MISSING},
-)
+@routes.get(f"{CONVERSATION}/search", response_model=schemas.Hits, responses=FOUND_OR_MISSING)
 async def search_conversation(
     request: Request, memory: Reading, conversation: Conversation, query: SearchParams
 ) -> Response:
@@ -47,11 +43,7 @@ async def search_conversation(
     return etag_response(request, await _search(memory, conversation, query))
 
 
-@routes.post(
-    "/conversations/{conversation}/search",
-    response_model=schemas.Hits,
-    responses={**MISSING, **problems(415)},
-)
+@routes.post(f"{CONVERSATION}/search", response_model=schemas.Hits, responses=problems(404, 415))
 async def search_conversation_by_body(
     memory: Reading, conversation: Conversation, body: SearchRequest
 ) -> Response:
@@ -88,11 +80,7 @@ def _span(range_: Interval) -> dict[str, Any]:
     }
 
 
-@routes.get(
-    "/conversations/{conversation}/dates",
-    response_model=schemas.DatedPage,
-    responses={**FOUND, **MISSING},
-)
+@routes.get(f"{CONVERSATION}/dates", response_model=schemas.DatedPage, responses=FOUND_OR_MISSING)
 async def list_messages_by_date(
     request: Request,
     memory: Reading,

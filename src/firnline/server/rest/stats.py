@@ -18,7 +18,7 @@ from firnline.memory import Memory
 from firnline.server.auth import Reading
 from firnline.server.bodies import etag_response, require_head
 from firnline.server.rest import paging, responses, schemas
-from firnline.server.rest.openapi import FOUND, MISSING, router
+from firnline.server.rest.openapi import CONVERSATION, FOUND, FOUND_OR_MISSING, router
 from firnline.server.rest.path_params import Conversation
 
 routes = router("numbers")
@@ -33,9 +33,7 @@ _COST_KINDS: Final = ("lean", "with_tools", "whole")
 
 
 @routes.get(
-    "/conversations/{conversation}/stats",
-    response_model=schemas.ConversationStats,
-    responses={**FOUND, **MISSING},
+    f"{CONVERSATION}/stats", response_model=schemas.ConversationStats, responses=FOUND_OR_MISSING
 )
 async def get_stats(
     request: Request,
@@ -83,11 +81,7 @@ async def _recent_tokens(memory: Memory, head: Head) -> int:
 # -- progress of digests ----------------------------------------------------------------------
 
 
-@routes.get(
-    "/conversations/{conversation}/lineage",
-    response_model=schemas.Lineage,
-    responses={**FOUND, **MISSING},
-)
+@routes.get(f"{CONVERSATION}/lineage", response_model=schemas.Lineage, responses=FOUND_OR_MISSING)
 async def get_lineage(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """The version chain, stuck digests, coverage of the log, and durations."""
     head = await require_head(memory, conversation)

@@ -12,20 +12,16 @@ from firnline.server.auth import Reading, Writing, charge, may_write, parts_of
 from firnline.server.bodies import etag_response, json_response, require_head
 from firnline.server.rest import paging, requests, responses, schemas
 from firnline.server.rest.contexts import budget_of
-from firnline.server.rest.openapi import FOUND, MISSING, problems, router
+from firnline.server.rest.openapi import CONVERSATION, FOUND_OR_MISSING, problems, router
 from firnline.server.rest.path_params import Conversation
 from firnline.topics import TopicStats
 
-routes = router("topics")
+routes = router("topics", CONVERSATION)
 
 TopicId = Annotated[requests.Seq, Path(description="The topic's id.")]
 
 
-@routes.get(
-    "/conversations/{conversation}/topics",
-    response_model=schemas.Topics,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/topics", response_model=schemas.Topics, responses=FOUND_OR_MISSING)
 async def list_topics(request: Request, memory: Reading, conversation: Conversation) -> Response:
     """List the topics, the active one first, including archived ones."""
     await require_head(memory, conversation)
@@ -33,11 +29,7 @@ async def list_topics(request: Request, memory: Reading, conversation: Conversat
     return etag_response(request, {"data": [topic.to_json() for topic in found]})
 
 
-@routes.get(
-    "/conversations/{conversation}/topics/{topic}",
-    response_model=schemas.Topic,
-    responses={**FOUND, **MISSING},
-)
+@routes.get("/topics/{topic}", response_model=schemas.Topic, responses=FOUND_OR_MISSING)
 async def get_topic(
     request: Request, memory: Reading, conversation: Conversation, topic: TopicId
 ) -> Response:
@@ -46,9 +38,7 @@ async def get_topic(
 
 
 @routes.get(
-    "/conversations/{conversation}/topics/{topic}/messages",
-    response_model=schemas.EntryPage,
-    responses={**FOUND, **MISSING},
+    "/topics/{topic}/messages", response_model=schemas.EntryPage, responses=FOUND_OR_MISSING
 )
 async def list_topic_messages(
     request: Request,
@@ -64,11 +54,7 @@ async def list_topic_messages(
     return etag_response(request, await paging.entries(memory, conversation, seqs, cursor, limit))
 
 
-@routes.post(
-    "/conversations/{conversation}/topics/match",
-    response_model=schemas.TopicMatch,
-    responses={**MISSING, **problems(415)},
-)
+@routes.post("/topics/match", response_model=schemas.TopicMatch, responses=problems(404, 415))
 async def match_topic(
     memory: Reading, conversation: Conversation, body: requests.MatchRequest
 ) -> Response:
@@ -79,11 +65,7 @@ async def match_topic(
     return json_response(responses.plain(match) if match else none)
 
 
-@routes.post(
-    "/conversations/{conversation}/topics/context",
-    response_model=schemas.Context,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.post("/topics/context", response_model=schemas.Context, responses=problems(404, 409, 415))
 async def build_topic_context(
     request: Request,
     memory: Reading,
@@ -102,9 +84,7 @@ async def build_topic_context(
 
 
 @routes.post(
-    "/conversations/{conversation}/topics/{topic}/merge",
-    response_model=schemas.Topic,
-    responses={**MISSING, **problems(409, 415)},
+    "/topics/{topic}/merge", response_model=schemas.Topic, responses=problems(404, 409, 415)
 )
 async def merge_topics(
     memory: Writing, conversation: Conversation, topic: TopicId, body: requests.MergeRequest
@@ -116,9 +96,7 @@ async def merge_topics(
 
 
 @routes.patch(
-    "/conversations/{conversation}/topics/{topic}/tags",
-    response_model=schemas.Topic,
-    responses={**MISSING, **problems(409, 415)},
+    "/topics/{topic}/tags", response_model=schemas.Topic, responses=problems(404, 409, 415)
 )
 async def tag_topic(
     memory: Writing, conversation: Conversation, topic: TopicId, body: requests.TagsRequest
@@ -129,11 +107,7 @@ async def tag_topic(
     return json_response(changed.to_json())
 
 
-@routes.post(
-    "/conversations/{conversation}/feedback",
-    response_model=schemas.Topic,
-    responses={**MISSING, **problems(409, 415)},
-)
+@routes.post("/feedback", response_model=schemas.Topic, responses=problems(404, 409, 415))
 async def give_feedback(
     memory: Writing, conversation: Conversation, body: requests.FeedbackRequest
 ) -> Response:

@@ -21,6 +21,7 @@ from firnline.server.jobs import BackgroundJob, named_file, unnamed_file, watch
 from firnline.server.rest import events, paging, responses, schemas
 from firnline.server.rest.openapi import (
     FOUND,
+    FOUND_OR_MISSING,
     LOCATION,
     MISSING,
     Responses,
@@ -219,7 +220,7 @@ async def list_jobs(request: Request, memory: Reading) -> Response:
     return etag_response(request, {"data": [_job_json(job) for job in found]})
 
 
-@routes.get("/jobs/{job}", response_model=schemas.Job, responses={**FOUND, **MISSING})
+@routes.get("/jobs/{job}", response_model=schemas.Job, responses=FOUND_OR_MISSING)
 async def get_job(request: Request, memory: Reading, job: JobId) -> Response:
     """The progress and the result of a job."""
     return etag_response(request, _job_json(parts_of(request).jobs.get(memory.tenant, job)))

@@ -22,12 +22,19 @@ from firnline.server.prompts import record_turn
 from firnline.server.rest import events, responses, schemas
 from firnline.server.rest.contexts import budget_of
 from firnline.server.rest.messages import message_of
-from firnline.server.rest.openapi import MISSING, REPLAYED, Responses, problems, router
+from firnline.server.rest.openapi import (
+    CONVERSATION,
+    MISSING,
+    REPLAYED,
+    Responses,
+    problems,
+    router,
+)
 from firnline.server.rest.path_params import Conversation
 from firnline.server.rest.requests import IdempotencyKey, TurnRequest
 from firnline.server.state import Parts
 
-routes = router("turns")
+routes = router("turns", CONVERSATION)
 
 _EXAMPLE: Final = (
     'event: delta\ndata: {"text":"On 3 March."}\n\nevent: turn\ndata: {"text":...}\n\n'
@@ -45,9 +52,7 @@ _ANSWERED: Final[Responses] = {
 }
 
 
-@routes.post(
-    "/conversations/{conversation}/turns", response_model=schemas.Turn, responses=_ANSWERED
-)
+@routes.post("/turns", response_model=schemas.Turn, responses=_ANSWERED)
 async def take_turn(
     request: Request,
     memory: Writing,
@@ -136,11 +141,7 @@ def _cost(turn: Turn) -> int:
     return (counted or turn.context.tokens + turn.answer.tokens) if turn.calls else 0
 
 
-@routes.post(
-    "/conversations/{conversation}/turns/stop",
-    response_model=schemas.StoppedTurns,
-    responses=MISSING,
-)
+@routes.post("/turns/stop", response_model=schemas.StoppedTurns, responses=MISSING)
 async def stop_turns(request: Request, memory: Writing, conversation: Conversation) -> Response:
     """Stop the answers that this process is streaming into the conversation.
 
