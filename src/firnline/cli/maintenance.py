@@ -1,36 +1,43 @@
-"""The commands for files and upkeep: export, import, backup, archive, erase, doctor."""
+"""The commands for files and upkeep: export, import, migrate, backup, archive, erase, doctor."""
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from firnline.cli.arguments import Command, count
 from firnline.cli.open import existing_head, open_memory, with_memory
 from firnline.cli.output import print_json, progress_on, report
-from firnline.cli.streams import STANDARD, to_read, to_write
 from firnline.cli.terminal import cut, plain, table
 from firnline.errors import InputError
 from firnline.log.entry import Head
 from firnline.log.message import format_time
+from firnline.protocols import Progress
+from firnline.store import missing_file, open_store, redact_url
 from firnline.sync import Memory
 from firnline.transfer.exporter import FORMATS as EXPORT_FORMATS
 from firnline.transfer.formats import OWN
 from firnline.transfer.formats.records import NoteCount
 from firnline.transfer.importer import FORMATS as IMPORT_FORMATS
 from firnline.transfer.importer import format_of
+from firnline.transfer.migrate import MigrationResult, move
 
+_STDIO: Final = "-"
 _EXAMPLES_SHOWN: Final = 2
 
 
 def _export(options: argparse.Namespace) -> None:
     with (
         open_memory(options) as memory,
-        to_write(options.file) as path,
+        _to_write(options.file) as path,
         progress_on("exporting") as progress,
     ):
         manifest = memory.export(
@@ -39,13 +46,13 @@ def _export(options: argparse.Namespace) -> None:
             as_format=options.format,
             progress=progress,
         )
-    if options.file != STANDARD:
+    if options.file != _STDIO:
         shown = ("conversations", "entries", "tokens")
         report(options, f"{options.file}: ", asdict(manifest), shown)
 
 
 def _import(options: argparse.Namespace) -> int:
-    with to_read(options.file) as path:
+    with _to_read(options.file) as path:
         return _import_from(path, options)
 
 
@@ -189,3 +196,77 @@ def add(command: Command) -> None:
     doctor.add_argument(
         "--rebuild-index", action="store_true", help="rebuild the search index first"
     )
+    _add_migrate(command)
+
+
+@contextmanager
+def _to_write(name: str) -> Iterator[Path]:
+    """The path to write; for ``-``, the complete file is then copied to standard output."""
+    if name != _STDIO:
+        yield Path(name)
+        return
+    with TemporaryDirectory(prefix="firnline-") as folder:
+        file = Path(folder, "export")
+        yield file
+        if file.is_dir():
+            raise InputError("this format writes several files: name a folder, or one conversation")
+        with file.open("rb") as source:
+            shutil.copyfileobj(source, sys.stdout.buffer)
+
+
+@contextmanager
+def _to_read(name: str) -> Iterator[Path]:
+    """The path to read; standard input and pipes are copied first, because files are read twice."""
+    path = Path(name)
+    if name != _STDIO and (not path.exists() or path.is_file() or path.is_dir()):
+        yield path
+        return
+    with TemporaryDirectory(prefix="firnline-") as folder:
+        file = Path(folder, "input")
+        with file.open("wb") as target:
+            if name == _STDIO:
+                shutil.copyfileobj(sys.stdin.buffer, target)
+            else:
+                with path.open("rb") as source:
+                    shutil.copyfileobj(source, target)
+        yield file
+
+
+def _migrate(options: argparse.Namespace) -> None:
+    if missing := missing_file(options.source):
+        raise InputError(f"there is no store at {missing}")
+    if options.source == options.target:
+        raise InputError("--from and --to name the same store")
+    if options.target.startswith("memory:"):
+        raise InputError("memory: is lost when the command ends; name a permanent store")
+    with progress_on("copying") as progress:
+        result = asyncio.run(_copy(options, progress))
+    report(options, f"{redact_url(options.target)}: ", asdict(result), tuple(asdict(result)))
+
+
+async def _copy(options: argparse.Namespace, progress: Progress) -> MigrationResult:
+    source, target = open_store(options.source), open_store(options.target)
+    await source.open()
+    try:
+        await target.open()
+        try:
+            return await move(source, target, tenants=options.only, progress=progress)
+        finally:
+            await target.close()
+    finally:
+        await source.close()
+
+
+def _add_migrate(command: Command) -> None:
+    text = "Copy a whole store to another database; run it again to copy what is new."
+    migrate = command("migrate", _migrate, text, store=False)
+    migrate.add_argument(
+        "--from", dest="source", required=True, metavar="URL", help="the store to read"
+    )
+    migrate.add_argument(
+        "--to", dest="target", required=True, metavar="URL", help="the store to write"
+    )
+    migrate.add_argument(
+        "--only", action="append", metavar="TENANT", help="only this tenant; repeatable"
+    )
+    migrate.add_argument("--json", action="store_true", help="print JSON")

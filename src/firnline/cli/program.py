@@ -20,8 +20,6 @@ from firnline.cli import (
     keys,
     log,
     maintenance,
-    mcp,
-    migrate,
     search,
     serve,
     telegram,
@@ -154,9 +152,7 @@ def _parser() -> argparse.ArgumentParser:
         serve,
         keys,
         telegram,
-        mcp,
         maintenance,
-        migrate,
         benchmark,
     ):
         topic.add(command)

@@ -1,15 +1,17 @@
-"""The command serve: runs the HTTP server."""
+"""The commands serve and mcp: run the HTTP server, or an MCP server for one agent."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import logging
 import sys
 from typing import Any
 
-from firnline.cli.arguments import Command
-from firnline.cli.open import needs_extra
+from firnline.cli.arguments import Command, add_model_options
+from firnline.cli.open import needs_extra, run_until_signal, with_memory
 from firnline.cli.terminal import plain
+from firnline.memory import Memory
 
 
 def _serve(options: argparse.Namespace) -> None:
@@ -31,7 +33,7 @@ def _print_line(line: str) -> None:
 
 
 def add(command: Command) -> None:
-    """Add this command to the parser."""
+    """Add these commands to the parser."""
     text = "Run the HTTP server: REST API, OpenAI-compatible proxy, MCP, and Telegram."
     serve = command("serve", _serve, text, store=False)
     serve.set_defaults(json=False)
@@ -54,3 +56,40 @@ def add(command: Command) -> None:
         "All settings can be set as FIRNLINE_... variables or in the file; docs/server.md lists"
         " them."
     )
+    _add_mcp(command)
+
+
+def _mcp(options: argparse.Namespace) -> None:
+    with needs_extra("MCP", "mcp"):
+        from firnline.mcp import serve  # noqa: PLC0415 - the SDK is an optional extra
+    # Standard output carries the protocol, so logs go to standard error.
+    logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="%(name)s: %(message)s")
+
+    async def work(memory: Memory) -> None:
+        writable = not options.read_only
+        await run_until_signal(serve(memory, zone=options.zone, may_write=lambda: writable))
+
+    with_memory(options, work, create=True, worker=True, embedder=_embedder(options.embedder))
+
+
+def _embedder(name: str) -> str | None:
+    return None if name == "none" else name
+
+
+def _add_mcp(command: Command) -> None:
+    text = "Run an MCP server on standard input and output, for an agent to start."
+    mcp = command("mcp", _mcp, text)
+    mcp.add_argument("--read-only", action="store_true", help="do not offer the tool append")
+    mcp.add_argument(
+        "--zone",
+        default="UTC",
+        help="the time zone of dates and times (default: %(default)s)",
+    )
+    mcp.add_argument(
+        "--embedder",
+        default="auto",
+        metavar="NAME",
+        help="auto (the default), minilm, multilingual, words or PROVIDER/MODEL; "
+        "none: search by words only",
+    )
+    add_model_options(mcp)

@@ -6,7 +6,14 @@ digest, what to merge, how important a topic is, and what a follow-up question i
 
 from __future__ import annotations
 
-from firnline.topics.decay import half_life, memory_type, priority, survival
+from firnline.topics.decay import (
+    TopicStats,
+    half_life,
+    memory_type,
+    priority,
+    survival,
+    topic_stats,
+)
 from firnline.topics.feedback import apply_feedback, apply_use, change_tags, used_entries
 from firnline.topics.fold import entries_to_fold, is_just_restored, mark_folded
 from firnline.topics.followup import depends_on_context, is_followup
@@ -15,7 +22,6 @@ from firnline.topics.rules import Rules
 from firnline.topics.similarity import LIKENESS, TopicMatch, calibrate, match_topics
 from firnline.topics.standalone import check_rewrite, standalone, standalone_messages
 from firnline.topics.state import TopicState, TopicStep, assign, needs_vector, replay
-from firnline.topics.stats import TopicStats, topic_stats
 from firnline.topics.title import title_of
 
 __all__ = [

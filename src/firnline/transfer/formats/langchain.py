@@ -28,17 +28,10 @@ from firnline.transfer.formats.records import (
 
 FORMAT: Final = "langchain"
 ROLES: Final[Mapping[str, str]] = {
-    "human": "user",
-    "ai": "assistant",
-    "system": "system",
-    "tool": "tool",
-    "function": "tool",
-    "humanmessage": "user",
-    "aimessage": "assistant",
-    "aimessagechunk": "assistant",
-    "systemmessage": "system",
-    "toolmessage": "tool",
-    "functionmessage": "tool",
+    **dict.fromkeys(("human", "humanmessage"), "user"),
+    **dict.fromkeys(("ai", "aimessage", "aimessagechunk"), "assistant"),
+    **dict.fromkeys(("system", "systemmessage"), "system"),
+    **dict.fromkeys(("tool", "function", "toolmessage", "functionmessage"), "tool"),
 }
 
 

@@ -20,22 +20,12 @@ from firnline.transfer.formats.records import (
 )
 
 FORMAT: Final = "sharegpt"
+_ASSISTANT: Final = ("gpt", "chatgpt", "bing", "bard", "assistant", "model", "function_call")
+_TOOLS: Final = ("tool", "observation", "function", "function_response")
 _ROLES: Final[Mapping[str, str]] = {
-    "human": "user",
-    "user": "user",
-    "prompter": "user",
-    "gpt": "assistant",
-    "chatgpt": "assistant",
-    "bing": "assistant",
-    "bard": "assistant",
-    "assistant": "assistant",
-    "model": "assistant",
-    "function_call": "assistant",
+    **dict.fromkeys(("human", "user", "prompter"), "user"),
+    **dict.fromkeys((*_ASSISTANT, *_TOOLS), "assistant"),
     "system": "system",
-    "tool": "assistant",
-    "observation": "assistant",
-    "function": "assistant",
-    "function_response": "assistant",
 }
 _NAMED: Final = frozenset(("tool", "observation", "function", "function_response"))
 
