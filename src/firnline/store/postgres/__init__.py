@@ -1,4 +1,4 @@
-"""The store in PostgreSQL, for many servers and workers on one database. See `store`."""
+"""The PostgreSQL store: many servers and workers share one database. See `store`."""
 
 from firnline.store.postgres.store import PostgresStore
 

@@ -1,7 +1,7 @@
-"""Appending in PostgreSQL: one call moves a conversation's head and writes what is behind it.
+"""Appends in PostgreSQL: one SQL function moves the head and writes the entries.
 
-It writes only if the head is the one that it was made for. A store that was the last to
-append can so do it by a single message, without asking first; else it asks, and holds a lock.
+It writes only if the head is the expected one. So a store that wrote the last append sends a
+single message, without reading the head first; otherwise it reads the head and locks the row.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from firnline.store.postgres.connection import PostgresDatabase, Query, Transact
 from firnline.store.postgres.log import ViewRow, here
 from firnline.store.rows import ConversationRow
 
-_ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
+_ANALYZED_INLINE: Final = 100_000  # bytes of messages that are analyzed in a few milliseconds
 _DRAFTS_AT_ONCE: Final = 1_000
 _BYTES_AT_ONCE: Final = 2 * 1024 * 1024
-_KNOWN: Final = (
+_REPLAY: Final = (
     f"SELECT fingerprint, first_seq, last_seq FROM idempotency WHERE {log.HERE} AND key = %(given)s"
 )
-_MOVE: Final = (
+_MOVE_HEAD: Final = (
     "UPDATE conversation SET next_seq = %s, total = %s, hash = %s, updated_at = %s"
     " WHERE tenant = %s AND id = %s"
 )
@@ -37,7 +37,7 @@ _VIEW_ARRAYS: Final = ("bigint", "smallint", "bigint", "text")
 
 
 class QueuedAppend(NamedTuple):
-    """What is to be appended, on which conditions."""
+    """An append: its messages and its conditions."""
 
     key: Key
     drafts: Sequence[EntryDraft]
@@ -47,7 +47,7 @@ class QueuedAppend(NamedTuple):
 
 
 class AppendOutcome(NamedTuple):
-    """What was appended; and where the conversation stood before, and stands now."""
+    """What was appended, and the conversation's head before and after."""
 
     appended: Appended
     before: ConversationRow | None = None
@@ -55,33 +55,33 @@ class AppendOutcome(NamedTuple):
 
 
 class Appender:
-    """Appends for a store, by one message where it was the last to append, as it is mostly."""
+    """Appends for a store: one message if it wrote the last append, which is the usual case."""
 
     def __init__(self, database: Callable[[], PostgresDatabase]) -> None:
         self._database = database
-        # Heads behind appends, and whether nobody else came between the last two.
-        self._left: OrderedDict[Key, tuple[ConversationRow, bool]] = OrderedDict()
+        # Heads after our appends, and whether our last two were consecutive.
+        self._heads: OrderedDict[Key, tuple[ConversationRow, bool]] = OrderedDict()
 
     async def append(self, given: QueuedAppend) -> Appended:
         """See `Store.append`."""
         key, done = given.key, None
-        # Whoever takes the head is the only one to use it until it is put back.
-        left, alone = self._left.pop(key, (None, False))
+        # Removed while it is used, so that concurrent calls do not use the same head.
+        left, alone = self._heads.pop(key, (None, False))
         fitting = alone and not _is_large(given)
         if left and fitting and given.expected_seq in {None, left.next_seq}:
             done = await self._append_optimistic(given, left)
         if done is None:
             done = await self._database().write(key.tenant, lambda tx: append(tx, given))
         if done.after is not None:
-            self._left[key] = done.after, done.before == left
-            if len(self._left) > limits.HEADS_REMEMBERED:
-                self._left.popitem(last=False)
+            self._heads[key] = done.after, done.before == left
+            if len(self._heads) > limits.HEADS_REMEMBERED:
+                self._heads.popitem(last=False)
         return done.appended
 
     async def _append_optimistic(
         self, given: QueuedAppend, head: ConversationRow
     ) -> AppendOutcome | None:
-        """By one message; None if the head has moved. One that is lost on its way is sent again."""
+        """Append by one message; None if the head has moved. A lost message is sent again."""
         database, tenant = self._database(), given.key.tenant
         try:
             return await database.write(
@@ -89,7 +89,7 @@ class Appender:
             )
         except StoreTimeout as doubt:
             if given.idempotency is not None:
-                raise  # the caller looks that up
+                raise  # the caller retries with the key
             try:
                 done = await database.write(tenant, lambda tx: retry_append(tx, given, head))
             except StoreError:
@@ -100,21 +100,21 @@ class Appender:
 
 
 async def analyze(tenant: str, messages: Sequence[tuple[Message, int]]) -> list[ViewRow]:
-    """What the views have of messages of so many bytes; made beside the event loop if large."""
+    """The search rows of (message, size) pairs; analyzed off the event loop if large."""
 
-    def analyse() -> list[ViewRow]:
+    def build() -> list[ViewRow]:
         return [
             (place, part, microseconds(message.created_at or EPOCH), found)
             for place, (message, _) in enumerate(messages)
             for part, found in enumerate(words.parts(tenant, message))
         ]
 
-    large = sum(size for _, size in messages) > _ANALYSED_INLINE
-    return await asyncio.to_thread(analyse) if large else analyse()
+    large = sum(size for _, size in messages) > _ANALYZED_INLINE
+    return await asyncio.to_thread(build) if large else build()
 
 
 def _is_large(given: QueuedAppend) -> bool:
-    """Whether it is better written piece by piece than by one statement."""
+    """Whether it is written in several statements."""
     several = len(given.drafts) > _DRAFTS_AT_ONCE
     return several or sum(len(draft.body) for draft in given.drafts) > _BYTES_AT_ONCE
 
@@ -122,24 +122,21 @@ def _is_large(given: QueuedAppend) -> bool:
 async def append_at_head(
     transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome | None:
-    """Add messages behind a head that was not asked for; None, and nothing done, if it has moved.
-
-    Nor is anything done if the idempotency key is known.
-    """
+    """Append at a cached head. If it has moved or the idempotency key exists: None, no changes."""
     rows.check_append(given.key, head.next_seq, given.drafts, given.expected_seq)
     (call, values), done = _append_call(given, head)
     return done if await transaction.row(f"SELECT {call}", values) == (True,) else None
 
 
 async def append(transaction: Transaction, given: QueuedAppend) -> AppendOutcome:
-    """Add messages; all that can be refused is refused before the first write."""
+    """Append messages; all checks are done before the first write."""
     found = await _open_head(transaction, given)
     if isinstance(found, Appended):
         return AppendOutcome(found)
     if _is_large(given):
         return await _append_pieces(transaction, given, found)
     (call, values), done = _append_call(given, found)
-    # It cannot have moved. Had it, this would divide by zero rather than acknowledge nothing.
+    # The head is locked. If it moved anyway, the division by zero makes the append fail.
     transaction.later(f"SELECT 1 / {call}::int", values)
     return done
 
@@ -147,10 +144,10 @@ async def append(transaction: Transaction, given: QueuedAppend) -> AppendOutcome
 async def retry_append(
     transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome | None:
-    """Add messages of which it is not known whether they were added behind `head`.
+    """Append messages that an earlier attempt may have appended at `head`.
 
-    None if such are there: they may be these, or just the same of somebody else. If not they will
-    never be, for what may still be under way to the server finds the head moved.
+    None if equal messages are stored there: they may be ours or those of another process.
+    Otherwise the earlier attempt can no longer succeed, because it would find the head moved.
     """
     found = await log.find(transaction, given.key, log.CHANGE)
     if found and found.id == head.id and found.next_seq > head.next_seq:
@@ -163,10 +160,10 @@ async def retry_append(
 async def _append_pieces(
     transaction: Transaction, given: QueuedAppend, head: ConversationRow
 ) -> AppendOutcome:
-    """Add many or long messages behind a head that is locked; no message to the server is large."""
+    """Append many or long messages at a locked head, by several messages of limited size."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
-    transaction.later(_MOVE, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
+    transaction.later(_MOVE_HEAD, [*after[2:], microseconds(drafts[-1].time), key.tenant, head.id])
     for at, size in _pieces(drafts):
         some = slice(at, at + size)
         bodies = [draft.body for draft in drafts[some]]
@@ -184,7 +181,7 @@ async def _append_pieces(
 
 
 def _pieces(drafts: Sequence[EntryDraft]) -> Iterator[tuple[int, int]]:
-    """Where pieces begin and how many drafts they have."""
+    """The start of each piece and its number of drafts."""
     at = size = length = 0
     for draft in drafts:
         if size and (size == _DRAFTS_AT_ONCE or length + len(draft.body) > _BYTES_AT_ONCE):
@@ -197,14 +194,14 @@ def _pieces(drafts: Sequence[EntryDraft]) -> Iterator[tuple[int, int]]:
 def _entries(
     given: QueuedAppend, head: ConversationRow
 ) -> tuple[tuple[Entry, ...], ConversationRow]:
-    """The messages as entries, and the head behind them."""
+    """The messages as entries, and the head after them."""
     entries = rows.next_entries(head.next_seq, head.total, head.hash, given.drafts)
     last = entries[-1]
     return entries, ConversationRow(given.key, head.id, last.seq + 1, last.total, last.hash)
 
 
 def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, AppendOutcome]:
-    """The call of `append` in the schema, and what it does."""
+    """The call of the SQL function `append`, and its outcome."""
     key, drafts, views, _, idempotency = given
     entries, after = _entries(given, head)
     first = head.next_seq
@@ -225,7 +222,7 @@ def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, App
     ]
     values = [*scalars, microseconds(drafts[-1].time), *chain.from_iterable(arrays)]
     kinds = (*_ENTRY_ARRAYS, *_VIEW_ARRAYS, "bigint")
-    # Their values one by one, because that is what the driver is quick at.
+    # One placeholder per value: the driver binds these faster than arrays.
     places = ", ".join(
         f"ARRAY[{', '.join(['%s'] * len(array))}]::{kind}[]"
         for kind, array in zip(kinds, arrays, strict=True)
@@ -236,9 +233,9 @@ def _append_call(given: QueuedAppend, head: ConversationRow) -> tuple[Query, App
 
 
 async def _open_head(transaction: Transaction, given: QueuedAppend) -> ConversationRow | Appended:
-    """The conversation's head, locked, and created if need be; or what was stored by this key."""
+    """The locked head, created if missing; or what was stored under this idempotency key."""
     key, drafts, _, expected_seq, idempotency = given
-    queries = ((_KNOWN, here(key, given=idempotency.key)),) if idempotency else ()
+    queries = ((_REPLAY, here(key, given=idempotency.key)),) if idempotency else ()
     while True:
         found, seen = await log.find_with(transaction, key, *queries, lock=log.CHANGE)
         if found and idempotency and seen[0]:

@@ -1,4 +1,4 @@
-"""Moving old entries into compressed segments and back. Nothing about them changes."""
+"""Moves old entries into compressed segments and back, without changing them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from firnline.store.rows import ConversationRow, PackedSegment
 async def live(
     transaction: Transaction, key: Key, first: int, last: int
 ) -> tuple[ConversationRow | None, list[tuple[list[Record], str]]]:
-    """The first live entries of a span, in runs of neighbours with the hashes before them."""
+    """The first live entries of a span, as consecutive runs with the hash before each."""
     found = await log.find(transaction, key)
     first, last = max(first, 0), min(last, found.next_seq - 1 if found else -1)
     some: list[Record] = []
@@ -27,7 +27,7 @@ async def live(
 
 
 async def pack(runs: list[tuple[list[Record], str]]) -> list[PackedSegment]:
-    """Compress them, beside the event loop and outside any transaction."""
+    """Compress them, off the event loop and outside any transaction."""
     return await asyncio.to_thread(
         lambda: [part for run, before in runs for part in rows.pack_run(run, before)]
     )
@@ -36,23 +36,23 @@ async def pack(runs: list[tuple[list[Record], str]]) -> list[PackedSegment]:
 async def store(
     transaction: Transaction, found: ConversationRow, packed: PackedSegment
 ) -> Archived:
-    """Swap live entries for their segment, in one transaction.
+    """Replace live entries with their segment.
 
-    The segment was packed from what a reader saw a moment ago, so all is checked again.
+    The segment was packed from an earlier read, so everything is checked again.
     """
     segment, key = packed.segment, found.key
     now = await log.find(transaction, key, log.CHANGE)
-    still = now is not None and now.id == found.id and now.next_seq >= found.next_seq
-    hash_now = await log.hash_at(transaction, key, segment.last_seq) if still else ""
+    same = now is not None and now.id == found.id and now.next_seq >= found.next_seq
+    hash_now = await log.hash_at(transaction, key, segment.last_seq) if same else ""
     if hash_now != segment.hash:
-        raise ConflictError(f"{key.conversation}: it was erased or changed meanwhile")
+        raise ConflictError(f"{key.conversation}: erased or changed concurrently; retry")
     own = key.tenant, found.id
     gone = await transaction.changed(
         "DELETE FROM entry WHERE tenant = %s AND conversation = %s AND seq BETWEEN %s AND %s",
         (*own, segment.first_seq, segment.last_seq),
     )
     if gone != segment.last_seq - segment.first_seq + 1:
-        raise ConflictError(f"{key.conversation}: the entries were moved by somebody else")
+        raise ConflictError(f"{key.conversation}: another process moved the entries; retry")
     transaction.later(
         "INSERT INTO segment (tenant, conversation, first_seq, last_seq, hash_before, hash,"
         " total_before, total, checksum, body) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
@@ -70,7 +70,7 @@ def _count(transaction: Transaction, found: ConversationRow, entries: int) -> No
 
 
 async def restore(transaction: Transaction, key: Key, first: int, last: int) -> int:
-    """Make the entries of every segment that touches the span live again."""
+    """Make the entries of every segment that overlaps the span live again."""
     found = await log.find(transaction, key, log.CHANGE)
     first, last = max(first, 0), min(last, found.next_seq - 1 if found else -1)
     restored = 0

@@ -1,7 +1,7 @@
-"""A copy of everything as a file of SQL, of one moment, that `psql` reads into an empty database.
+"""A consistent snapshot of the store as an SQL file, which `psql` restores into an empty database.
 
-It is what `pg_dump` would write of our schema, but it needs no program of the server's version, and
-the rows that policies hide from everybody are in it.
+It matches the output of `pg_dump` for our schema, but needs no tool of the server's version, and
+includes the rows that policies hide.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COLUMNS: Final = (
     " AND c.relkind IN ('r', 'p') AND NOT c.relispartition GROUP BY c.relname ORDER BY c.relname"
 )
 _HEAD: Final = f"""\
--- A copy of a Firnline store. Read it into an empty database:
+-- A backup of a Firnline store. Restore it into an empty database:
 --   psql --set ON_ERROR_STOP=1 --single-transaction --file FILE postgresql://...
 CREATE SCHEMA IF NOT EXISTS {SCHEMA};
 SET search_path = {SCHEMA}, pg_catalog;
@@ -48,10 +48,10 @@ _COUNTERS: Final = "".join(
 
 
 async def copy_to(database: PostgresDatabase, path: Path, progress: Progress | None) -> None:
-    """Write a copy to a new file, which appears only when it is complete."""
+    """Write a backup to a new file, which appears only when it is complete."""
     connection = await database.connect()
     try:
-        with atomic_write(path, new=True) as half_done, half_done.open("wb") as file:
+        with atomic_write(path, new=True) as temporary, temporary.open("wb") as file:
             await _copy(connection, file, progress)
     except psycopg.Error as error:
         raise translate_error(error, database.place) from error
@@ -65,29 +65,29 @@ async def _copy(
     schema = resources.files("firnline").joinpath("store/postgres/schema.sql").read_text("utf-8")
     tables, mark, policies = schema.partition("-- Policies.")
     await connection.execute(_BEGIN)
-    # What a newer Firnline has added could not be read into the tables as this one knows them.
+    # Columns of a newer Firnline could not be restored into the tables of our schema.
     await migrate.check(connection, max(migrate.shipped_migrations()))
     known = await (await connection.execute(_COLUMNS.encode())).fetchall()
     file.write(f"{_HEAD}{tables}\n".encode())
     for done, (table, columns) in enumerate(known, 1):
         file.write(f"COPY {table} ({columns}) FROM stdin;\n".encode())
-        # A query: behind a policy, COPY takes of a partitioned table the parent's own rows, none.
+        # A query: with policies, COPY of a partitioned table copies only the parent's rows: none.
         async for chunk in _rows(connection, f"COPY (SELECT {columns} FROM {table}) TO STDOUT"):
             await asyncio.to_thread(file.write, chunk)
         file.write(b"\\.\n\n")
         if progress is not None:
             progress(done, len(known))
-    # Last of all, for COPY does not read into a table with policies.
+    # Policies come last, because COPY does not load a table that has them.
     file.write(f"{_COUNTERS}{mark}{policies}".encode())
     await connection.execute("COMMIT")
 
 
 async def _rows(connection: AsyncConnection[Any], query: str) -> AsyncIterator[bytes]:
-    waiting = bytearray()
+    buffer = bytearray()
     async with connection.cursor() as cursor, cursor.copy(query.encode()) as copy:
         async for data in copy:
-            waiting += data
-            if len(waiting) >= _CHUNK:
-                yield bytes(waiting)
-                waiting.clear()
-    yield bytes(waiting)
+            buffer += data
+            if len(buffer) >= _CHUNK:
+                yield bytes(buffer)
+                buffer.clear()
+    yield bytes(buffer)

@@ -1,4 +1,4 @@
-"""Cards: small named values that edges keep beside the log."""
+"""Cards: small named values that integrations store next to the log."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _REPLACE: Final = (
 
 
 async def put_cards(transaction: Transaction, cards: Sequence[Card], *, absent: bool) -> int:
-    """Write those whose conversation is there, or that have none."""
+    """Write the cards whose conversation exists, or that have none."""
     keys = sorted({(card.tenant, card.conversation) for card in cards if card.conversation})
     known, ((now,),) = await transaction.each(
         (
             (
-                # In one order, so that two who lock several never wait for each other.
+                # Locked in one order, so that concurrent calls do not deadlock.
                 "SELECT tenant, name, id FROM conversation WHERE (tenant, name) IN"
                 " (SELECT * FROM unnest(%s::text[], %s::text[])) ORDER BY id FOR KEY SHARE"
             ),
@@ -64,7 +64,7 @@ def _row(card: Card, number: int | None, now: int) -> tuple[Any, ...]:
 
 
 async def select_cards(transaction: Transaction, asked: CardQuery, limit: int) -> list[Card]:
-    """The cards that are asked for, each one checked."""
+    """The matching cards, each verified."""
     where, values = _where(asked)
     rows = await transaction.rows(
         f"{_COLUMNS} WHERE {where} ORDER BY card.tenant, card.name LIMIT %s",
@@ -74,19 +74,19 @@ async def select_cards(transaction: Transaction, asked: CardQuery, limit: int) -
 
 
 async def card_kinds(transaction: Transaction) -> list[str]:
-    """Every kind there is."""
+    """All kinds that exist."""
     rows = await transaction.rows("SELECT DISTINCT kind FROM card")
     return sorted((kind for (kind,) in rows), key=str.encode)
 
 
 async def drop_cards(transaction: Transaction, asked: CardQuery) -> int:
-    """Delete the cards that are asked for; returns how many there were."""
+    """Delete the matching cards; returns how many there were."""
     where, values = _where(asked)
     return await transaction.changed(f"DELETE FROM card WHERE {where}", values)
 
 
 async def damaged_cards(transaction: Transaction) -> list[str]:
-    """What is wrong with cards, one by one."""
+    """The problem of each damaged card."""
     problems = []
     for row in await transaction.rows(_COLUMNS):
         try:
@@ -97,7 +97,7 @@ async def damaged_cards(transaction: Transaction) -> list[str]:
 
 
 def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:
-    """A condition and its values; every part of it can be looked up in the table's key."""
+    """The condition and its values; the primary key covers every part."""
     parts: dict[str, Any] = {"card.kind = %s": asked.kind}
     if asked.tenant is not None:
         parts["card.tenant = %s"] = asked.tenant

@@ -1,8 +1,8 @@
-"""Transactions: what each one says about itself, and how few messages it takes.
+"""Transactions: their settings, and as few messages to the server as possible.
 
-Statements are bound here and sent as text, several in one message: no prepared statements and no
-settings that outlive a transaction, so a pooler may give each one another connection. What needs no
-answer waits for what does: an append is two messages, and one where the head is known.
+Parameters are bound on the client, and several statements are sent in one message. There are no
+prepared statements and no settings that outlive a transaction, so a pooler may use a different
+connection for each. Statements without a result are sent with the next query.
 """
 
 from __future__ import annotations
@@ -35,28 +35,28 @@ Values = Sequence[Any] | Mapping[str, Any]
 Query = tuple[str, Values]
 Pool = AsyncConnectionPool[AsyncConnection[Row]]
 MaybeTime = Callable[[], datetime | None]
-"""The time, or None to take the database's."""
+"""Returns the time, or None for the database's."""
 
 SCHEMA: Final = "firnline"
 ALL_TENANTS: Final = None
-"""Instead of a tenant: work on the server's own behalf, in all of them."""
+"""Passed instead of a tenant: access to all tenants."""
 
 _SETTINGS: Final[dict[str, Any]] = {
     "application_name": "firnline",
     "client_encoding": "utf8",
     "connect_timeout": str(int(limits.CONNECT_SECONDS)),
-    "keepalives_idle": "30",  # a dead network is noticed in a minute, not in two hours
+    "keepalives_idle": "30",  # a dead connection is detected in a minute, not in two hours
     "keepalives_interval": "10",
     "keepalives_count": "3",
 }
-_SAY: Final = (
+_SETUP: Final = (
     f"SELECT set_config('search_path', '{SCHEMA}, pg_catalog', true),"
     " set_config('firnline.tenant', %s, true)"
 )
-# An acknowledged write is durable even if the database is set up otherwise. And nobody waits for
-# long for one who stands still in the middle of a transaction.
-_SAY_WRITING: Final = (
-    f"{_SAY}, CASE current_setting('synchronous_commit') WHEN 'off'"
+# An acknowledged write is durable even if the database is configured otherwise. The timeouts keep
+# a process that hangs in a transaction from blocking others for long.
+_SETUP_WRITE: Final = (
+    f"{_SETUP}, CASE current_setting('synchronous_commit') WHEN 'off'"
     " THEN set_config('synchronous_commit', 'on', true) END,"
     f" set_config('lock_timeout', '{int(limits.BUSY_SECONDS)}s', true),"
     " set_config('idle_in_transaction_session_timeout',"
@@ -65,16 +65,16 @@ _SAY_WRITING: Final = (
 
 
 class _Kind(NamedTuple):
-    """How a transaction begins, and what it says about itself."""
+    """How a transaction begins, and its settings."""
 
     begin: str
-    say: str
+    setup: str
     writes: bool
     brief: bool = False
 
 
-_READ: Final = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", _SAY, writes=False)
-_WRITE: Final = _Kind("BEGIN", _SAY_WRITING, writes=True)
+_READ: Final = _Kind("BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", _SETUP, writes=False)
+_WRITE: Final = _Kind("BEGIN", _SETUP_WRITE, writes=True)
 _ROWS_AT_ONCE: Final = 1_000
 _DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
 
@@ -82,7 +82,7 @@ _DATABASE_TIME: Final = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigi
 class Transaction:
     """One transaction on one connection.
 
-    A `brief` one is a single message: its first question also ends it.
+    A `brief` one is a single message: its first query also commits it.
     """
 
     def __init__(
@@ -91,23 +91,23 @@ class Transaction:
         self._cursor: AsyncClientCursor[Row] = AsyncClientCursor(connection)
         self._clock = clock
         self._brief = brief
-        self._waiting: list[str] = []
+        self._queued: list[str] = []
         self._begun = False
         self.committing = False
         self.ended = False
 
     @property
     def now(self) -> str:
-        """The present time as SQL, in microseconds: the database's, for all share that one."""
+        """The current time as SQL, in microseconds: the database's, which all processes share."""
         now = self._clock()
         return _DATABASE_TIME if now is None else str(microseconds(now))
 
     def later(self, sql: str, values: Values = ()) -> None:
-        """Run a statement whose result nobody needs, with whatever comes next."""
-        self._waiting.append(self._cursor.mogrify(sql, values) if values else sql)
+        """Queue a statement without a result; it is sent with the next query."""
+        self._queued.append(self._cursor.mogrify(sql, values) if values else sql)
 
     def insert(self, into: str, rows: Sequence[Row], *, otherwise: str = "") -> None:
-        """Write rows, many by one statement. `into` names the table and its columns."""
+        """Insert rows in batches. `into` names the table and its columns."""
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             some = rows[start : start + _ROWS_AT_ONCE]
             places = ", ".join([f"({', '.join(['%s'] * len(some[0]))})"] * len(some))
@@ -126,44 +126,43 @@ class Transaction:
         return found[0] if found else ()
 
     async def each(self, *queries: Query) -> tuple[list[Row], ...]:
-        """The rows of several queries, by one message."""
+        """The rows of several queries, sent in one message."""
         if self.ended:
             raise _MoreThanBrief
         for sql, values in queries:
             self.later(sql, values)
         if self._brief:
-            self._waiting.append("COMMIT")
+            self._queued.append("COMMIT")
             self.committing = True
         found = await self._send(len(queries) + self._brief)
         self.ended = self._brief
         return tuple(found[: len(queries)])
 
     async def changed(self, sql: str, values: Values = ()) -> int:
-        """How many rows a statement has changed."""
+        """Run a statement; returns the number of rows it changed."""
         self.later(sql, values)
         await self._send(0)
         return self._cursor.rowcount
 
     async def flush(self) -> None:
-        """Send what waits: it may be much."""
+        """Send the queued statements, to limit their size."""
         await self._send(0)
 
     async def commit(self) -> None:
-        """Make it durable.
+        """Commit; unless brief, never in the first message.
 
-        Never by the first message, unless it is brief: a connection that had died while nobody used
-        it is noticed before anything can be in doubt.
+        So a connection that was lost while idle is detected before the outcome can be in doubt.
         """
         if not self._begun:
             await self._send(0)
-        self._waiting.append("COMMIT")
+        self._queued.append("COMMIT")
         self.committing = True
         await self._send(0)
 
     async def _send(self, wanted: int) -> list[list[Row]]:
-        """Send what waits; returns the rows of the last `wanted` statements."""
-        message, count = "; ".join(self._waiting), len(self._waiting)
-        self._waiting.clear()
+        """Send the queued statements; returns the rows of the last `wanted`."""
+        message, count = "; ".join(self._queued), len(self._queued)
+        self._queued.clear()
         await self._cursor.execute(message.encode())
         self._begun = True
         found: list[list[Row]] = []
@@ -176,24 +175,24 @@ class Transaction:
 
 
 class _MoreThanBrief(Exception):
-    """A transaction that was thought to be one message has another question."""
+    """A brief transaction has a second query."""
 
 
 class _NotQuiet(Exception):
-    """A connection has something to say before it was asked, perhaps that it ends."""
+    """An idle connection has unread input, perhaps because it was closed."""
 
 
 Work = Callable[[Transaction], Awaitable[T]]
 
 
 class PostgresDatabase:
-    """A pool of connections, and transactions on them that are tried again where that is safe."""
+    """A connection pool; its transactions are retried where that is safe."""
 
     def __init__(self, url: str, *, clock: MaybeTime, connections: int) -> None:
         try:
             given = conninfo_to_dict(url)
         except psycopg.Error as error:
-            raise BadURL(f"the store's URL is not understood: {_redact_error(error)}") from error
+            raise BadURL(f"invalid store URL: {_redact_error(error)}") from error
         self.conninfo = make_conninfo(**{**_SETTINGS, **given})
         self.place = "postgresql://{}/{}".format(
             given.get("host", ""), given.get("dbname", given.get("user", ""))
@@ -201,10 +200,10 @@ class PostgresDatabase:
         self._clock = clock
         self._connections = connections
         self._pool: Pool | None = None
-        self._unseen: set[asyncio.Future[Any]] = set()  # what goes on though its caller is gone
+        self._background: set[asyncio.Future[Any]] = set()  # outlives its caller
 
     async def open(self) -> None:
-        """Make connections from now on."""
+        """Open the pool."""
         self._pool = AsyncConnectionPool(
             self.conninfo,
             kwargs={"autocommit": True, "prepare_threshold": None},
@@ -219,10 +218,10 @@ class PostgresDatabase:
         await self._pool.open()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         pool, self._pool = self._pool, None
-        if self._unseen:
-            await asyncio.wait(self._unseen)
+        if self._background:
+            await asyncio.wait(self._background)
         if pool is not None:
             await pool.close()
 
@@ -233,10 +232,10 @@ class PostgresDatabase:
 
     @asynccontextmanager
     async def _borrow(self) -> AsyncIterator[AsyncConnection[Row]]:
-        """A connection of the pool, which gets it back whatever happens.
+        """A connection of the pool, which is always returned to it.
 
-        The pool loses those whose borrowers are cancelled while they wait for one or give it back;
-        so whatever has to wait there is done by somebody whom nobody cancels.
+        The pool loses a connection if a task is canceled while it waits for one or returns one.
+        So both are done in a separate task that is not canceled.
         """
         pool = self._open_pool()
         if pool.get_stats()["pool_available"]:
@@ -258,14 +257,14 @@ class PostgresDatabase:
                 await asyncio.shield(self._run_to_end(_put_back(pool, connection)))
 
     def _run_to_end(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do this to its end."""
+        """Run this in the background; canceling the caller does not stop it."""
         task = asyncio.create_task(work)
-        self._unseen.add(task)
-        task.add_done_callback(self._unseen.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
         return task
 
     async def connect(self) -> AsyncConnection[Row]:
-        """A connection of one's own, outside the pool and outside any transaction."""
+        """A new connection, outside the pool and outside any transaction."""
         try:
             return await AsyncConnection.connect(
                 self.conninfo, autocommit=True, prepare_threshold=None
@@ -274,7 +273,7 @@ class PostgresDatabase:
             raise translate_error(error, self.place) from error
 
     async def execute(self, sql: str) -> None:
-        """Run a statement that cannot be in a transaction."""
+        """Run a statement outside a transaction, such as VACUUM."""
         try:
             async with self._borrow() as connection:
                 await connection.execute(sql.encode())
@@ -282,9 +281,9 @@ class PostgresDatabase:
             raise translate_error(error, self.place) from error
 
     async def read(self, tenant: str | None, work: Work[T], *, brief: bool = True) -> T:
-        """Run `work`; all that it reads is of one moment. It may be run anew from its beginning.
+        """Run `work` on one consistent snapshot. It may be run more than once.
 
-        One message and one answer if it asks once, as what is `brief` mostly does.
+        If it is `brief` and has a single query, it takes one round trip.
         """
         if brief:
             with suppress(_MoreThanBrief):
@@ -292,10 +291,10 @@ class PostgresDatabase:
         return await self._run(tenant, work, _READ)
 
     async def write(self, tenant: str | None, work: Work[T], *, brief: bool = False) -> T:
-        """Run `work` in a transaction that is durable when this returns. It may be run anew.
+        """Run `work` in a transaction, durable when this returns. It may be run more than once.
 
-        `StoreTimeout` if it is not known whether it is; after any other error it was undone. What
-        is `brief` asks once and is one message, if the connection looks alive.
+        `StoreTimeout` means the outcome is unknown; after any other error it was rolled back. A
+        `brief` one has a single query and is one message, if the connection looks alive.
         """
         if brief:
             with suppress(_NotQuiet):
@@ -303,16 +302,16 @@ class PostgresDatabase:
         return await self._run(tenant, work, _WRITE)
 
     async def _run(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
-        tries = 0
+        attempts = 0
         while True:
             try:
                 with preserve_cancellation():
                     return await self._once(tenant, work, kind)
             except FirnlineError as error:
-                tries += 1
-                if tries >= limits.STORE_TRIES_MAX or not _is_repeatable(error):
+                attempts += 1
+                if attempts >= limits.STORE_TRIES_MAX or not _is_repeatable(error):
                     raise
-                await self._prepare_retry(error, tries)
+                await self._prepare_retry(error, attempts)
 
     async def _once(self, tenant: str | None, work: Work[T], kind: _Kind) -> T:
         transaction = None
@@ -322,25 +321,25 @@ class PostgresDatabase:
                     raise _NotQuiet
                 transaction = Transaction(connection, self._clock, brief=kind.brief)
                 transaction.later(kind.begin)
-                transaction.later(kind.say, ["*" if tenant is None else f"={tenant}"])
+                transaction.later(kind.setup, ["*" if tenant is None else f"={tenant}"])
                 result = await work(transaction)
                 if not transaction.ended:
                     await transaction.commit()
                 return result
         except UnicodeEncodeError as error:
-            raise InputError(f"it cannot be stored: {error.reason}") from error
+            raise InputError(f"the text cannot be stored: {error.reason}") from error
         except psycopg.Error as error:
-            doubtful = kind.writes and transaction is not None and transaction.committing
-            raise translate_error(error, self.place, committing=doubtful) from error
+            in_doubt = kind.writes and transaction is not None and transaction.committing
+            raise translate_error(error, self.place, committing=in_doubt) from error
 
-    async def _prepare_retry(self, error: FirnlineError, tries: int) -> None:
+    async def _prepare_retry(self, error: FirnlineError, attempts: int) -> None:
         if isinstance(error.__cause__, psycopg.Error) and is_lost(error.__cause__):
-            await self._open_pool().check()  # the others are likely to be gone, too
-        await asyncio.sleep(random.uniform(0, 0.01 * 2**tries))  # noqa: S311 - jitter
+            await self._open_pool().check()  # the other connections are probably lost, too
+        await asyncio.sleep(random.uniform(0, 0.01 * 2**attempts))  # noqa: S311 - jitter
 
 
 def _redact_error(error: psycopg.Error) -> str:
-    """What is wrong with a URL. What libpq quotes can be of a password, unless it is a name."""
+    """The error of a URL; what libpq quotes can be a password, unless it is an option's name."""
     said = str(error).strip()
     if re.fullmatch(r'invalid URI query parameter: "[a-z_]+"', said):
         return said
@@ -348,20 +347,20 @@ def _redact_error(error: psycopg.Error) -> str:
 
 
 async def _put_back(pool: Pool, connection: AsyncConnection[Row]) -> None:
-    with suppress(psycopg.Error):  # then the pool makes another one
+    with suppress(psycopg.Error):  # then the pool replaces it
         await connection.rollback()
     await pool.putconn(connection)
 
 
 async def _return_late(pool: Pool, asking: asyncio.Task[AsyncConnection[Row]]) -> None:
-    """Give back what came too late."""
+    """Return a connection whose caller was canceled."""
     with suppress(psycopg.Error):
         await pool.putconn(await asking)
 
 
 def _is_quiet(connection: AsyncConnection[Row]) -> bool:
-    """Whether nothing has come in since its last transaction, such as the news of its end."""
-    if not hasattr(select, "poll"):  # Windows, where `select` takes any number of sockets
+    """Whether it has no unread input, such as the server closing it."""
+    if not hasattr(select, "poll"):  # Windows, where `select` accepts any file descriptor
         return not select.select([connection], [], [], 0)[0]
     poll = select.poll()
     poll.register(connection, select.POLLIN)
@@ -369,7 +368,7 @@ def _is_quiet(connection: AsyncConnection[Row]) -> bool:
 
 
 def _is_repeatable(error: FirnlineError) -> bool:
-    """Whether it was undone for sure, by something that passes."""
+    """Whether it was certainly rolled back, by a temporary failure."""
     cause = error.__cause__
     if isinstance(error, StoreTimeout) or not isinstance(cause, psycopg.Error):
         return False

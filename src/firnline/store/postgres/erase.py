@@ -1,7 +1,7 @@
-"""The one destructive verb. What it erases is in no table any more, live or dead.
+"""Erase, the only destructive operation: afterwards no table has its rows, live or dead.
 
-PostgreSQL keeps old versions of rows until it vacuums, so that is done at once. What it cannot do
-is named in docs/postgres.md: old bytes in free space, the write-ahead log, replicas and backups.
+PostgreSQL keeps old versions of rows until a vacuum, so the tables are vacuumed immediately.
+Copies can remain in free space, the write-ahead log, replicas and backups: docs/postgres.md.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _OWNED: Final = (
     *("entry", "segment", "digest", "topic", "said", "search", "idempotency", "pin", "member"),
     *("assigned", "embedded", "vector", "card"),
 )
-_LEFT: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation"))
+_TABLES: Final = ", ".join(f"{SCHEMA}.{table}" for table in (*_OWNED, "conversation"))
 
-_VACUUM: Final = f"VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {_LEFT}"
+_VACUUM: Final = f"VACUUM (INDEX_CLEANUP ON, TRUNCATE OFF) {_TABLES}"
 
 logger: Final = logging.getLogger("firnline")
 
 
 async def erase(transaction: Transaction, key: Key) -> Erased:
     """Delete every row the conversation owns."""
-    # Against everybody: whoever else writes to it has locked its row for less.
+    # The strongest row lock: it conflicts with those of all other writers.
     found = await log.must_find(transaction, key, "FOR UPDATE")
     own = key.tenant, found.id
     digests, segments, now = await transaction.row(
@@ -53,30 +53,30 @@ async def erase(transaction: Transaction, key: Key) -> Erased:
 
 
 class Vacuum:
-    """Takes what was deleted out of the tables and indexes; outside any transaction.
+    """Removes deleted rows from the tables and indexes; outside any transaction.
 
-    One at a time, for all who wait: PostgreSQL vacuums a table once at a time, and many erasures
-    that wait for that would hold all connections of the process.
+    Waiting erasures share one vacuum: PostgreSQL runs one per table at a time, so many that wait
+    for it would hold all connections of the process.
     """
 
     def __init__(self, database: Callable[[], PostgresDatabase]) -> None:
         self._database = database
         self._turn = asyncio.Lock()
-        self._asked = self._seen_to = 0
+        self._requested = self._vacuumed = 0
 
     async def vacuum(self) -> None:
-        """Return when all that is deleted by now is out.
+        """Return when everything deleted so far is vacuumed.
 
-        It is erased for everybody already. If this fails, the server does it by and by.
+        Readers no longer see it even before. If this fails, autovacuum does it later.
         """
-        self._asked = mine = self._asked + 1
+        self._requested = request = self._requested + 1
         async with self._turn:
-            if self._seen_to >= mine:
-                return  # by one that began since
-            begun = self._asked
+            if self._vacuumed >= request:
+                return  # by a vacuum that began after this call
+            covered = self._requested
             try:
                 await self._database().execute(_VACUUM)
             except StoreError as error:
-                logger.warning("what was erased is not yet vacuumed: %s", error)
+                logger.warning("vacuum after erase failed, autovacuum does it later: %s", error)
             else:
-                self._seen_to = begun
+                self._vacuumed = covered

@@ -38,7 +38,7 @@ _STRAY: Final = (
 
 
 async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
-    """Everything that can be told without changing anything."""
+    """The findings; nothing is changed."""
     stray = _STRAY if thorough else "SELECT 0"
     answers = await transaction.each(
         (_SERVER, ()),
@@ -51,30 +51,30 @@ async def check(transaction: Transaction, *, thorough: bool) -> list[Finding]:
         (stray, ()),
         ("SELECT count(*) FROM card", ()),
     )
-    server, version, role, unforced, vectors, content, index, ((lost,),), kept = answers
+    server, version, role, unforced, vectors, content, index, ((strays,),), ((count,),) = answers
     damaged = await cards.damaged_cards(transaction) if thorough else []
     return [
         *_server(server[0]),
         Finding("schema", "ok", f"version {version[0][0]} of {max(migrate.shipped_migrations())}"),
         _policies(role[0], unforced[0][0]),
         Finding("vectors", "ok", _vectors(vectors)),
-        _content(content[0], lost),
+        _content(content[0], strays),
         _index(index[0]),
-        _cards(kept[0][0], damaged, thorough=thorough),
+        _cards(count, damaged, thorough=thorough),
     ]
 
 
 def _server(row: Row) -> list[Finding]:
     version, fsync, pages, checksums, size, standby = row
-    safe: Literal["ok", "warning"] = "ok" if (fsync, pages) == ("on", "on") else "warning"
+    state: Literal["ok", "warning"] = "ok" if (fsync, pages) == ("on", "on") else "warning"
     settings = "every commit is durable"
-    if safe == "warning":
-        settings = "fsync or full_page_writes is off: a power cut can lose or damage everything"
-    role = "a standby, which can only be read" if standby else "it can be written"
-    sums = "pages have checksums" if checksums == "on" else "pages have no checksums"
+    if state == "warning":
+        settings = "fsync or full_page_writes is off: a power failure can lose or corrupt data"
+    role = "a read-only standby" if standby else "read-write"
+    sums = "page checksums on" if checksums == "on" else "page checksums off"
     return [
         Finding("PostgreSQL", "ok", f"{version}, {size / 1e6:,.1f} MB; {role}; {sums}"),
-        Finding("settings", safe, settings),
+        Finding("settings", state, settings),
     ]
 
 
@@ -83,22 +83,22 @@ def _policies(role: Row, unforced: str) -> Finding:
     if unforced:
         return Finding("tenants", "broken", f"no row-level security on {unforced}")
     if exempt:
-        detail = f"policies do not bind the role {name}; use one that is no superuser"
+        detail = f"policies do not apply to the role {name}; use one that is not a superuser"
         return Finding("tenants", "warning", detail)
-    return Finding("tenants", "ok", f"row-level security binds the role {name}")
+    return Finding("tenants", "ok", f"row-level security applies to the role {name}")
 
 
 def _vectors(found: list[Row]) -> str:
     if found:
         return f"compared in the database by pgvector {found[0][0]}"
-    return "compared in each process; with the extension pgvector the database would do it"
+    return "compared in each process; install pgvector to compare them in the database"
 
 
 def _content(row: Row, stray: int) -> Finding:
     names = "conversations", "live entries", "segments", "digests"
     counts = ", ".join(f"{count:,} {name}" for count, name in zip(row, names, strict=True))
     if stray:
-        return Finding("content", "broken", f"{counts}; rows of {stray:,} that are not there")
+        return Finding("content", "broken", f"{counts}; rows of {stray:,} missing conversations")
     return Finding("content", "ok", counts)
 
 
@@ -113,4 +113,4 @@ def _index(row: Row) -> Finding:
 def _cards(count: int, damaged: list[str], *, thorough: bool) -> Finding:
     if damaged:
         return Finding("cards", "broken", f"{len(damaged):,} of {count:,}: {damaged[0]}")
-    return Finding("cards", "ok", f"{count:,}{', each one read' if thorough else ''}")
+    return Finding("cards", "ok", f"{count:,}{', all verified' if thorough else ''}")

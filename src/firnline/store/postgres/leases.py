@@ -1,6 +1,6 @@
 """Leases and the version chain of digests: fenced, and committed by compare-and-set.
 
-Time is the database's, so that the clocks of the machines that share it do not matter.
+They use the database's clock, so the clocks of the machines do not matter.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _NO_TOPIC: Final = -1
 
 
 async def lease(transaction: Transaction, key: Key, owner: str, seconds: float) -> Lease | None:
-    """Take the lease if nobody holds it, or if its time is over."""
+    """Take the lease if it is free or has expired."""
     values = log.here(key, owner=owner, length=int(seconds * 1e6))
     taken, there = await transaction.each(
         (
             (
-                # Above all fences of earlier conversations of this name: ids only grow.
+                # Greater than all fences of erased conversations of this name: ids only grow.
                 "UPDATE conversation SET fence = greatest(fence, id << 32) + 1,"
                 f" lease_owner = %(owner)s, lease_until = {transaction.now} + %(length)s"
                 " WHERE tenant = %(tenant)s AND name = %(name)s"
@@ -62,7 +62,7 @@ async def lease(transaction: Transaction, key: Key, owner: str, seconds: float) 
 
 
 async def renew(transaction: Transaction, lease: Lease, seconds: float) -> Lease:
-    """Extend the lease if it is still the newest one."""
+    """Extend the lease if it is still the newest."""
     row = await transaction.row(
         f"UPDATE conversation SET lease_until = {transaction.now} + %s"
         " WHERE tenant = %s AND name = %s AND fence = %s AND lease_owner = %s"
@@ -75,7 +75,7 @@ async def renew(transaction: Transaction, lease: Lease, seconds: float) -> Lease
 
 
 async def release(transaction: Transaction, lease: Lease) -> None:
-    """Let go of the lease; the fence stays, so that it only ever grows."""
+    """Release the lease; the fence stays, so that it only grows."""
     transaction.later(
         "UPDATE conversation SET lease_owner = NULL, lease_until = NULL"
         " WHERE tenant = %s AND name = %s AND fence = %s AND lease_owner = %s",
@@ -84,23 +84,23 @@ async def release(transaction: Transaction, lease: Lease) -> None:
 
 
 async def begin(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
-    """Record a digest in the making; what an earlier holder left in the making has failed."""
+    """Record a digest as processing; fail those that an earlier holder left processing."""
     found, now = await _leased_row(transaction, lease)
-    newest_, (last,), making = await transaction.each(
+    newest_, (last,), unfinished = await transaction.each(
         _newest_query(lease.key, digest.topic),
         (f"SELECT max(version) FROM digest WHERE {log.HERE}", log.here(lease.key)),
         (f"{_COLUMNS} WHERE {log.HERE} AND status = 'processing'", log.here(lease.key)),
     )
     newest = _newest(lease.key, newest_, digest.topic)
     begun = next_version(newest, last[0] or 0, digest, now)
-    for row in making:
+    for row in unfinished:
         _put(transaction, found, fail_abandoned(_digest(lease.key, row)), 0)
     _put(transaction, found, begun, lease.fence)
     return begun
 
 
 async def finish(transaction: Transaction, lease: Lease, digest: Digest) -> Digest:
-    """Complete or fail what this lease began."""
+    """Complete or fail the digest that this lease began."""
     found, _ = await _leased_row(transaction, lease)
     values = log.here(lease.key, version=digest.version, fence=lease.fence)
     newest, own = await transaction.each(
@@ -114,7 +114,7 @@ async def finish(transaction: Transaction, lease: Lease, digest: Digest) -> Dige
 
 
 async def undo(transaction: Transaction, lease: Lease, version: int) -> Digest:
-    """Take the newest completed digest out of force, in place."""
+    """Mark the newest completed digest as undone, in place."""
     found, _ = await _leased_row(transaction, lease)
     asked = next(iter(await digests(transaction, lease.key, [version])), None)
     newest = await newest_digest(transaction, lease.key, asked.topic if asked else None)
@@ -124,7 +124,7 @@ async def undo(transaction: Transaction, lease: Lease, version: int) -> Digest:
 
 
 async def fail_damaged(transaction: Transaction, lease: Lease) -> int:
-    """Put a failed digest in the place of each that cannot be read; returns how many."""
+    """Replace each unreadable digest with a failed one; returns how many."""
     found, _ = await _leased_row(transaction, lease)
     rows = await transaction.rows(f"{_COLUMNS} WHERE {log.HERE}", log.here(lease.key))
     damaged = [row[0] for row in rows if not _is_readable(lease.key, row)]
@@ -144,7 +144,7 @@ def _is_readable(key: Key, row: Row) -> bool:
 async def digests(
     transaction: Transaction, key: Key, versions: Sequence[int] | None = None
 ) -> list[Digest]:
-    """The conversation's digests by version: all of them, or those asked for that exist."""
+    """The conversation's digests by version: all, or the requested ones that exist."""
     asked = None if versions is None else [item for item in versions if 0 <= item <= SEQ_MAX]
     some = "" if asked is None else " AND version = ANY(%(asked)s::bigint[])"
     rows = await transaction.rows(
@@ -156,7 +156,7 @@ async def digests(
 async def newest_digest(
     transaction: Transaction, key: Key, topic: int | None = None
 ) -> Digest | None:
-    """The newest completed digest: the last of an index that holds only completed ones."""
+    """The newest completed digest: the last entry of a partial index."""
     return _newest(key, await transaction.rows(*_newest_query(key, topic)), topic)
 
 
@@ -167,31 +167,31 @@ def _newest_query(key: Key, topic: int | None) -> Query:
 def _newest(key: Key, rows: Sequence[Row], topic: int | None) -> Digest | None:
     digest = _digest(key, rows[0]) if rows else None
     if digest is not None and digest.topic != topic:
-        raise StoreCorrupt(f"{key.conversation}: a digest is not what its row says")
+        raise StoreCorrupt(f"{key.conversation}: a digest does not match its row")
     return digest
 
 
 async def put_all(transaction: Transaction, key: Key, items: Sequence[Digest]) -> None:
-    """Write digests as they are, into a conversation that has none."""
+    """Write digests unchanged into a conversation that has none."""
     found = await log.must_find(transaction, key, log.CHANGE)
     there = await transaction.row(f"SELECT 1 FROM digest WHERE {log.HERE} LIMIT 1", log.here(key))
     if there:
-        raise ConflictError(f"{key.conversation} has digests already")
+        raise ConflictError(f"{key.conversation} already has digests")
     for item in items:
         _put(transaction, found, item, 0)
 
 
 def _digest(key: Key, row: Row) -> Digest:
-    """The digest of a row; it must be what the row says it is."""
+    """The digest of a row, which must match the row's columns."""
     version, status, body, checksum = row
     digest = decode_digest(body, checksum)
     if (version, status) != (digest.version, digest.status):
-        raise StoreCorrupt(f"{key.conversation}: a digest is not what its row says")
+        raise StoreCorrupt(f"{key.conversation}: a digest does not match its row")
     return digest
 
 
 async def _leased_row(transaction: Transaction, lease: Lease) -> tuple[ConversationRow, datetime]:
-    """The conversation of a lease that is still the newest, locked; and the time."""
+    """The locked conversation of a lease that is still the newest, and the time."""
     row = await transaction.row(
         f"SELECT {transaction.now}, id, next_seq, total, hash, genesis FROM conversation"
         " WHERE tenant = %s AND name = %s AND fence = %s AND lease_owner = %s"

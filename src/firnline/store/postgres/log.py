@@ -1,4 +1,4 @@
-"""The log in PostgreSQL: appended to under a lock on the conversation's row, read in snapshots."""
+"""The log in PostgreSQL: appends lock the conversation's row, reads use snapshots."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import SEQ_MAX, ConversationRow, Segment
 
 # Locks on a conversation's row, each held to the end of its transaction.
-CHANGE: Final = "FOR NO KEY UPDATE"  # one at a time: whoever moves its head or what hangs on it
-KEEP: Final = "FOR KEY SHARE"  # it is not erased meanwhile
+CHANGE: Final = "FOR NO KEY UPDATE"  # one writer at a time: its head or what depends on it
+KEEP: Final = "FOR KEY SHARE"  # prevents erasing
 
 ID: Final = "(SELECT id FROM conversation WHERE tenant = %(tenant)s AND name = %(name)s)"
 HERE: Final = f"tenant = %(tenant)s AND conversation = {ID}"
-"""Where the rows of a conversation are; the values are those of `here`."""
+"""The condition for the rows of a conversation; `here` returns the values."""
 
 _FIND: Final = (
     "SELECT id, next_seq, total, hash, genesis FROM conversation"
@@ -31,8 +31,8 @@ _HEAD: Final = (
     " metadata::text, archived, strategy::text FROM conversation"
 )
 _COLUMNS: Final = "SELECT seq, body, tokens, total, hash, tokenizer"
-# The sizes are known without reading the bodies, so a page of large ones ends early. Its end is
-# named: for "the first of all the rest" the planner would rather read and sort the whole table.
+# Sizes are known without reading the bodies, so a page of large ones ends early. The range has an
+# end, because without one the planner prefers to read and sort the whole table.
 _PAGE: Final = (
     f"{_COLUMNS} FROM (SELECT *, sum(octet_length(body)) OVER (ORDER BY seq)"
     f" - octet_length(body) AS before FROM entry WHERE {HERE}"
@@ -47,7 +47,7 @@ _SEGMENT_COLUMNS: Final = (
     "SELECT first_seq, last_seq, hash_before, hash, total_before, total, checksum, body"
     " FROM segment"
 )
-# `least` passes over NULL, and is taken into the index behind a policy; `coalesce` is not.
+# `least` ignores NULL. Unlike `coalesce`, it can use the index under a row-level policy.
 _SEGMENTS: Final = (
     f"{_SEGMENT_COLUMNS} WHERE {HERE} AND first_seq BETWEEN"
     f" least((SELECT max(first_seq) FROM segment WHERE {HERE}"
@@ -55,7 +55,7 @@ _SEGMENTS: Final = (
     " AND last_seq >= %(first)s ORDER BY first_seq LIMIT %(segments)s"
 )
 _SEGMENTS_AT_ONCE: Final = 8
-# Up to the first entry that does not fit into so many tokens any more.
+# Up to and including the first entry that exceeds the tokens.
 _NEWEST: Final = (
     f"{_COLUMNS} FROM (SELECT *, sum(tokens) OVER newer - tokens AS behind,"
     " sum(octet_length(body)) OVER newer - octet_length(body) AS bytes FROM entry"
@@ -63,7 +63,7 @@ _NEWEST: Final = (
     " ORDER BY seq DESC LIMIT %(limit)s) AS page"
     f" WHERE behind <= %(tokens)s AND bytes < {limits.PAGE_BYTES_MAX} ORDER BY seq DESC"
 )
-# With those before them, whose hashes theirs begin with.
+# With the entries before them, because each hash is derived from the previous one.
 _LIVE_OF: Final = (
     "WITH asked AS ({asked}) "
     f"{_COLUMNS} FROM entry WHERE {HERE} AND seq IN"
@@ -79,11 +79,11 @@ _NEWEST_MIN: Final = 32
 _TOKENS_EACH: Final = 16  # few messages are shorter
 
 ViewRow = tuple[int, int, int, str]
-"""An entry's place among those analysed together, the part, its time, and its words."""
+"""An entry's index among those analyzed together, the part, its time, and its words."""
 
 
 def here(key: Key, **more: Any) -> Mapping[str, Any]:
-    """The values of `HERE`, and others."""
+    """The values of `HERE`, and more."""
     return {"tenant": key.tenant, "name": key.conversation, **more}
 
 
@@ -99,7 +99,7 @@ async def find(transaction: Transaction, key: Key, lock: str = "") -> Conversati
 async def find_with(
     transaction: Transaction, key: Key, *queries: Query, lock: str = ""
 ) -> tuple[ConversationRow | None, tuple[list[Row], ...]]:
-    """The conversation, or None; and by the same message the rows of queries about it."""
+    """The conversation or None, and the rows of queries sent in the same message."""
     own, *others = await transaction.each((f"{_FIND} {lock}", here(key)), *queries)
     return ConversationRow.of(key, own[0]) if own else None, tuple(others)
 
@@ -113,7 +113,7 @@ async def must_find(transaction: Transaction, key: Key, lock: str = "") -> Conve
 
 
 async def head(transaction: Transaction, key: Key) -> Head | None:
-    """Where the conversation stands."""
+    """The conversation's head, or None."""
     row = await transaction.row(f"{_HEAD} WHERE tenant = %s AND name = %s", key)
     return rows.head_of(row) if row else None
 
@@ -154,7 +154,7 @@ def insert_entries(
 def insert_views(
     transaction: Transaction, found: ConversationRow, views: Sequence[ViewRow], first_seq: int
 ) -> None:
-    """Write what the views by word and by date have of entries from `first_seq` on."""
+    """Write the search and date rows of entries from `first_seq` on."""
     own = found.key.tenant, found.id
     transaction.insert(
         "said (tenant, conversation, at, seq)",
@@ -168,7 +168,7 @@ def insert_views(
 
 
 async def create(transaction: Transaction, key: Key, now: str) -> ConversationRow | None:
-    """Create the conversation; None if somebody else has just done so. `now` is SQL."""
+    """Create the conversation; None if another process just has. `now` is SQL."""
     start = genesis(key)
     row = await transaction.row(
         "INSERT INTO conversation (tenant, name, genesis, hash, created_at, updated_at)"
@@ -185,7 +185,7 @@ async def create(transaction: Transaction, key: Key, now: str) -> ConversationRo
 async def span(
     transaction: Transaction, key: Key, first: int, last: int = SEQ_MAX, limit: int | None = None
 ) -> list[Entry]:
-    """The entries `first` to `last`, checked: every one there, every hash derived again."""
+    """The entries `first` to `last`, verified: none is missing, and every hash matches."""
     first, last = max(first, 0), min(last, SEQ_MAX)
     if limit is not None:
         last = min(last, first + limit - 1)
@@ -213,7 +213,7 @@ async def page(
     limit: int = limits.READ_PAGE,
     tolerant: bool = False,
 ) -> tuple[ConversationRow | None, list[Record], int]:
-    """The conversation, what is stored of a span, unchecked, and where to go on."""
+    """The conversation, the stored records of a span, unverified, and where to continue."""
     until = min(last, first + limit - 1)
     values = here(key, first=first, until=until, last=last, segments=_SEGMENTS_AT_ONCE)
     queries = [(_PAGE, values), (_SEGMENTS, values)] + [(_BEHIND, values)] * (until < last)
@@ -232,7 +232,7 @@ async def page(
 
 
 async def segments(transaction: Transaction, key: Key, first: int, last: int) -> list[Segment]:
-    """The first of the segments that touch a span."""
+    """The first segments that overlap a span."""
     values = here(key, first=first, last=last, segments=_SEGMENTS_AT_ONCE)
     return [Segment(*row) for row in await transaction.rows(_SEGMENTS, values)]
 
@@ -270,7 +270,7 @@ async def chosen(
 
 
 async def tokens_between(transaction: Transaction, key: Key, first: int, last: int) -> int:
-    """By the running totals at both ends."""
+    """The tokens of a span, from the running totals at both ends."""
     first, last = max(first, 0), min(last, SEQ_MAX)
     if first > last:
         return 0
@@ -298,7 +298,7 @@ async def _at(transaction: Transaction, key: Key, seq: int) -> Record:
 
 
 async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[Entry]:
-    """Walk back from the end until the next entry would not fit."""
+    """The newest entries that fit; read backwards from the end."""
     fitting: list[Record] = []
     before, end, room = "", SEQ_MAX, tokens_max
     while end >= 0:
@@ -324,14 +324,14 @@ async def newest(transaction: Transaction, key: Key, tokens_max: int) -> list[En
 async def _backwards(
     transaction: Transaction, key: Key, end: int, tokens: int
 ) -> tuple[ConversationRow | None, list[Record]]:
-    """Some records up to `end` or the log's end, the newest first, without a hole."""
+    """Some records up to `end` or the log's end, newest first, without gaps."""
     limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
     found, (live,) = await find_with(
         transaction, key, (_NEWEST, here(key, end=end, limit=limit, tokens=tokens))
     )
     end = min(end, found.next_seq - 1) if found else -1
     some = [Record(*row) for row in live if row[0] <= end]
-    if end >= 0 and (not some or some[0].seq != end):  # it is archived
+    if end >= 0 and (not some or some[0].seq != end):  # archived
         touching = await segments(transaction, key, end, end)
         archived = [item for segment in touching for item in rows.unpack_segment(segment)]
         some = [item for item in reversed(archived) if item.seq <= end]
@@ -346,7 +346,7 @@ async def dated(
     limit: int,
     first_seq: int,
 ) -> list[Entry]:
-    """The entries said in [since, until)."""
+    """The entries with a date in [since, until)."""
     asked = (
         f"SELECT seq FROM said WHERE {HERE} AND at >= %(since)s AND at < %(until)s"
         " AND seq >= %(first)s ORDER BY seq LIMIT %(limit)s"
@@ -366,7 +366,7 @@ async def dated(
 
 
 async def pin(transaction: Transaction, key: Key, seq: int, *, pinned: bool) -> None:
-    """Mark an entry or take the mark away; nothing happens if it is so already."""
+    """Pin or unpin an entry; no effect if it already is."""
     found = await must_find(transaction, key, KEEP)
     if not 0 <= seq < found.next_seq:
         raise InputError(f"{key.conversation} has no entry {seq}")
@@ -376,9 +376,9 @@ async def pin(transaction: Transaction, key: Key, seq: int, *, pinned: bool) -> 
 
 
 async def pinned(transaction: Transaction, key: Key) -> list[Entry]:
-    """The marked entries; a mark on what is not there is damage."""
+    """The pinned entries; a pin on a missing entry is damage."""
     marked = f"SELECT seq FROM pin WHERE {HERE}"
     there, entries = await chosen(transaction, key, marked, here(key))
     if len(entries) != len(there):
-        raise StoreCorrupt(f"{key.conversation}: an entry is pinned but not there")
+        raise StoreCorrupt(f"{key.conversation}: an entry is pinned but missing")
     return entries

@@ -1,6 +1,6 @@
-"""The schema, by numbered steps. Each is applied once, in one transaction, by one process.
+"""Schema migrations, numbered. Each is applied once, in one transaction, by one process.
 
-Steps only add: a process of the version before goes on working while they are applied.
+Migrations only add, so processes of the previous version keep working while they are applied.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from firnline.store.migrations import check_version, load
 from firnline.store.postgres.connection import SCHEMA
 
 SERVER_VERSION_MIN: Final = 140000
-_LOCK: Final = 0x4669726E_6C696E65  # "Firnline", for all who may want to migrate
+_LOCK: Final = 0x4669726E_6C696E65  # "Firnline" in ASCII: one process migrates at a time
 _INSTALLED: Final = f"{SCHEMA}.installed"
 
 
 def shipped_migrations() -> Mapping[int, str]:
-    """The migrations that come with this Firnline: number to SQL."""
+    """The migrations of this Firnline: number to SQL."""
     return load(resources.files("firnline").joinpath("store/postgres/migrations"))
 
 
 async def migrate(connection: AsyncConnection[Any], migrations: Mapping[int, str]) -> int:
-    """Bring the database to the newest schema; returns its version. Refuses what is not ours.
+    """Migrate the database to the newest schema; returns its version. Fails if it is not ours.
 
-    Nothing is written if there is nothing to do, so a server that only reads can be opened.
+    Nothing is written if the schema is current, so a read-only server can be opened.
     """
     await _check_server(connection)
     version = await check(connection, max(migrations))
     for number in range(version + 1, max(migrations) + 1):
         async with connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-            # Another process may have done this one while we waited.
+            # Another process may have applied it while we waited.
             if await check(connection, max(migrations)) < number:
                 await _apply(connection, number, migrations[number])
     return max(migrations)
@@ -58,17 +58,17 @@ async def _apply(connection: AsyncConnection[Any], number: int, step: str) -> No
 
 async def check(connection: AsyncConnection[Any], newest: int) -> int:
     """The database's schema version; raises if it is newer than `newest` or not Firnline's."""
-    there = await _value(
+    found = await _value(
         connection,
         "SELECT (to_regclass(%s) IS NOT NULL)::int, (SELECT count(*) FROM pg_class c JOIN"
         " pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = %s)",
         (_INSTALLED, SCHEMA),
     )
-    installed, tables = there
+    installed, tables = found
     if not installed:
         if tables:
             raise StoreError(
-                f"the schema {SCHEMA} has tables, but not Firnline's; nothing was changed"
+                f"the schema {SCHEMA} has tables that are not Firnline's; nothing was changed"
             )
         return 0
     (version,) = await _value(connection, f"SELECT coalesce(max(version), 0) FROM {_INSTALLED}")
@@ -79,12 +79,12 @@ async def check(connection: AsyncConnection[Any], newest: int) -> int:
 async def _check_server(connection: AsyncConnection[Any]) -> None:
     if connection.info.server_version < SERVER_VERSION_MIN:
         raise StoreError(
-            f"this is PostgreSQL {connection.info.server_version // 10000}; "
-            f"{SERVER_VERSION_MIN // 10000} or newer is needed"
+            f"PostgreSQL {connection.info.server_version // 10000} is too old; "
+            f"{SERVER_VERSION_MIN // 10000} or newer is required"
         )
     (encoding,) = await _value(connection, "SHOW server_encoding")
     if encoding != "UTF8":
-        raise StoreError(f"the database's encoding is {encoding}; UTF8 is needed")
+        raise StoreError(f"the database's encoding is {encoding}; UTF8 is required")
 
 
 async def _value(

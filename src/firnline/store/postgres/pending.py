@@ -1,4 +1,4 @@
-"""What is owed: the conversations that are to be digested, and from when on."""
+"""Pending work: which conversations are to be digested, and from when."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from firnline.store.postgres.connection import Transaction
 
 CHANNEL: Final = "firnline_owed"
 
-_OWED: Final = "SELECT count(*), min(owed_at) FROM conversation WHERE owed_at IS NOT NULL"
-_MAKING: Final = (
+_PENDING: Final = "SELECT count(*), min(owed_at) FROM conversation WHERE owed_at IS NOT NULL"
+_PROCESSING: Final = (
     "SELECT d.body, c.lease_until FROM digest d JOIN conversation c"
     " ON c.tenant = d.tenant AND c.id = d.conversation WHERE d.status = 'processing'"
 )
 
 
 async def mark(transaction: Transaction, key: Key, due: datetime, *, postpone: bool) -> None:
-    """Note when it is due, and tell workers; nothing is written if there is a note to be kept."""
+    """Set the due time and notify workers; an earlier one is kept, unless `postpone`."""
     transaction.later(
         "WITH noted AS (UPDATE conversation SET owed_at = %(due)s"
         " WHERE tenant = %(tenant)s AND name = %(name)s AND (owed_at IS NULL"
         " OR (%(postpone)s AND owed_at != %(due)s)) RETURNING owed_at)"
-        # Whoever puts something off comes back to it; nobody else has to be woken for it.
+        # Only if it is due: a worker that postpones work returns to it by itself.
         f" SELECT pg_notify('{CHANNEL}', %(whose)s) FROM noted"
         f" WHERE owed_at <= {transaction.now} + 1000000",
         log.here(key, due=microseconds(due), postpone=postpone, whose=tenant_token(key.tenant)),
@@ -36,12 +36,12 @@ async def mark(transaction: Transaction, key: Key, due: datetime, *, postpone: b
 
 
 def tenant_token(tenant: str) -> str:
-    """What stands for a tenant in a notification, which everybody in the database can hear."""
+    """The tenant's hash for notifications, which every role in the database can receive."""
     return words.lexeme(tenant, "")
 
 
 async def due(transaction: Transaction, now: datetime, limit: int, tenant: str | None) -> list[Key]:
-    """The conversations that are due, longest due first."""
+    """The due conversations, longest due first."""
     found = await transaction.rows(
         "SELECT tenant, name FROM conversation WHERE owed_at <= %(now)s"
         f"{'' if tenant is None else ' AND tenant = %(tenant)s'}"
@@ -58,27 +58,27 @@ async def count(
     cards: str,
     tenant: str | None,
 ) -> Pending:
-    """What is owed and under way: counted in indexes that hold only that."""
+    """Pending and processing work, counted in partial indexes."""
     own = "" if tenant is None else " AND {}tenant = %(tenant)s"
     values = {"tenant": tenant, "cards": cards, "limit": limits.WATCHED_MAX}
-    ((owed, oldest),), rows, ((kept,),) = await transaction.each(
-        (_OWED + own.format(""), values),
-        (f"{_MAKING}{own.format('d.')} LIMIT %(limit)s", values),
+    ((total, oldest),), rows, ((card_count,),) = await transaction.each(
+        (_PENDING + own.format(""), values),
+        (f"{_PROCESSING}{own.format('d.')} LIMIT %(limit)s", values),
         (f"SELECT count(*) FROM card WHERE kind = %(cards)s{own.format('')}", values),
     )
-    making = [(digest_created_at(body), lease) for body, lease in rows]
+    started = [(digest_created_at(body), lease) for body, lease in rows]
     return Pending(
-        conversations=owed,
+        conversations=total,
         oldest=None if oldest is None else from_microseconds(oldest),
-        processing=len(making),
-        leased=sum(lease is not None and lease > microseconds(now) for _, lease in making),
-        stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
-        cards=kept,
+        processing=len(started),
+        leased=sum(lease is not None and lease > microseconds(now) for _, lease in started),
+        stuck=sum(begun is not None and begun < stuck_before for begun, _ in started),
+        cards=card_count,
     )
 
 
 async def clear(transaction: Transaction, key: Key, last_seq: int) -> bool:
-    """Forget the note, unless there are entries that whoever settles has not seen."""
+    """Clear the due time, unless there are entries after `last_seq`."""
     found = await log.find(transaction, key, log.CHANGE)
     if found is not None and found.next_seq > last_seq + 1:
         return False

@@ -1,4 +1,4 @@
-"""What is known of conversations and projects besides their messages."""
+"""Metadata of conversations and projects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ async def describe(
     strategy: dict[str, Json] | None,
     known: Head | None,
 ) -> Head:
-    """Set what is given; create the conversation if there is none."""
+    """Set the passed values; create the conversation if it does not exist."""
     if known is None:
         await _lock(transaction, key)
     else:
@@ -37,7 +37,7 @@ async def describe(
 
 
 async def _lock(transaction: Transaction, key: Key) -> None:
-    """Lock the conversation, created if there is none; however often others erase it meanwhile."""
+    """Lock the conversation, created if missing; retried if it is erased meanwhile."""
     while not await log.find(transaction, key, log.CHANGE):
         if await log.create(transaction, key, transaction.now):
             return
@@ -79,7 +79,7 @@ async def save(transaction: Transaction, tenant: str, project: Project) -> None:
 
 
 async def tenants(transaction: Transaction) -> list[str]:
-    """Every tenant that has something here."""
+    """All tenants that have data."""
     rows = await transaction.rows(
         "SELECT tenant FROM conversation UNION SELECT tenant FROM project"
         " UNION SELECT tenant FROM card"

@@ -1,4 +1,4 @@
-"""The view of the log by word: candidates from the index, weighed by how rare their words are."""
+"""Word search: candidates from the index, ranked by how rare their words are."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from firnline.store.postgres import log, words
 from firnline.store.postgres.connection import Query, Row, Transaction
 from firnline.store.rows import ConversationRow
 
-# Of words that are everywhere PostgreSQL takes a sample; and the table is never read from its
-# beginning to its end, whatever the planner thinks of a word that it does not know. Nor are all of
-# a tenant's conversations gathered and sorted for the first of them: behind a policy it takes them
-# for a hundredth of what they are.
+# PostgreSQL samples very frequent words. Sequential scans are off, because the planner chooses one
+# for words without statistics. Sorts are off, because under a row-level policy the planner
+# underestimates a tenant's conversations a hundredfold and sorts all to find the first.
 _BOUNDED: Final = (
     f"SELECT set_config('gin_fuzzy_search_limit', '{limits.SEARCH_WEIGHED_MAX}', true),"
     " set_config('enable_seqscan', 'off', true), set_config('enable_sort', 'off', true)"
@@ -31,8 +30,8 @@ _ENTRIES: Final = (
     " (SELECT next_seq FROM conversation WHERE tenant = %(tenant)s"
     " ORDER BY id LIMIT 1000) AS counted"
 )
-# BM25 without counting how often an entry has a word: its own words count most, then those of the
-# entry before it, then who spoke and when. OFFSET 0: the entry before is looked up once.
+# BM25 without term frequencies: an entry's own words count most, then those of the previous entry,
+# then speaker and date. OFFSET 0: the previous entry is looked up once.
 _RANKED: Final = (
     "SELECT c.name, ranked.seq, ranked.score, c.id, c.next_seq, c.total, c.hash, c.genesis FROM"
     " (SELECT conversation, seq, weight"
@@ -48,11 +47,11 @@ _RANKED: Final = (
     " JOIN conversation c ON c.tenant = %(tenant)s AND c.id = ranked.conversation"
     " ORDER BY ranked.score DESC, ranked.conversation, ranked.seq DESC"
 )
-_USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
+_USUAL_WORDS: Final = 30.0  # per entry, including speaker and date
 
 
 class _PostgresTerms(NamedTuple):
-    """The terms of a query as the index has them, and in how many entries each is."""
+    """The indexed terms of a query, and how many entries contain each."""
 
     own: list[str]
     facts: list[str]
@@ -63,7 +62,7 @@ class _PostgresTerms(NamedTuple):
 async def matches(
     transaction: Transaction, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """First what has the words itself, then who and when they name."""
+    """Entries that contain the words, then those whose speaker or date the query names."""
     terms = query_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
         return []
@@ -73,9 +72,9 @@ async def matches(
     found, asked = await _count_terms(transaction, tenant, scope, own, facts)
     if scope.conversation is not None and found is None:
         return []
-    telling = _rare_terms(asked, found)
-    done = await _rank(transaction, tenant, asked, telling, scope, limit)
-    if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
+    selective = _rare_terms(asked, found)
+    done = await _rank(transaction, tenant, asked, selective, scope, limit)
+    if not done and len(selective) < len(own):  # the rare terms are only in other scopes
         done = await _rank(transaction, tenant, asked, own, scope, limit)
     if len(done) < limit:
         known = {match[:2] for match in done}
@@ -87,7 +86,7 @@ async def matches(
 async def _count_terms(
     transaction: Transaction, tenant: str, scope: Scope, own: list[str], facts: list[str]
 ) -> tuple[ConversationRow | None, _PostgresTerms]:
-    """The conversation that is searched, if it is one; and how common the terms are."""
+    """The searched conversation, if it is a single one, and the frequencies of the terms."""
     values = {"tenant": tenant, "own": [words.any_of([item]) for item in own]}
     queries: list[Query] = [(_ENTRIES_WITH, values), (_ENTRIES, values)]
     if scope.conversation is None:
@@ -100,10 +99,10 @@ async def _count_terms(
 
 
 def _rare_terms(asked: _PostgresTerms, found: ConversationRow | None) -> list[str]:
-    """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
+    """The rarest terms, as many as a search can rank; at least one that occurs.
 
-    What only the others lead to would rank last; where one of the rare ones is, they count. All of
-    them if the conversation is short anyway.
+    Entries with only the other terms would rank last; the others still add to the score. All terms
+    if the conversation is short.
     """
     if found is not None and found.next_seq <= limits.SEARCH_WEIGHED_MAX:
         return asked.own
@@ -125,7 +124,7 @@ async def _rank(
     scope: Scope,
     limit: int,
 ) -> list[IndexMatch]:
-    """The best of the entries that have any of the terms that lead to them."""
+    """The best entries that contain any of the `leading` terms."""
     where, values = _within(tenant, scope)
     match = words.any_of(leading)
     if scope.roles:
@@ -149,7 +148,7 @@ async def _rank(
 
 
 def _to_matches(tenant: str, rows: Sequence[Row]) -> list[IndexMatch]:
-    """The rows as matches, an entry once; a damaged conversation raises."""
+    """The rows as matches, each entry once; raises if a conversation is damaged."""
     best: dict[tuple[str, int], IndexMatch] = {}
     checked: set[int] = set()
     for name, seq, score, *about in rows:

@@ -74,9 +74,9 @@ T = TypeVar("T")
 
 
 class PostgresStore:
-    """Keeps conversations in a PostgreSQL database that any number of processes share.
+    """Stores conversations in a PostgreSQL database that any number of processes share.
 
-    Leases go by the database's clock; a `clock` of one's own is for tests.
+    Leases use the database's clock; `clock` is for tests.
     """
 
     def __init__(
@@ -97,9 +97,9 @@ class PostgresStore:
     # -- opening and closing ------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Create or migrate the schema, and make connections."""
+        """Create or migrate the schema, and open the connection pool."""
         if self._process:
-            raise StoreError("the store is open already")
+            raise StoreError("the store is already open")
         connection = await self._database.connect()
         try:
             await migrate.migrate(connection, migrate.shipped_migrations())
@@ -112,7 +112,7 @@ class PostgresStore:
         self._process = os.getpid()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         here, self._process = self._process == os.getpid(), 0
         if here:
             await self._listener.close()
@@ -121,8 +121,8 @@ class PostgresStore:
     def _open_db(self) -> PostgresDatabase:
         if self._process != os.getpid() and self._process:
             raise StoreError(
-                "this store was opened before a fork, which connections must not cross; start the "
-                "child with spawn instead of fork, and open it there"
+                "this store was opened before a fork, and its connections cannot be used after it; "
+                "start the child with spawn instead of fork, and open the store there"
             )
         return self._database
 
@@ -142,7 +142,7 @@ class PostgresStore:
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
     ) -> Appended:
-        """See `Store.append`. An outcome that is not known is looked up if there is a key."""
+        """See `Store.append`. With an idempotency key, an unknown outcome is looked up."""
         if not drafts:
             raise InputError("nothing to append")
         sizes = [(draft.message, len(draft.body)) for draft in drafts]
@@ -156,8 +156,8 @@ class PostgresStore:
             try:
                 again = await self._appender.append(given)
             except StoreError:
-                raise doubt from None  # whatever is wrong now, it may have been written before
-            return replace(again, replayed=False)  # by this very call
+                raise doubt from None  # the first attempt may have been written
+            return replace(again, replayed=False)  # this call stored it
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
@@ -191,7 +191,7 @@ class PostgresStore:
         """See `Store.records`."""
 
         async def work(transaction: Transaction) -> list[Record]:
-            # To the very end: what lies behind the recorded head is to be found, too.
+            # Not limited by the head, so that records after it are found, too.
             taken: list[Record] = []
             at = first_seq
             while at <= SEQ_MAX and len(taken) < limit:
@@ -265,7 +265,7 @@ class PostgresStore:
         return await self._read(tenant, lambda tx: search.matches(tx, *given), brief=False)
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
-        """See `Store.rebuild_index`; searches by word find everything meanwhile."""
+        """See `Store.rebuild_index`; word search finds everything meanwhile."""
         known = await self._read(ALL_TENANTS, views.every_key)
         done, entries = 0, sum(count for _, count in known)
         for key, count in known:
@@ -312,7 +312,7 @@ class PostgresStore:
     async def nearest(
         self, key: Key, model: str, vector: Sequence[float], limit: int
     ) -> list[Vector] | None:
-        """See `recall.nearest.Comparing`; by pgvector, if it was there on opening."""
+        """See `recall.nearest.Comparing`; with pgvector, if it was installed at opening."""
         if self._vectors_in is None:
             return None
         given = key, model, vector, limit, self._vectors_in
@@ -321,7 +321,7 @@ class PostgresStore:
         except StoreError as error:
             if not isinstance(error.__cause__, vectors.GONE):
                 raise
-            self._vectors_in = None  # it was dropped, moved or forbidden meanwhile
+            self._vectors_in = None  # dropped, moved or forbidden since
             return None
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
@@ -412,7 +412,7 @@ class PostgresStore:
         return await self._read(tenant, lambda tx: pending.due(tx, shared, limit, tenant))
 
     async def _ahead(self) -> timedelta:
-        """What is to be added to times of this machine's: what is owed goes by the database's."""
+        """The offset to add to this machine's times: due times use the database's clock."""
         return timedelta() if self._clock else await self._skew.ahead()
 
     async def _now(self) -> int:
@@ -481,7 +481,7 @@ class PostgresStore:
         unwanted = drop_query(kind, tenant, names, prefix)
         return await self._write(tenant, lambda tx: drop_cards(tx, unwanted))
 
-    # -- keeping ------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------
 
     async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
         """See `Store.archive`."""
@@ -504,18 +504,18 @@ class PostgresStore:
         )
 
     async def erase(self, key: Key) -> Erased:
-        """See `Store.erase`; docs/postgres.md says where bytes can outlive it."""
+        """See `Store.erase`; docs/postgres.md lists where bytes can remain."""
         erased = await self._write(key.tenant, lambda tx: erase.erase(tx, key))
         await self._vacuum.vacuum()
         return erased
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """See `Store.backup`; the copy is a file of SQL for `psql`."""
-        await self._read(ALL_TENANTS, lambda tx: tx.row("SELECT 1"))  # is it open, in this process?
+        """See `Store.backup`; the backup is an SQL file for `psql`."""
+        await self._read(ALL_TENANTS, lambda tx: tx.row("SELECT 1"))  # fails if closed or forked
         await backup.copy_to(self._database, path, progress)
 
     def owns(self, path: Path) -> bool:
-        """See `Store.owns`; the server's files are its own affair."""
+        """See `Store.owns`; always False: the data is on the server."""
         del path
         return False
 

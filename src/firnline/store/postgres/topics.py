@@ -18,7 +18,7 @@ _PROGRESS: Final = f"SELECT next_seq, revision FROM assigned WHERE {log.HERE}"
 
 
 async def read_topics(transaction: Transaction, key: Key, cache: TopicCache) -> TopicAssignments:
-    """The topics, how far they reach, and their revision; read only if they are others."""
+    """The topics, their progress and revision; the topics are cached by revision."""
     found, (progress,) = await log.find_with(transaction, key, (_PROGRESS, log.here(key)))
     next_seq, revision = progress[0] if progress else (0, 0)
     known = cache.get(found.id, revision) if found else {}
@@ -34,7 +34,7 @@ async def read_topics(transaction: Transaction, key: Key, cache: TopicCache) -> 
 def _topics(key: Key, rows: Sequence[Row]) -> dict[int, Topic]:
     topics = {id_: decode_topic(body, checksum) for id_, checksum, body in rows}
     if any(id_ != topic.id for id_, topic in topics.items()):
-        raise StoreCorrupt(f"{key.conversation}: a topic is not what its row says")
+        raise StoreCorrupt(f"{key.conversation}: a topic does not match its row")
     return topics
 
 
@@ -45,9 +45,9 @@ async def save_topics(
     members: Mapping[int, int | None],
     expected: tuple[int, int | None],
 ) -> tuple[int, int]:
-    """Save topics and members if nothing was saved since they were decided on.
+    """Save topics and members if the revision is unchanged.
 
-    Returns the conversation's number and the new revision.
+    Returns the conversation's id and the new revision.
     """
     found, (progress,) = await log.find_with(
         transaction, key, (_PROGRESS, log.here(key)), lock=log.CHANGE
@@ -110,4 +110,4 @@ async def topics_of(transaction: Transaction, key: Key, seqs: Sequence[int]) -> 
         f"SELECT seq, topic FROM member WHERE {log.HERE} AND seq = ANY(%(seqs)s::bigint[])",
         log.here(key, seqs=asked),
     )
-    return {seq: topic for seq, topic in rows}  # noqa: C416 - rows are of any length to a checker
+    return {seq: topic for seq, topic in rows}  # noqa: C416 - row lengths are unknown to checkers

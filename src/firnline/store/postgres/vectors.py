@@ -1,7 +1,7 @@
-"""Vectors of entries, by embedder; and how far each embedder has come.
+"""Vectors of entries by embedder, and the progress of each embedder.
 
-Beside each vector lie the signs of its numbers as a string of bits. Where the extension pgvector is
-installed, it compares them with a question's: exactly, entry by entry of the conversation.
+The signs of each vector's numbers are stored next to it as a bit string. If the extension pgvector
+is installed, it compares them with a query's signs: exactly, for every entry of the conversation.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PGVECTOR: Final = (
     " AND has_schema_privilege(n.oid, 'USAGE')"
 )
 GONE: Final = (pg.UndefinedFunction, pg.InvalidSchemaName, pg.InsufficientPrivilege)
-"""What the server says if pgvector is not where it was."""
+"""The server's errors if pgvector was dropped, moved or forbidden."""
 
 _SCALE_BYTES: Final = 4
 _SIGNS: Final = b"1" * 128 + b"0" * 128  # of a signed byte
@@ -35,7 +35,7 @@ _VECTORS: Final = f"SELECT seq, part, body FROM vector WHERE {log.HERE} AND embe
 
 
 async def embedded_to(transaction: Transaction, key: Key, model: str) -> int:
-    """How many of the first entries have been through the embedder."""
+    """How many of the first entries are embedded."""
     row = await transaction.row(_REACH, log.here(key, model=model))
     return int(row[0]) if row else 0
 
@@ -47,13 +47,13 @@ async def put_vectors(
     vectors: Sequence[Vector],
     span: tuple[int, int],
 ) -> bool:
-    """Keep the vectors of a span that begins where this embedder had come to."""
+    """Store the vectors of a span; False if it does not start at the embedder's progress."""
     first_seq, next_seq = span
     found, (reach,) = await log.find_with(
         transaction, key, (_REACH, log.here(key, model=model)), lock=log.CHANGE
     )
-    had_come = reach[0][0] if reach else 0
-    if found is None or had_come != first_seq or next_seq > found.next_seq:
+    current = reach[0][0] if reach else 0
+    if found is None or current != first_seq or next_seq > found.next_seq:
         return False
     own = {"tenant": key.tenant, "id": found.id, "model": model, "next": next_seq}
     transaction.later(
@@ -83,7 +83,7 @@ async def put_vectors(
         own,
     )
     if next_seq == found.next_seq:
-        # Once one embedder has been through all, nobody asks for what others made of it.
+        # Once an embedder is done, the vectors of other embedders are no longer used.
         for table in ("embedded", "vector"):
             transaction.later(
                 f"DELETE FROM {table} WHERE tenant = %(tenant)s AND conversation = %(id)s"
@@ -96,11 +96,11 @@ async def put_vectors(
 async def vector_page(
     transaction: Transaction, key: Key, model: str, first_seq: int, limit: int
 ) -> list[Vector]:
-    """Vectors from `first_seq` on; the parts of the last entry are all there."""
+    """Vectors from `first_seq` on, with all parts of the last entry."""
     first = min(max(first_seq, 0), SEQ_MAX)
     some = f"{_VECTORS} AND seq >= %(first)s ORDER BY seq, part LIMIT %(limit)s"
     rows = await transaction.rows(
-        # The last one's other parts come with it, if it was cut in the middle.
+        # Adds the remaining parts of the last entry, if the limit cut it.
         f"WITH page AS ({some}) SELECT * FROM page UNION ALL ({_VECTORS}"
         " AND seq = (SELECT max(seq) FROM page)"
         " AND part > (SELECT part FROM page ORDER BY seq DESC, part DESC LIMIT 1)) ORDER BY 1, 2",
@@ -122,12 +122,12 @@ async def vectors_at(
 
 
 def _signs(body: bytes) -> str:
-    """The signs of an 8-bit code's numbers, 1 from zero up."""
+    """The signs of the 8-bit numbers in a body: 1 for zero and above."""
     return body[_SCALE_BYTES:].translate(_SIGNS).decode()
 
 
 async def find_pgvector(connection: AsyncConnection[Row]) -> str | None:
-    """The schema of pgvector's operators, quoted; None if it is not to be used, or too old."""
+    """The quoted schema of pgvector's operators; None if it is unavailable or too old."""
     row = await (await connection.execute(_PGVECTOR)).fetchone()
     return sql.Identifier(row[0]).as_string(connection) if row else None
 
@@ -140,7 +140,7 @@ async def nearest_vectors(
     limit: int,
     operators: str,
 ) -> list[Vector]:
-    """The vectors whose signs differ least; those of another dimension cannot be compared."""
+    """The vectors whose signs differ least; those of other dimensions are ignored."""
     if not vector:
         return []
     bits, size = "".join("1" if number >= 0 else "0" for number in vector), len(vector)
@@ -153,7 +153,7 @@ async def nearest_vectors(
 
 
 async def unembedded(transaction: Transaction, tenant: str, model: str, limit: int) -> list[Key]:
-    """Conversations that the embedder has not come to the end of, newest first."""
+    """Conversations that are not fully embedded, newest first."""
     rows = await transaction.rows(
         "SELECT c.name FROM conversation c LEFT JOIN embedded e ON e.tenant = c.tenant"
         f" AND e.conversation = c.id AND e.embedder = {_EMBEDDER}"

@@ -1,4 +1,4 @@
-"""Making the views of the log anew, a page at a time; appends go on between."""
+"""Rebuilds the search and date rows, one page at a time; appends can run between pages."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from firnline.store.postgres import append, log
 from firnline.store.postgres.connection import Transaction
 from firnline.store.rows import SEQ_MAX, ConversationRow
 
-_LARGE: Final = limits.PAGE_BYTES_MAX  # a page of messages is always analysed beside the event loop
+_LARGE: Final = limits.PAGE_BYTES_MAX  # a page is always analyzed off the event loop
 
 
 async def every_key(transaction: Transaction) -> list[tuple[Key, int]]:
-    """All conversations of all tenants, and how many entries each has."""
+    """All conversations of all tenants, with their numbers of entries."""
     rows = await transaction.rows("SELECT tenant, name, next_seq FROM conversation ORDER BY id")
     return [(Key(tenant, name), entries) for tenant, name, entries in rows]
 
@@ -25,7 +25,7 @@ async def every_key(transaction: Transaction) -> list[tuple[Key, int]]:
 async def read_page(
     transaction: Transaction, key: Key, first: int
 ) -> tuple[ConversationRow | None, list[tuple[int, Message]], int]:
-    """The conversation, the messages of its next page that can be read, and where to go on."""
+    """The conversation, the readable messages of its next page, and where to continue."""
     found, stored, end = await log.page(
         transaction, key, first, SEQ_MAX, limit=limits.INDEX_PAGE, tolerant=True
     )
@@ -36,7 +36,7 @@ async def read_page(
 async def analyze(
     key: Key, first: int, readable: Sequence[tuple[int, Message]]
 ) -> list[log.ViewRow]:
-    """What the views have of a page; made beside the event loop, outside any transaction."""
+    """The rows of a page; analyzed off the event loop, outside any transaction."""
     found = await append.analyze(key.tenant, [(message, _LARGE) for _, message in readable])
     return [(readable[place][0] - first, part, at, words) for place, part, at, words in found]
 
@@ -47,12 +47,12 @@ async def write_page(
     span: tuple[int, int],
     rows: Sequence[log.ViewRow],
 ) -> None:
-    """Put a page's rows in the place of those that are there."""
+    """Replace the stored rows of a page."""
     now = await log.find(transaction, found.key, log.KEEP)
     if now is None or now.id != found.id:
         return
     own = found.key.tenant, found.id
-    if span[0] == 0:  # all at once, for dates are not kept by number
+    if span[0] == 0:  # all at once, because dates are not indexed by seq
         transaction.later(
             "DELETE FROM said WHERE tenant = %s AND conversation = %s AND seq < %s",
             (*own, found.next_seq),
@@ -68,4 +68,4 @@ def _message(record: Record) -> Message | None:
     try:
         return None if record.problem else decode(record.body)
     except StoreCorrupt:
-        return None  # nothing can be found in it; reading it or verifying says so
+        return None  # not searchable; reading or verifying it reports the damage

@@ -1,9 +1,8 @@
-"""Terms as the word index keeps them: hashes, bound to the tenant.
+"""Terms in the word index: hashes, bound to the tenant.
 
-PostgreSQL does not use an index for `@@` behind a row-level policy, so the index is read without
-one. It holds no words that could be read there, and a tenant's query can only match the tenant's
-rows: the hash of a term is another one for each tenant. So a word's list is never longer than the
-tenant's entries, too, whoever else says it.
+PostgreSQL does not use an index for `@@` under a row-level policy, so the index is read without
+one. It contains no readable words, and a tenant's query can only match the tenant's rows, because
+the hash of a term depends on the tenant. So a posting list has at most one tenant's entries.
 """
 
 from __future__ import annotations
@@ -20,33 +19,33 @@ from firnline.language.terms import fact_terms, index_terms, role_term, searchab
 from firnline.log.message import Message
 
 _PART: Final = 50_000  # terms in one row; a tsvector holds a megabyte
-_FACT: Final = "@"  # in front of what says who spoke and when
+_FACT: Final = "@"  # prefix of speaker and date terms
 
 
 @lru_cache(maxsize=65_536)
 def lexeme(tenant: str, term: str) -> str:
-    """What stands for a term in the index."""
+    """The hash of a term in the index."""
     named = f"{tenant}\0{stem(term)}".encode()
     return base64.urlsafe_b64encode(hashlib.blake2b(named, digest_size=6).digest()).decode()
 
 
 def of_query(tenant: str, term: Sequence[str]) -> str:
-    """What stands for a term of `query_terms`: a word, or a pair of neighbours."""
+    """The hash of a term of `query_terms`: a word, or a pair of adjacent characters."""
     return lexeme(tenant, "".join(term))
 
 
 def of_fact(tenant: str, term: str) -> str:
-    """What stands for a term that says who spoke or when."""
+    """The hash of a speaker or date term."""
     return _FACT + lexeme(tenant, term)
 
 
 def of_role(tenant: str, role: str) -> str:
-    """What stands for the entries of a role."""
+    """The hash for entries of a role."""
     return of_fact(tenant, role_term(role))
 
 
 def parts(tenant: str, message: Message) -> list[str]:
-    """The rows of a message in the index, each as PostgreSQL reads a tsvector."""
+    """The index rows of a message, each in the text form of a tsvector."""
     found = {lexeme(tenant, term) for term in spellings(index_terms(searchable_text(message)))}
     found |= {of_fact(tenant, term) for term in spellings(fact_terms(message))}
     every = iter(found)
@@ -57,5 +56,5 @@ def parts(tenant: str, message: Message) -> list[str]:
 
 
 def any_of(lexemes: Iterable[str]) -> str:
-    """A tsquery for rows that have any of them."""
+    """A tsquery for rows that contain any of them."""
     return " | ".join(f"'{item}'" for item in lexemes)
