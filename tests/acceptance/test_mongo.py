@@ -105,7 +105,7 @@ def test_a_server_that_is_not_there_is_named_and_the_driver_s_state_is_not():
         " Description: <TopologyDescription id: 1, servers: []>"
     )
     error = translate_error(ServerSelectionTimeoutError(said), "mongodb://h:1/x")
-    assert str(error) == "mongodb://h:1/x: it cannot be reached: h:1: refused"
+    assert str(error) == "mongodb://h:1/x: cannot reach the server: h:1: refused"
 
 
 async def test_an_invalid_mongodb_url_is_rejected():

@@ -1,4 +1,4 @@
-"""The store in MongoDB, for many servers and workers on one database. See `store` and `heads`."""
+"""MongoDB store, for many servers and workers on one database. See `store` and `heads`."""
 
 from firnline.store.mongo.store import MongoStore
 

@@ -1,8 +1,8 @@
-"""Moving old entries into compressed segments and back. Nothing about them changes.
+"""Moving old entries into compressed segments and back. The entries do not change.
 
-The head says which spans are archived, and one write to it makes them so. Segments are there before
-it, documents of entries go after it; and each has the number of the change that put it there, so
-whoever comes late deletes nothing that was put there since.
+The head lists the archived spans, and one write to it is the commit. Segments are written before
+it, entry documents are deleted after it. Each has the number of the change that wrote it, so a late
+process deletes nothing that was written since.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TRIES: Final = 100
 
 
 async def flush_all(database: MongoDatabase, key: Key) -> HeadState | None:
-    """The conversation, all that it had in its tail moved, and nothing left to be carried out."""
+    """The conversation, after its tail is flushed and any pending change is applied."""
     state = await intents.current(database, key)
     if state is not None and state.tail:
         await flush(database, state)
@@ -38,13 +38,13 @@ async def flush_all(database: MongoDatabase, key: Key) -> HeadState | None:
 async def live(
     database: MongoDatabase, key: Key, first: int, last: int
 ) -> tuple[HeadState | None, list[tuple[list[Record], str]]]:
-    """The first live entries of a span, in runs of neighbours with the hashes before them.
+    """The first live entries of a span, in contiguous runs, each with the hash before it.
 
-    What was archived there by one who did not come to delete its documents is deleted first.
+    Documents that an interrupted archive operation did not delete are deleted first.
     """
 
     async def find(state: HeadState) -> tuple[HeadState | None, list[tuple[list[Record], str]]]:
-        at, end = max(first, 0), min(last, state.flushed - 1)  # nothing that is in the tail again
+        at, end = max(first, 0), min(last, state.flushed - 1)  # not entries appended since
         some: list[Record] = []
         while at <= end and len(some) < rows.ARCHIVE_BATCH:
             stored, at = await log.page(database, state, at, end)
@@ -59,22 +59,22 @@ async def live(
 
 
 async def pack(runs: list[tuple[list[Record], str]]) -> list[PackedSegment]:
-    """Compress them, beside the event loop."""
+    """Compress runs, off the event loop."""
     return await asyncio.to_thread(
         lambda: [part for run, before in runs for part in rows.pack_run(run, before)]
     )
 
 
 async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment) -> Archived:
-    """Swap live entries for their segment."""
+    """Replace live entries with their segment."""
     segment, key = packed.segment, state.found.key
     span = SegmentSpan(segment.first_seq, segment.last_seq)
     for tries in range(_TRIES):
         now = await intents.current(database, key)
         if now is None or now.life != state.life:
-            raise ConflictError(f"{key.conversation}: it was erased or changed meanwhile")
+            raise ConflictError(f"{key.conversation} was erased or changed meanwhile")
         if any(s.first <= span.last and span.first <= s.last for s in now.segments):
-            raise ConflictError(f"{key.conversation}: the entries were moved by somebody else")
+            raise ConflictError(f"{key.conversation}: another process has archived these entries")
         put = intents.Put(
             "segments",
             {"first_seq": span.first, "last_seq": span.last},
@@ -87,11 +87,11 @@ async def store(database: MongoDatabase, state: HeadState, packed: PackedSegment
             count = span.last - span.first + 1
             return Archived(count, 1, packed.plain_bytes, len(segment.body))
         await pause(tries)
-    raise StoreUnavailable("others are in the way, nothing was written")
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 def _join_spans(spans: Sequence[SegmentSpan]) -> list[SegmentSpan]:
-    """The same entries in as few spans as can be."""
+    """Merge adjacent spans."""
     joined: list[SegmentSpan] = []
     for span in spans:
         if joined and joined[-1].last + 1 == span.first:
@@ -102,7 +102,7 @@ def _join_spans(spans: Sequence[SegmentSpan]) -> list[SegmentSpan]:
 
 
 async def _delete_entries(database: MongoDatabase, state: HeadState, span: SegmentSpan) -> None:
-    """The documents that were there before the change; not what was restored since."""
+    """Delete documents written before the change, not those restored since."""
     gone: Doc = {
         **state.own,
         "seq": {"$gte": span.first, "$lte": span.last},
@@ -112,7 +112,7 @@ async def _delete_entries(database: MongoDatabase, state: HeadState, span: Segme
 
 
 async def restore(database: MongoDatabase, key: Key, first: int, last: int) -> int:
-    """Make the entries of every segment that touches the span live again."""
+    """Restore the entries of every segment that overlaps the span."""
     restored = 0
     state = await intents.current(database, key)
     touched = _touching_spans(state, first, last)
@@ -131,9 +131,9 @@ async def _restore_one(database: MongoDatabase, key: Key, span: SegmentSpan) -> 
     for tries in range(_TRIES):
         state = await intents.current(database, key)
         if state is None or span not in state.segments:
-            return 0  # somebody else has done so
+            return 0  # another process has restored it
         found = await log.segments(database, state, [span])
-        if not found:  # somebody else has done so, or it is missing
+        if not found:  # restored by another process, or missing
             now = await intents.current(database, key)
             if now is not None and (now.life, now.op) == (state.life, state.op):
                 raise StoreCorrupt(f"{key.conversation}: an archived segment is missing")
@@ -147,17 +147,17 @@ async def _restore_one(database: MongoDatabase, key: Key, span: SegmentSpan) -> 
             await database.read(partial(database["segments"].delete_many, older))
             return len(records)
         await pause(tries)
-    raise StoreUnavailable("others are in the way, nothing was written")
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 async def _write_entries(database: MongoDatabase, state: HeadState, records: list[Record]) -> None:
-    """The documents of entries that the next change makes live."""
+    """Write the documents of entries that the next change makes live."""
     page: list[ReplaceOne[Doc]] = []
     size = 0
     for item in records:
         at = {**state.own, "seq": item.seq}
-        told = {name: getattr(item, name) for name in ("body", "tokens", "total", "hash")}
-        new = {**at, **told, "tokenizer": item.tokenizer, "op": state.op + 1}
+        fields = {name: getattr(item, name) for name in ("body", "tokens", "total", "hash")}
+        new = {**at, **fields, "tokenizer": item.tokenizer, "op": state.op + 1}
         page.append(ReplaceOne(at, new, upsert=True))
         size += len(item.body)
         if size > MESSAGE_BYTES or item is records[-1]:

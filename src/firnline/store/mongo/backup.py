@@ -1,7 +1,7 @@
-"""A copy of everything as one file of BSON documents, and the way back into an empty database.
+"""Backup to one file of BSON documents, and restore into an empty database.
 
-Each conversation is copied as it is at one moment: its documents are read between two looks at its
-head, and once more if something was moved meanwhile. The file appears only when it is complete.
+Each conversation is a consistent snapshot: its documents are read between two reads of its head,
+and again if the head has changed. The file appears only when it is complete.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _PAGE: Final = 100
 
 
 async def copy_to(database: MongoDatabase, path: Path, progress: Progress | None) -> None:
-    """Write a copy to a new file."""
+    """Write a backup to a new file."""
     with atomic_write(path, new=True) as half_done, half_done.open("wb") as file:
         await _copy(database, file, progress)
 
@@ -48,7 +48,7 @@ async def _copy(database: MongoDatabase, file: BinaryIO, progress: Progress | No
 
 
 async def _copy_one(database: MongoDatabase, file: BinaryIO, key: Key) -> None:
-    """A conversation as it is at one moment; nothing if it is erased meanwhile."""
+    """Write a snapshot of a conversation; nothing if it is erased meanwhile."""
     start = file.tell()
     for _ in range(_TRIES):
         file.seek(start)
@@ -62,12 +62,12 @@ async def _copy_one(database: MongoDatabase, file: BinaryIO, key: Key) -> None:
         now = await archive.flush_all(database, key)
         if now is not None and (now.life, now.op) == (state.life, state.op):
             return
-    raise StoreUnavailable(f"{key.conversation} changes too fast to be copied")
+    raise StoreUnavailable(f"{key.conversation} changed during every attempt to copy it; retry")
 
 
 def _counted_filter(state: HeadState, name: str) -> Doc:
-    """The documents that the head counts: others came since."""
-    end = {"$lt": state.flushed}  # what is in the tail is in the head
+    """A filter for the documents that the head counts, without later ones."""
+    end = {"$lt": state.flushed}  # the tail is stored in the head
     if name in ("entries", "words"):
         return {**state.own, "seq": end}
     return {**state.own, "last_seq": end} if name == "idempotency" else state.own
@@ -84,14 +84,14 @@ async def _write(database: MongoDatabase, file: BinaryIO, name: str, asked: Doc)
 
 
 async def load(database: MongoDatabase, path: Path) -> int:
-    """Read a copy into an empty database; returns how many conversations there are then.
+    """Restore a backup into an empty database; returns the number of conversations.
 
-    What has cards or projects is not empty: the copy's own of the same names would be passed over.
+    A database with cards or projects is not empty: ones with the same names would be skipped.
     """
     for name in ("conversations", "cards", "projects"):
         if await database.read(partial(database[name].count_documents, {}, limit=1)):
-            raise InputError(f"a copy is read into an empty database; this one has {name}")
-    await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is all of it there?
+            raise InputError(f"restore needs an empty database; this one has {name}")
+    await asyncio.to_thread(lambda: sum(1 for _ in _documents(path)))  # is it complete?
     documents = iter(_documents(path))
     count = 0
     while page := await asyncio.to_thread(_next_page, documents):
@@ -113,12 +113,12 @@ def _next_page(documents: Iterator[Any]) -> list[Any]:
 
 
 def _documents(path: Path) -> Iterator[Any]:
-    """The documents of a copy; it must be whole."""
+    """The documents of a backup; raises if it is damaged or incomplete."""
     try:
         with path.open("rb") as file:
             items = bson.decode_file_iter(file)
             if next(items, None) != _FORMAT:
-                raise InputError(f"{path} is no copy of a MongoDB store")
+                raise InputError(f"{path} is not a backup of a MongoDB store")
             for item in items:
                 if not item["in"]:
                     return
@@ -127,4 +127,4 @@ def _documents(path: Path) -> Iterator[Any]:
         raise StoreCorrupt(f"{path} is damaged") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
-    raise StoreCorrupt(f"{path} has no end: it is not the whole copy")
+    raise StoreCorrupt(f"{path} is incomplete: the end marker is missing")

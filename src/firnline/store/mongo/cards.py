@@ -1,7 +1,7 @@
-"""Cards: small named values that edges keep beside the log.
+"""Cards: small named values that edges store next to the log.
 
-One card is one document. Several at once are first written as one document, a batch, which is what
-makes them there, all or none: readers take what is in batches for what is in their own documents.
+One card is one document. Several at once are first written as one document, a batch, which commits
+them together: until each has its own document, readers see the cards in the batch.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PLACE: Final = ("tenant", "kind", "name")
 
 
 async def put_cards(database: MongoDatabase, cards: Sequence[Card], *, absent: bool) -> int:
-    """Write those whose conversation is there, or that have none."""
+    """Write the cards whose conversation exists, or that belong to none."""
     lives = await _lives(database, [(card.tenant, card.conversation) for card in cards])
     there = [card for card in cards if not card.conversation or _key(card) in lives]
     now = await database.time() if there else 0
@@ -50,7 +50,7 @@ def _key(card: Card) -> tuple[str, str]:
 async def _lives(
     database: MongoDatabase, keys: Iterable[tuple[str, str | None]]
 ) -> dict[tuple[str, str], ObjectId]:
-    """Of conversations that are there: their heads' ids."""
+    """The head ids of the conversations that exist."""
     named = sorted({(tenant, name) for tenant, name in keys if name})
     asked = [Key(tenant, name)._asdict() for tenant, name in named]
     if not asked:
@@ -91,7 +91,7 @@ def _replacement(doc: Doc) -> Doc:
 
 
 def _late_request(doc: Doc, *, absent: bool) -> UpdateOne:
-    """What writes a card that should have been written earlier: never over a newer one."""
+    """The write of a card from an old batch; it never replaces a newer card."""
     if absent:
         return _request(doc, absent=True)
     older = {name: doc[name] for name in _PLACE} | {"updated_at": {"$lte": doc["updated_at"]}}
@@ -112,7 +112,7 @@ async def _put_one(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool
 
 async def _put_many(database: MongoDatabase, docs: Sequence[Doc], *, absent: bool) -> int:
     if sum(len(doc["body"]) for doc in docs) > _BATCH_BYTES_MAX:
-        raise InputError(f"cards of more than {_BATCH_BYTES_MAX:,} bytes at once")
+        raise InputError(f"cards too large: the limit is {_BATCH_BYTES_MAX:,} bytes per call")
     batch = {"_id": ObjectId(), "at": docs[0]["updated_at"], "absent": absent, "cards": list(docs)}
     await database.write(lambda: database["batches"].insert_one(dict(batch)))
     written = await _apply(database, docs, absent=absent)
@@ -121,7 +121,7 @@ async def _put_many(database: MongoDatabase, docs: Sequence[Doc], *, absent: boo
 
 
 async def finish_batches(database: MongoDatabase, *, left: int = _LEFT_MICROSECONDS) -> None:
-    """Carry out batches whose writers have not come to it for so long; what is newer stays."""
+    """Apply batches that are older than `left` microseconds; newer cards are kept."""
     old = {"at": {"$lte": await database.time() - left}}
     for batch in await database.read(lambda: database["batches"].find(old).sort("_id").to_list()):
         requests = [_late_request(doc, absent=batch["absent"]) for doc in batch["cards"]]
@@ -132,7 +132,7 @@ async def finish_batches(database: MongoDatabase, *, left: int = _LEFT_MICROSECO
 
 
 async def _drop_erased(database: MongoDatabase, docs: Sequence[Doc]) -> None:
-    """Nothing of a conversation comes back that was erased while its cards were written."""
+    """Delete cards of conversations that were erased while the cards were written."""
     owned = [doc for doc in docs if "life" in doc]
     lives = set(
         (await _lives(database, [(d["tenant"], d["conversation"]) for d in owned])).values()
@@ -144,7 +144,7 @@ async def _drop_erased(database: MongoDatabase, docs: Sequence[Doc]) -> None:
 
 
 async def select_cards(database: MongoDatabase, asked: CardQuery, limit: int) -> list[Card]:
-    """The cards that are asked for, each one checked."""
+    """The matching cards, each one verified."""
     if limit <= 0 or asked.names == frozenset():
         return []
     batches = await database.read(lambda: database["batches"].find().sort("_id").to_list())
@@ -163,7 +163,7 @@ async def select_cards(database: MongoDatabase, asked: CardQuery, limit: int) ->
 
 
 def _with_batches(docs: Sequence[Doc], batches: Sequence[Doc], asked: CardQuery) -> list[Doc]:
-    """Cards, and those that wait in batches."""
+    """The documents of cards, merged with those in pending batches."""
     known = {(doc["tenant"], doc["name"]): doc for doc in docs}
     for batch in batches:
         for doc in batch["cards"]:
@@ -176,7 +176,7 @@ def _with_batches(docs: Sequence[Doc], batches: Sequence[Doc], asked: CardQuery)
 
 
 async def _verify_cards(database: MongoDatabase, docs: Sequence[Doc]) -> list[Card]:
-    """The cards of documents; what an erased conversation left behind is none."""
+    """The verified cards, without those left over from erased conversations."""
     keys = [(doc.get("tenant", ""), doc.get("conversation")) for doc in docs]
     lives = await _lives(database, keys)
     found = []
@@ -197,11 +197,11 @@ def _card(doc: Doc) -> Card:
             of = key, genesis(key)
         return verify_card(card, number, of, doc["updated_at"], doc["checksum"])
     except (KeyError, TypeError, AttributeError) as error:
-        raise StoreCorrupt("the document of a card is damaged") from error
+        raise StoreCorrupt("a card document is damaged") from error
 
 
 async def drop_cards(database: MongoDatabase, asked: CardQuery) -> int:
-    """Delete the cards that are asked for; returns how many there were."""
+    """Delete the matching cards; returns how many."""
     if asked.names == frozenset():
         return 0
     await _wait_for_batches(database)
@@ -211,9 +211,9 @@ async def drop_cards(database: MongoDatabase, asked: CardQuery) -> int:
 
 
 async def _wait_for_batches(database: MongoDatabase) -> None:
-    """Until those who write several at once are done; what they do not come to is done for them.
+    """Wait for pending batches, then apply those that remain.
 
-    Else what is dropped now would be seen in a batch still, and be written after all.
+    Otherwise a dropped card would still be visible in a batch, and be written again later.
     """
     for _ in range(100):
         if not await database.read(lambda: database["batches"].count_documents({}, limit=1)):
@@ -223,7 +223,7 @@ async def _wait_for_batches(database: MongoDatabase) -> None:
 
 
 async def damaged_cards(database: MongoDatabase) -> list[str]:
-    """What is wrong with cards, one by one."""
+    """The errors of all damaged cards."""
     problems = []
     async for doc in database["cards"].find():
         try:
@@ -248,6 +248,6 @@ def _where(asked: CardQuery) -> dict[str, Any]:
 
 
 async def card_kinds(database: MongoDatabase) -> list[str]:
-    """Every kind that there is."""
+    """Every kind in use, sorted."""
     found = await database.read(lambda: database["cards"].distinct("kind"))
     return sorted(found, key=str.encode)

@@ -1,11 +1,11 @@
-"""The client, the collections, and what is done when a connection is lost.
+"""The client, the collections, and retries after a lost connection.
 
-Every write waits until most members of the replica set have it in their journals; a URL that asks
-for less is refused. A server alone is asked for its own journal: for "majority" it does not wait
-for that, and killed with -9 it loses what it has acknowledged.
+Every write waits for the journals of a majority of the replica set; a URL with a weaker write
+concern is rejected. A standalone server gets w=1 with j=true: with "majority" it does not wait for
+its journal, and loses acknowledged writes when it is killed with -9.
 
-Every decision is made by one write to one document that names the state it was made on, so reads
-may be a moment old: what was decided on them is refused then, and decided anew.
+Every change is one write to one document, conditional on the state that it was decided on. So reads
+may be slightly stale: the write then matches nothing, and the change is decided again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ T = TypeVar("T")
 Doc = dict[str, Any]
 Collection = AsyncCollection[Doc]
 MaybeTime = Callable[[], datetime | None]
-"""The time, or None to take the server's."""
+"""The time, or None to use the server's."""
 
 DATABASE: Final = "firnline"
 _SERVER_TIME: Final = {"$multiply": [{"$toLong": "$$NOW"}, 1000]}
@@ -56,19 +56,19 @@ _ONLY: Final[Mapping[str, tuple[tuple[str, ...], str]]] = {
     "w": (("majority",), "writes wait for the majority"),
     "journal": (("true",), "writes wait for the journal"),
     "j": (("true",), "writes wait for the journal"),
-    "readconcernlevel": (("majority", "linearizable"), "what is read is there for good"),
-    "readpreference": (("primary",), "reads see what was just written"),
+    "readconcernlevel": (("majority", "linearizable"), "reads return only committed data"),
+    "readpreference": (("primary",), "reads see the latest writes"),
 }
 _NAME: Final = regex(r'[^/\\. "$*<>:|?\0]{1,63}')
 
 
 class _PlainInteger(TypeDecoder):
-    """Numbers of 64 bits as those of 32: the rules for rows look at types."""
+    """Decodes Int64 as int: rows are checked by exact type."""
 
     bson_type = Int64
 
     def transform_bson(self, value: Any) -> int:
-        """The same number."""
+        """The value as an int."""
         return int(value)
 
 
@@ -76,25 +76,25 @@ _CODEC: Final[CodecOptions[Doc]] = CodecOptions(type_registry=TypeRegistry([_Pla
 
 
 def check_url(url: str) -> str:
-    """The name of the database in a URL; `BadURL` if it asks for weaker writes or reads."""
+    """The database name in a URL; `BadURL` if the URL asks for weaker writes or reads."""
     parts = urlsplit(url)
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         allowed, why = _ONLY.get(name.lower(), ((), ""))
         if allowed and value.lower() not in allowed:
             raise BadURL(
-                f"mongodb: {name}={value} is refused: {why}, or what was acknowledged could be "
-                f"lost; leave it out, or say {name}={allowed[0]}"
+                f"mongodb: {name}={value} is not allowed: {why}, so that no acknowledged "
+                f"data is lost; remove it, or use {name}={allowed[0]}"
             )
         if name.lower() in ("wtimeout", "wtimeoutms", "fsync", "slaveok"):
-            raise BadURL(f"mongodb: {name} is not taken: a write is acknowledged when it is safe")
+            raise BadURL(f"mongodb: {name} is not supported: writes wait until durable; remove it")
     name = unquote(parts.path.lstrip("/")) or DATABASE
     if not _NAME.fullmatch(name):
-        raise BadURL(f"mongodb: {name!r} cannot name a database")
+        raise BadURL(f"mongodb: {name!r} is not a valid database name")
     return name
 
 
 class MongoDatabase:
-    """The collections of one database, and calls on them that are tried again where that helps."""
+    """The collections of one database, and calls on them, retried where that is safe."""
 
     def __init__(self, url: str, *, clock: MaybeTime, connections: int) -> None:
         self.name = check_url(url)
@@ -109,13 +109,13 @@ class MongoDatabase:
 
     @property
     def now(self) -> Any:
-        """The present time as an expression, in microseconds: the server's, which all share."""
+        """The current time as an expression, in microseconds: the server's, which all share."""
         now = self._clock()
         return _SERVER_TIME if now is None else microseconds(now)
 
     @asynccontextmanager
     async def turn(self, what: Hashable) -> AsyncIterator[None]:
-        """One at a time in this process: several who compare and set would only be in the way."""
+        """A lock within this process: concurrent compare-and-set writes would only conflict."""
         lock = self._turns.get(what)
         if lock is None:
             lock = self._turns[what] = asyncio.Lock()
@@ -123,15 +123,15 @@ class MongoDatabase:
             yield
 
     async def connect(self) -> None:
-        """Make connections from now on."""
-        # At DEBUG the driver tells whole commands, and with them what people said.
+        """Create the client, and configure writes for the server."""
+        # At DEBUG the driver logs whole commands, including the text of messages.
         logging.getLogger("pymongo.command").setLevel(logging.WARNING)
         try:
             client: AsyncMongoClient[Doc] = AsyncMongoClient(
                 self._url, maxPoolSize=self._connections, **self._settings()
             )
         except (ConfigurationError, InvalidURI, ValueError) as error:
-            raise BadURL(f"the store's URL is not understood: {error}") from error
+            raise BadURL(f"invalid store URL: {error}") from error
         except FAILURES as error:
             raise translate_error(error, self.place) from error
         self._client = client
@@ -144,7 +144,7 @@ class MongoDatabase:
         return {name: value for name, value in _SETTINGS.items() if name.lower() not in given}
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         client, self._client = self._client, None
         self._collections = {}
         if client is not None:
@@ -152,7 +152,7 @@ class MongoDatabase:
 
     @property
     def database(self) -> AsyncDatabase[Doc]:
-        """The database, with safe writes and reads."""
+        """The database, with durable writes and committed reads."""
         if self._client is None:
             raise StoreNotOpen
         return self._client.get_database(
@@ -170,7 +170,7 @@ class MongoDatabase:
         return found
 
     async def read(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run what only reads, or what does no harm if it is done twice; tried again if lost."""
+        """Run a read or an idempotent write; retried if the connection is lost."""
         tries = 0
         while True:
             try:
@@ -183,7 +183,7 @@ class MongoDatabase:
                 await pause(tries)
 
     async def write(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Run what writes, once. `StoreTimeout` if it is not known whether it was written."""
+        """Run a write, once. Raises `StoreTimeout` if the outcome is unknown."""
         try:
             with preserve_cancellation():
                 return await work()
@@ -191,7 +191,7 @@ class MongoDatabase:
             raise translate_error(error, self.place, writing=True) from error
 
     async def time(self) -> int:
-        """The present time in microseconds."""
+        """The current time in microseconds."""
         now = self._clock()
         if now is not None:
             return microseconds(now)
@@ -201,15 +201,15 @@ class MongoDatabase:
 
 
 async def pause(tries: int) -> None:
-    """Give way before another try."""
+    """Wait before a retry."""
     await asyncio.sleep(random.uniform(0, 0.002 * 2 ** min(tries, 6)))  # noqa: S311 - jitter
 
 
 def is_in_doubt(error: FirnlineError) -> bool:
-    """Whether a write may have been done although it failed."""
+    """Whether a failed write may have been applied."""
     return isinstance(error, StoreTimeout)
 
 
 def is_transient(error: FirnlineError) -> bool:
-    """Whether trying again may help: the server was away, or somebody was in the way."""
+    """Whether a retry may help: the server was unavailable, or writes conflicted."""
     return isinstance(error, StoreTimeout | StoreUnavailable)

@@ -1,8 +1,8 @@
-"""The one destructive verb. The head goes by one write, and with it the conversation.
+"""Erasure, the only destructive operation. One write deletes the head, and so the conversation.
 
-A note is made before, so that whoever opens the store next finishes what was begun. It stays for a
-while: one who was carrying out a change when the head went may come late with a document. He
-deletes it himself when he finds no head; and if he cannot any more, the note leads to it.
+A note is written first, so that the next process to open the store finishes an interrupted erasure.
+It is kept for a while: a process that was applying a change may still write a document. That
+process deletes the document when it finds no head; if it crashes, the note leads to the document.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _AT_ONCE: Final = 100
 
 async def erase(database: MongoDatabase, key: Key) -> Erased:
     """Delete the head, then every document the conversation owns."""
-    await finish(database, key)  # what an earlier try has left
+    await finish(database, key)  # left by an earlier attempt
     state = await intents.current(database, key)
     if state is None:
         raise unknown_conversation(key)
@@ -41,8 +41,8 @@ async def erase(database: MongoDatabase, key: Key) -> Erased:
         await finish(database, key)
     except FirnlineError as error:
         raise StoreUnavailable(
-            f"{key.conversation} is erased, but documents of it may be left; erase it again, or "
-            f"open the store again: {error}"
+            f"{key.conversation} is erased, but some of its documents may remain; erase it "
+            f"again, or reopen the store: {error}"
         ) from error
     return Erased(
         key.conversation,
@@ -56,14 +56,14 @@ async def erase(database: MongoDatabase, key: Key) -> Erased:
 
 
 async def finish(database: MongoDatabase, key: Key | None = None) -> None:
-    """Delete what is left of conversations that were erased; of one, or of all.
+    """Delete the remaining documents of erased conversations: of one, or of all.
 
-    And once more what was erased a while ago, before the note of it goes.
+    Those of old erasures are deleted once more before the note is removed.
     """
     now = await database.time()
     left: Doc = {"swept": {"$exists": False}} | ({} if key is None else key._asdict())
     old: Doc = {"at": {"$lt": now - _KEPT_MICROSECONDS}}
-    # First what is to go now: it must not wait behind any number of old notes.
+    # Unfinished erasures first: they must not wait for any number of old notes.
     for asked, limit in ((left, 0), (old, _AT_ONCE)):
         for note in await database.read(partial(_notes, database, asked, limit)):
             await _finish_one(database, note, now)
@@ -81,7 +81,7 @@ async def _finish_one(database: MongoDatabase, note: Doc, now: int) -> None:
         await sweep(database, own)
     notes, itself = database["erasures"], {"_id": note["_id"]}
     if now - note["at"] > _KEPT_MICROSECONDS:
-        # If the head is there still, whoever made the note did not come to erase it.
+        # If the head still exists, the erasure was interrupted before it deleted anything.
         await database.read(lambda: notes.delete_one(itself))
     elif not there:
         await database.read(lambda: notes.update_one(itself, {"$set": {"swept": True}}))

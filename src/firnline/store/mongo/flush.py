@@ -1,8 +1,8 @@
-"""Moving entries from the tail of a head into documents of their own, and into the views.
+"""Flushing: moving entries from the tail of a head into documents of their own, and the views.
 
-What is in the tail is acknowledged and never changes, so anybody may do this, several at once or
-half and again: the documents that come of it are always the same. Only when all are there does one
-write take them out of the tail.
+Entries in the tail are acknowledged and never change, so any process may flush them, concurrently
+or again after a crash: the resulting documents are always the same. Once all of them exist, one
+write removes the entries from the tail.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from firnline.store.mongo.heads import HeadState, find, state_of
 from firnline.store.mongo.schema import OWNED
 
 MESSAGE_BYTES: Final = 8 * 1024 * 1024
-"""Bytes sent to the server at once, by and large."""
-_ANALYSED_INLINE: Final = 100_000  # bytes of messages whose words are found in a few milliseconds
+"""Approximate bytes per request to the server."""
+_ANALYZED_INLINE: Final = 100_000  # bytes of messages that take a few milliseconds to analyze
 _ENTRY: Final = ("seq", "body", "tokens", "total", "hash", "tokenizer", "batch")
 
 Row = Mapping[str, Any]
 
 
 async def flush(database: MongoDatabase, state: HeadState) -> HeadState | None:
-    """The conversation without a tail, or None if it was erased meanwhile."""
+    """Flush the tail; returns the new state, or None if it was erased meanwhile."""
     if not state.tail:
         return state
     end = state.found.next_seq
@@ -52,7 +52,7 @@ async def flush(database: MongoDatabase, state: HeadState) -> HeadState | None:
 
 
 async def find_settled(database: MongoDatabase, key: Key) -> HeadState | None:
-    """The conversation as it is, with no entries that wait elsewhere; or None."""
+    """The conversation, after staged entries are flushed; or None."""
     state = await find(database, key)
     while state is not None and state.staged:
         state = await flush(database, state) or await find(database, key)
@@ -60,7 +60,7 @@ async def find_settled(database: MongoDatabase, key: Key) -> HeadState | None:
 
 
 async def _cut(database: MongoDatabase, state: HeadState, end: int) -> Doc | None:
-    """Take the entries before `end` out of the tail, unless somebody has done so."""
+    """Remove the entries before `end` from the tail, if they are still there."""
     left = {"$filter": {"input": "$tail", "cond": {"$gte": ["$$this.seq", end]}}}
     found: Doc | None = await database["conversations"].find_one_and_update(
         {**state.found.key._asdict(), "_id": state.life},
@@ -80,7 +80,7 @@ async def _cut(database: MongoDatabase, state: HeadState, end: int) -> Doc | Non
 
 
 async def _pages(database: MongoDatabase, state: HeadState) -> AsyncIterator[list[Row]]:
-    """The entries of the tail, and those that wait elsewhere, in order."""
+    """The entries of the tail, staged ones included, in order."""
     page: list[Row] = []
     size = 0
     async for row in _rows(database, state):
@@ -104,11 +104,11 @@ async def _rows(database: MongoDatabase, state: HeadState) -> AsyncIterator[Row]
             count += 1
             yield item["row"]
         if count != row["count"] and await _still_staged(database, state, row):
-            raise StoreCorrupt(f"{state.found.key.conversation}: entries that waited are gone")
+            raise StoreCorrupt(f"{state.found.key.conversation}: staged entries are missing")
 
 
 async def _still_staged(database: MongoDatabase, state: HeadState, row: Row) -> bool:
-    """Whether the entries wait for us, and were not moved by somebody else."""
+    """Whether no other process has flushed the staged entries."""
     now = await find(database, state.found.key)
     return now is not None and now.life == state.life and now.flushed <= row["seq"]
 
@@ -155,17 +155,17 @@ async def _move(
 async def analyze(
     own: Doc, messages: Sequence[tuple[int, Message, int]], before: list[int]
 ) -> tuple[list[Doc], list[int]]:
-    """The views' documents of messages by number, with their bytes; and the last one's words."""
+    """The view documents of messages, each with its seq and size; and the last one's words."""
 
-    def analyse() -> tuple[list[Doc], list[int]]:
+    def work() -> tuple[list[Doc], list[int]]:
         last, docs = before, []
         for seq, message, _ in messages:
             docs += _views(own, seq, message, last)
             last = docs[-1]["terms"][: min(docs[-1]["own"], words.BEFORE_MAX)]
         return docs, last
 
-    large = sum(size for *_, size in messages) > _ANALYSED_INLINE
-    return await asyncio.to_thread(analyse) if large else analyse()
+    large = sum(size for *_, size in messages) > _ANALYZED_INLINE
+    return await asyncio.to_thread(work) if large else work()
 
 
 def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]:
@@ -189,7 +189,7 @@ def _views(own: Doc, seq: int, message: Message, before: list[int]) -> list[Doc]
 
 
 async def put_new(database: MongoDatabase, name: str, docs: Sequence[Doc]) -> None:
-    """Write documents; those that are there already are the same."""
+    """Insert documents; existing ones are identical and are skipped."""
     if docs:
         await database.read(lambda: _insert(database, name, [dict(doc) for doc in docs]))
 
@@ -203,7 +203,7 @@ async def _insert(database: MongoDatabase, name: str, docs: list[Doc]) -> None:
 
 
 async def drop_staged(database: MongoDatabase, own: Doc, tokens: Sequence[Any]) -> None:
-    """What waited elsewhere is where it belongs."""
+    """Delete staged documents that are no longer needed."""
     gone = {**own, "token": {"$in": list(tokens)}}
     await database.read(lambda: database["staged"].delete_many(gone))
 

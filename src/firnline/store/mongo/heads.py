@@ -1,9 +1,8 @@
-"""A conversation's head: the one document whose writes decide everything about it.
+"""A conversation's head: the one document whose writes commit every change.
 
-It says how many entries there are, holds the newest of them until they are moved into documents of
-their own (the tail), which of the others are archived, which entries are pinned, who holds the
-lease, and the one change that is being carried out beside it (`redo`). A reader that has read it
-knows which of the other documents count; whatever else lies there does not.
+It holds the number of entries, the newest entries until they are flushed into documents of their
+own (the tail), the archived spans, the pins, the lease, and the pending change of documents next to
+the log (`redo`). It decides which other documents count; readers ignore the rest.
 """
 
 from __future__ import annotations
@@ -39,25 +38,25 @@ class SegmentSpan(NamedTuple):
 
 @dataclass(frozen=True)
 class HeadState:
-    """A head as it was read. `found` is what all backends know of a conversation."""
+    """A head as it was read. `found` is the part that all backends share."""
 
     found: ConversationRow
     doc: Mapping[str, Any]
 
     @property
     def life(self) -> ObjectId:
-        """Its own name, never used again: what is erased and made anew has another."""
+        """Its unique id, never reused: a conversation created again after erasure gets another."""
         life: ObjectId = self.doc["_id"]
         return life
 
     @property
     def own(self) -> Doc:
-        """What all its documents begin with."""
+        """The fields that all its documents begin with."""
         return {**self.found.key._asdict(), "life": self.life}
 
     @property
     def op(self) -> int:
-        """The number of the newest change of what lies beside the log."""
+        """The number of the newest change of documents next to the log."""
         return int(self.doc.get("op", 0))
 
     @property
@@ -73,7 +72,7 @@ class HeadState:
 
     @property
     def staged(self) -> bool:
-        """Whether entries wait elsewhere that are too large for the tail."""
+        """Whether some entries are staged, being too large for the tail."""
         return any("staged" in row for row in self.tail)
 
     @cached_property
@@ -98,11 +97,11 @@ def record_of(row: Mapping[str, Any]) -> Record:
             row["seq"], row["body"], row["tokens"], row["total"], row["hash"], row["tokenizer"]
         )
     except KeyError as error:
-        raise StoreCorrupt("the document of an entry is damaged", seq=row.get("seq")) from error
+        raise StoreCorrupt("an entry document is damaged", seq=row.get("seq")) from error
 
 
 def state_of(key: Key, doc: Mapping[str, Any]) -> HeadState:
-    """The head in a document; damage raises `StoreCorrupt`."""
+    """The state of a head document; raises `StoreCorrupt` if it is damaged."""
     try:
         number = int.from_bytes(doc["_id"].binary, "big")
         row = number, doc["next_seq"], doc["total"], doc["hash"], doc["genesis"]
@@ -119,13 +118,13 @@ def state_of(key: Key, doc: Mapping[str, Any]) -> HeadState:
 
 
 async def find(database: MongoDatabase, key: Key) -> HeadState | None:
-    """The conversation as it is, or None."""
+    """The current state of the conversation, or None."""
     doc = await database.read(lambda: database["conversations"].find_one(key._asdict()))
     return state_of(key, doc) if doc else None
 
 
 def unknown_conversation(key: Key) -> UnknownConversation:
-    """The error for a conversation that is not there."""
+    """The error for a conversation that does not exist."""
     return UnknownConversation(f"there is no conversation {key.conversation!r}")
 
 
@@ -152,7 +151,7 @@ def new_head(key: Key, created_at: Any) -> Doc:
 
 
 async def head(database: MongoDatabase, key: Key) -> Head | None:
-    """Where the conversation stands."""
+    """The public head, or None."""
     doc = await database.read(
         lambda: database["conversations"].find_one(key._asdict(), projection=_HEAVY)
     )
@@ -160,7 +159,7 @@ async def head(database: MongoDatabase, key: Key) -> Head | None:
 
 
 def head_in(doc: Mapping[str, Any]) -> Head:
-    """The head that everybody may see."""
+    """The public head of a document."""
     try:
         spans = [SegmentSpan(*span) for span in doc.get("segments", ())]
         archived = sum(span.last - span.first + 1 for span in spans)
@@ -197,8 +196,8 @@ async def describe(
     strategy: dict[str, Json] | None,
     known: Head | None,
 ) -> Head:
-    """Set what is given; create the conversation if there is none. One write, on the server."""
-    which = key._asdict() if known is None else await _still_staged(database, key, known)
+    """Set the given fields; creates the conversation if there is none. One write."""
+    which = key._asdict() if known is None else await _still_described(database, key, known)
     new = {**new_head(key, database.now), "_id": ObjectId()}
     kept = {name: {"$ifNull": [f"${name}", _literal(value)]} for name, value in new.items()}
     kept["created_at"]["$ifNull"][1] = kept["updated_at"]["$ifNull"][1] = database.now
@@ -216,7 +215,7 @@ async def describe(
                     return_document=ReturnDocument.AFTER,
                 )
             except DuplicateKeyError:
-                continue  # somebody else has just created it
+                continue  # another process has just created it
 
     doc = await database.read(write)
     if known is not None and doc is None:
@@ -224,8 +223,8 @@ async def describe(
     return head_in(doc or {})
 
 
-async def _still_staged(database: MongoDatabase, key: Key, known: Head) -> Doc:
-    """What finds the conversation as long as it is described as in `known`."""
+async def _still_described(database: MongoDatabase, key: Key, known: Head) -> Doc:
+    """A filter that matches while the conversation is described as in `known`."""
     where = database["conversations"]
     doc = await database.read(lambda: where.find_one(key._asdict(), projection=_HEAVY))
     known.check_described(head_in(doc) if doc else None)
@@ -269,7 +268,7 @@ async def save_project(database: MongoDatabase, tenant: str, project: Project) -
 
 
 async def tenants(database: MongoDatabase) -> list[str]:
-    """Whoever has anything."""
+    """All tenants with data, sorted."""
     found: set[str] = set()
     for name in ("conversations", "projects", "cards"):
         found |= set(await database.read(partial(database[name].distinct, "tenant")))

@@ -14,11 +14,11 @@ from firnline.store.mongo.heads import SegmentSpan, state_of
 
 
 async def check(database: MongoDatabase, *, thorough: bool) -> list[Finding]:
-    """Everything that can be told without changing anything."""
+    """Run all checks, without changing anything."""
     version = await schema.check(database)
     findings = [
         await _server(database),
-        Finding("writes", "ok", f"each one waits for the journal: {database.writes.document}"),
+        Finding("writes", "ok", f"acknowledged once journaled: {database.writes.document}"),
         Finding("schema", "ok", f"version {version} of {schema.VERSION}"),
     ]
     content, flushed = await _content(database, thorough=thorough)
@@ -33,11 +33,11 @@ async def _server(database: MongoDatabase) -> Finding:
         return Finding("MongoDB", "ok", f"{version}, replica set {hello['setName']}")
     if hello.get("msg") == "isdbgrid":
         return Finding("MongoDB", "ok", f"{version}, a sharded cluster")
-    return Finding("MongoDB", "warning", f"{version}, one server alone: its disk is the only copy")
+    return Finding("MongoDB", "warning", f"{version}, standalone server: its disk is the only copy")
 
 
 async def _content(database: MongoDatabase, *, thorough: bool) -> tuple[Finding, int]:
-    """What there is; and how many entries have documents of their own or are archived."""
+    """The content, and how many entries are flushed or archived."""
     heads, entries, flushed, lives = 0, 0, 0, []
     broken = ""
     shown = {"tail.body": 0, "redo": 0, "pins": 0}
@@ -49,11 +49,11 @@ async def _content(database: MongoDatabase, *, thorough: bool) -> tuple[Finding,
         broken = broken or _flaw(doc)
     if thorough and not broken:
         stray = await _stray(database, lives)
-        broken = f"documents of {stray:,} conversations that are not there" if stray else ""
-    told = f"{heads:,} conversations, {entries:,} entries"
+        broken = f"documents of {stray:,} conversations that do not exist" if stray else ""
+    counts = f"{heads:,} conversations, {entries:,} entries"
     if broken:
-        return Finding("content", "broken", f"{told}; {broken}"), flushed
-    return Finding("content", "ok", told), flushed
+        return Finding("content", "broken", f"{counts}; {broken}"), flushed
+    return Finding("content", "ok", counts), flushed
 
 
 def _flaw(doc: Doc) -> str:
@@ -67,7 +67,7 @@ def _flaw(doc: Doc) -> str:
 
 
 async def _stray(database: MongoDatabase, lives: list[object]) -> int:
-    """Conversations that documents say they belong to, and that are not there."""
+    """The number of conversations that have documents but no head."""
     known, strays = set(lives), set()
     for name in schema.OWNED:
         found = await database.read(partial(database[name].distinct, "life"))

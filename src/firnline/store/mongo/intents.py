@@ -1,9 +1,9 @@
-"""Changes of several documents beside the log, in one step.
+"""Atomic changes of several documents next to the log.
 
-The head is what decides: one write to it, which names the state that was decided on, carries the
-new documents (or where they wait, if they are large). Then they are put where they belong, by
-whoever comes first, and taken out of the head. Each has the number of its change, so one who comes
-late never puts an old one over a new one.
+One write to the head is the commit: it requires the state that the change was decided on, and adds
+the new documents (or a reference to staged ones, if they are large). Any process then writes them
+to their collections and removes them from the head. Each has the number of its change, so a late
+writer never replaces a newer document.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DOCUMENT_MAX: Final = 15 * 1024 * 1024
 
 
 class Put(NamedTuple):
-    """A document to be written: where, by what it is known there, and what it says besides."""
+    """A document to write: its collection, its key fields, and its other fields."""
 
     into: str
     known_by: Mapping[str, Any]
@@ -41,9 +41,9 @@ class Put(NamedTuple):
 
 
 async def current(database: MongoDatabase, key: Key) -> HeadState | None:
-    """The conversation with nothing left to be carried out; or None.
+    """The conversation without a pending change, or None.
 
-    Whoever made a change is most likely just carrying it out; only if not, we do.
+    The process that made a change is usually applying it; this waits briefly, then does it itself.
     """
     state = await find(database, key)
     waited = 0
@@ -64,15 +64,15 @@ async def change(
     sets: Mapping[str, Any],
     only_if: Mapping[str, Any] | None = None,
 ) -> HeadState | None:
-    """Write all of `puts`, and `sets` in the head, if that is still as `state` says.
+    """Write all of `puts`, and `sets` in the head, if the head still matches `state`.
 
-    None if it is not: then nothing was written, and whoever decided must look again.
+    None if it does not: then nothing was written, and the caller must decide again.
     """
     op = state.op + 1
     docs = [{"into": put.into, "by": put.known_by, "doc": put.doc} for put in puts]
     sizes = [len(bson.encode(doc)) for doc in docs]
     if max(sizes, default=0) > _DOCUMENT_MAX:
-        raise InputError("larger than MongoDB takes: a document has up to 16 MiB")
+        raise InputError(f"document too large: the limit is {_DOCUMENT_MAX:,} bytes")
     redo: Doc = {"op": op, "docs": docs}
     if sum(sizes) > _INLINE:
         redo = {"op": op, "staged": await _stage(database, state, docs, sizes), "count": len(docs)}
@@ -111,7 +111,7 @@ async def _stage(
 
 
 async def carry_out(database: MongoDatabase, state: HeadState) -> HeadState | None:
-    """Put the documents of a change where they belong; None if the conversation was erased."""
+    """Write the documents of a pending change; None if the conversation was erased."""
     redo = state.doc.get("redo")
     if redo is None:
         return state
@@ -134,7 +134,7 @@ async def carry_out(database: MongoDatabase, state: HeadState) -> HeadState | No
         await drop_staged(database, state.own, [redo["staged"]])
     if doc is not None:
         return state_of(state.found.key, doc)
-    now = await find(database, state.found.key)  # somebody else was faster, or it was erased
+    now = await find(database, state.found.key)  # applied by another process, or erased
     if now is None or now.life != state.life:
         await sweep(database, state.own)
         return None
@@ -144,7 +144,7 @@ async def carry_out(database: MongoDatabase, state: HeadState) -> HeadState | No
 def _requests(
     state: HeadState, docs: Sequence[Mapping[str, Any]], op: int
 ) -> Iterator[tuple[str, list[ReplaceOne[Doc]]]]:
-    """The writes, by collection, some at once."""
+    """The writes by collection, in pages."""
     for name, items in groupby(docs, key=lambda item: str(item["into"])):
         page: list[ReplaceOne[Doc]] = []
         size = 0
@@ -169,16 +169,16 @@ async def _staged_docs(
         return [item["row"] for item in found]
     now = await find(database, state.found.key)
     if now is not None and now.life == state.life and now.doc.get("redo") == redo:
-        raise StoreCorrupt(f"{state.found.key.conversation}: documents that waited are gone")
-    return None  # somebody else has put them where they belong
+        raise StoreCorrupt(f"{state.found.key.conversation}: staged documents are missing")
+    return None  # another process has applied the change
 
 
 async def put_unless_newer(
     database: MongoDatabase, name: str, requests: Sequence[ReplaceOne[Doc] | UpdateOne]
 ) -> None:
-    """Put documents over older ones; each request finds only such, and makes what is missing."""
+    """Upsert documents; each request matches only an older one, so newer ones are kept."""
     try:
         await database[name].bulk_write(list(requests), ordered=False)
     except BulkWriteError as error:
-        if not only_duplicates(error):  # a newer one is there
+        if not only_duplicates(error):  # a newer document exists
             raise

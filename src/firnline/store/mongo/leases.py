@@ -1,6 +1,6 @@
-"""Leases and the version chain of digests: fenced, and committed by compare-and-set on the head.
+"""Leases and digest versions: fenced, and committed by compare-and-set on the head.
 
-Time is the server's, so that the clocks of the machines that share it do not matter.
+Leases use the server's clock, so the clocks of its clients do not matter.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from firnline.store.rows import SEQ_MAX
 _INT64: Final = 1 << 63
 _PER_MILLISECOND: Final = 1 << 20
 _TRIES: Final = 100
-# Above all fences of earlier conversations of this name: it grows with the server's time, too.
+# Includes the server's time, to exceed the fences of erased conversations with this name.
 _NEXT_FENCE: Final = {
     "$max": [
         {"$add": [{"$ifNull": ["$fence", 0]}, 1]},
@@ -46,7 +46,7 @@ _NEXT_FENCE: Final = {
 
 
 async def lease(database: MongoDatabase, key: Key, owner: str, seconds: float) -> Lease | None:
-    """Take the lease if nobody holds it, or if its time is over."""
+    """Acquire the lease if it is free or expired."""
     now = database.now
     free = {"$lte": [{"$ifNull": ["$lease_until", 0]}, now]}
     until = {"$add": [now, int(seconds * 1e6)]}
@@ -71,9 +71,9 @@ def _of(lease: Lease) -> Doc:
 
 
 async def renew(database: MongoDatabase, lease: Lease, seconds: float) -> Lease:
-    """Extend the lease if it is still the newest one."""
+    """Extend the lease if it is still current."""
     until = {"$add": [database.now, int(seconds * 1e6)]}
-    doc = await database.read(  # it does no harm if it is done twice
+    doc = await database.read(  # idempotent
         lambda: database["conversations"].find_one_and_update(
             _of(lease),
             [{"$set": {"lease_until": until}}],
@@ -87,7 +87,7 @@ async def renew(database: MongoDatabase, lease: Lease, seconds: float) -> Lease:
 
 
 async def release(database: MongoDatabase, lease: Lease) -> None:
-    """Let go of the lease; the fence stays, so that it only ever grows."""
+    """Release the lease. The fence is kept, so that it only increases."""
     gone = {"$unset": {"lease_owner": "", "lease_until": ""}}
     await database.read(lambda: database["conversations"].update_one(_of(lease), gone))
 
@@ -100,7 +100,7 @@ _Decided = tuple[Digest, Sequence[Digest], Mapping[str, Any]]
 async def _decide(
     database: MongoDatabase, lease: Lease, decide: Callable[[HeadState], Awaitable[_Decided]]
 ) -> Digest:
-    """Change digests under a lease that is still the newest, until nobody was in between."""
+    """Change digests under a lease that is still current; retried if another write came first."""
     for tries in range(_TRIES):
         state = await intents.current(database, lease.key)
         if state is None or not _holds(state, lease):
@@ -111,7 +111,7 @@ async def _decide(
         if await intents.change(database, state, puts, sets, held):
             return result
         await pause(tries)
-    raise StoreUnavailable("others are in the way, nothing was written")
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 def _holds(state: HeadState, lease: Lease) -> bool:
@@ -120,7 +120,7 @@ def _holds(state: HeadState, lease: Lease) -> bool:
 
 
 async def begin(database: MongoDatabase, lease: Lease, digest: Digest) -> Digest:
-    """Record a digest in the making; what an earlier holder left in the making has failed."""
+    """Record a digest as processing; those an earlier holder left processing are failed."""
     now = from_microseconds(await database.time())
 
     async def decide(state: HeadState) -> _Decided:
@@ -137,7 +137,7 @@ async def begin(database: MongoDatabase, lease: Lease, digest: Digest) -> Digest
 
 
 async def finish(database: MongoDatabase, lease: Lease, digest: Digest) -> Digest:
-    """Complete or fail what this lease began."""
+    """Complete or fail a digest that this lease began."""
 
     async def decide(state: HeadState) -> _Decided:
         asked = {"version": _clamp_version(digest.version), "fence": lease.fence}
@@ -152,7 +152,7 @@ async def finish(database: MongoDatabase, lease: Lease, digest: Digest) -> Diges
 
 
 async def undo(database: MongoDatabase, lease: Lease, version: int) -> Digest:
-    """Take the newest completed digest out of force, in place."""
+    """Mark the newest completed digest as undone, in place."""
 
     async def decide(state: HeadState) -> _Decided:
         asked = next(iter(await digests(database, state, [version])), None)
@@ -164,7 +164,7 @@ async def undo(database: MongoDatabase, lease: Lease, version: int) -> Digest:
 
 
 async def fail_damaged(database: MongoDatabase, lease: Lease) -> int:
-    """Put a failed digest in the place of each that cannot be read; returns how many."""
+    """Replace each unreadable digest with a failed one; returns how many."""
     damaged: list[int] = []
 
     async def decide(state: HeadState) -> _Decided:
@@ -179,13 +179,13 @@ async def fail_damaged(database: MongoDatabase, lease: Lease) -> int:
 
 
 async def put_all(database: MongoDatabase, key: Key, items: Sequence[Digest]) -> None:
-    """Write digests as they are, into a conversation that has none."""
+    """Write digests unchanged into a conversation that has none."""
     for tries in range(_TRIES):
         state = await intents.current(database, key)
         if state is None:
             raise unknown_conversation(key)
         if state.doc.get("last_version", 0) or await _docs(database, state, {}):
-            raise ConflictError(f"{key.conversation} has digests already")
+            raise ConflictError(f"{key.conversation} already has digests")
         puts = [await _put(database, state, item, 0) for item in items]
         making = [
             {"version": item.version, "at": item.created_at and microseconds(item.created_at)}
@@ -197,13 +197,13 @@ async def put_all(database: MongoDatabase, key: Key, items: Sequence[Digest]) ->
         if await intents.change(database, state, puts, sets):
             return
         await pause(tries)
-    raise StoreUnavailable("others are in the way, nothing was written")
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 async def digests(
     database: MongoDatabase, state: HeadState, versions: Sequence[int] | None = None
 ) -> list[Digest]:
-    """The digests by version, all or those asked for."""
+    """All digests or the given versions, in order of version."""
     asked: Doc = {}
     if versions is not None:
         asked = {"version": {"$in": [item for item in versions if 0 <= item <= SEQ_MAX]}}
@@ -211,18 +211,18 @@ async def digests(
 
 
 async def newest_of(database: MongoDatabase, state: HeadState, topic: int | None) -> Digest | None:
-    """The newest completed digest: the first of an index."""
+    """The newest completed digest, by one index lookup."""
     known = NO_TOPIC if topic is None else topic
     asked = {**state.own, "topic": known, "status": "completed"}
     doc = await database.read(lambda: database["digests"].find_one(asked, sort=[("version", -1)]))
     digest = _digest(state.found.key, doc) if doc else None
     if digest is not None and digest.topic != topic:
-        raise StoreCorrupt(f"{state.found.key.conversation}: a digest is not what it says")
+        raise StoreCorrupt(f"{state.found.key.conversation}: a digest does not match its document")
     return digest
 
 
 def _making_without(state: HeadState, versions: set[int]) -> list[Doc] | None:
-    """What is in the making besides these."""
+    """The digests in progress without these versions, or None."""
     left = [item for item in state.doc.get("making", ()) if item["version"] not in versions]
     return left or None
 
@@ -233,18 +233,18 @@ async def _docs(database: MongoDatabase, state: HeadState, asked: Doc) -> list[D
 
 
 def _digest(key: Key, doc: Mapping[str, Any]) -> Digest:
-    """The digest of a document; it must be what the document says it is."""
+    """Decode a digest and check it against its document."""
     try:
         version, status, body, checksum = (
             doc[name] for name in ("version", "status", "body", "checksum")
         )
     except KeyError as error:
-        raise StoreCorrupt(f"{key.conversation}: the document of a digest is damaged") from error
+        raise StoreCorrupt(f"{key.conversation}: a digest document is damaged") from error
     if type(body) is not bytes or type(checksum) is not bytes:
-        raise StoreCorrupt(f"{key.conversation}: the document of a digest is damaged")
+        raise StoreCorrupt(f"{key.conversation}: a digest document is damaged")
     digest = decode_digest(body, checksum)
     if (version, status) != (digest.version, digest.status):
-        raise StoreCorrupt(f"{key.conversation}: a digest is not what its document says")
+        raise StoreCorrupt(f"{key.conversation}: a digest does not match its document")
     return digest
 
 
@@ -272,8 +272,8 @@ async def _put(
         "body": body,
     }
     if digest.status == "completed" and digest.topic is None:
-        beside = await digests(database, state, digest.beside) if digest.beside else []
-        doc["memory"] = _memory_record([*beside, digest])
+        others = await digests(database, state, digest.beside) if digest.beside else []
+        doc["memory"] = _memory_record([*others, digest])
     return intents.Put("digests", {"version": digest.version}, doc)
 
 
@@ -281,7 +281,7 @@ async def _put(
 
 
 def _memory_record(in_force: Sequence[Digest]) -> Doc:
-    """The record that digests in force add up to, by their spans."""
+    """The combined record of the digests in force, in order of their spans."""
     ordered = sorted(in_force, key=lambda digest: (digest.first_seq, digest.version))
     known: tuple[items.Item, ...] = ()
     for digest in ordered:
@@ -298,7 +298,7 @@ def _memory_record(in_force: Sequence[Digest]) -> Doc:
 
 
 def _storable(value: Any) -> Any:
-    """JSON as BSON can hold it: no NUL in a name, no number of more than 64 bits."""
+    """JSON as BSON can store it: no NUL in a name, no integer over 64 bits."""
     if isinstance(value, Mapping):
         return {str(name).replace("\0", ""): _storable(item) for name, item in value.items()}
     if isinstance(value, list | tuple):

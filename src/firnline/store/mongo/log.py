@@ -1,4 +1,4 @@
-"""The log in MongoDB, as it is read: the head says which documents count."""
+"""Reading the log: the head decides which documents count."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _FIRST: Final = {
 async def read(
     database: MongoDatabase, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
 ) -> T:
-    """What `work` makes of the conversation, or `otherwise` if there is none.
+    """Run `work` on the conversation; returns `otherwise` if it does not exist.
 
-    Entries are moved and erased while others read. What seems to be missing or damaged is looked at
-    anew if the head says that something was moved.
+    Entries can be moved or erased during a read. If data seems missing or damaged, the read is
+    retried if the head has changed.
     """
     tries = 0
     state = await _find_ready(database, key)
@@ -58,9 +58,9 @@ async def read(
 
 
 async def _find_ready(database: MongoDatabase, key: Key) -> HeadState | None:
-    """The conversation with nothing that waits elsewhere or is still to be carried out."""
+    """The conversation, after staged entries are flushed and a pending change is applied."""
     state = await find_settled(database, key)
-    while state is not None and "redo" in state.doc:  # a segment may be what is carried out
+    while state is not None and "redo" in state.doc:  # the pending change may write a segment
         await current(database, key)
         state = await find_settled(database, key)
     return state
@@ -69,7 +69,7 @@ async def _find_ready(database: MongoDatabase, key: Key) -> HeadState | None:
 async def find_keys(
     database: MongoDatabase, state: HeadState, names: Sequence[str]
 ) -> dict[str, tuple[str, int, int]]:
-    """What was stored by these idempotency keys: fingerprint, first and last entry."""
+    """What these idempotency keys stored: fingerprint, first and last entry."""
     asked = {**state.own, "key": {"$in": list(dict.fromkeys(names))}}
     docs = await database.read(lambda: database["idempotency"].find(asked).to_list())
     known = {doc["key"]: (doc["fingerprint"], doc["first_seq"], doc["last_seq"]) for doc in docs}
@@ -89,7 +89,7 @@ async def span(
     last: int = SEQ_MAX,
     limit: int | None = None,
 ) -> list[Entry]:
-    """The entries `first` to `last`, checked: every one there, every hash derived again."""
+    """The entries `first` to `last`, verified: none is missing, every hash is recomputed."""
     first, last = max(first, 0), min(last, state.found.next_seq - 1)
     if limit is not None:
         last = min(last, first + limit - 1)
@@ -112,7 +112,7 @@ async def page(
     limit: int = limits.READ_PAGE,
     tolerant: bool = False,
 ) -> tuple[list[Record], int]:
-    """What is stored of a span, unchecked, and where to go on."""
+    """The stored records of a span, unverified, and where the next page begins."""
     spans = [item for item in state.segments if item.first <= last and item.last >= first]
     end = last
     if len(spans) > SEGMENTS_AT_ONCE:
@@ -139,7 +139,7 @@ async def _live(
     live = [r for r in stored if not state.flushed <= r.seq < state.found.next_seq]
     live = sorted([*(r for r in live if not state.archived(r.seq)), *tail], key=lambda r: r.seq)
     full = len(stored) >= limit or sum(len(r.body) for r in stored) >= limits.PAGE_BYTES_MAX
-    if full:  # there may be more behind the last one that was looked at
+    if full:  # there may be more after the last record read
         end = min(end, stored[-1].seq)
     live = [record for record in live if record.seq <= end]
     if len(live) > limit:
@@ -151,7 +151,7 @@ async def _live(
 async def _documents(
     database: MongoDatabase, state: HeadState, span_: tuple[int, int], limit: int
 ) -> list[Record]:
-    """Documents of entries; fewer if they are large."""
+    """Records from entry documents; fewer if they are large."""
     asked = {**state.own, "seq": {"$gte": span_[0], "$lte": span_[1]}}
 
     async def some() -> list[Record]:
@@ -191,7 +191,7 @@ async def segments(
 async def records(
     database: MongoDatabase, state: HeadState, first: int, limit: int
 ) -> list[Record]:
-    """Entries as they are stored, to the very end: what lies behind the head is found, too."""
+    """Entries as stored, including any past the end that the head gives."""
     taken: list[Record] = []
     at = max(first, 0)
     while at <= SEQ_MAX and len(taken) < limit:
@@ -218,7 +218,7 @@ async def at(database: MongoDatabase, state: HeadState, seqs: Iterable[int]) -> 
 
 
 async def _stored(database: MongoDatabase, state: HeadState, seqs: set[int]) -> dict[int, Record]:
-    """What is stored at these numbers."""
+    """The stored records at these sequence numbers."""
     spans = [s for s in state.segments if any(s.first <= seq <= s.last for seq in seqs)]
     stored: dict[int, Record] = {}
     for start in range(0, len(spans), SEGMENTS_AT_ONCE):
@@ -243,12 +243,12 @@ async def _one(database: MongoDatabase, state: HeadState, seq: int) -> Record:
 
 
 async def hash_at(database: MongoDatabase, state: HeadState, seq: int) -> str:
-    """The chain's value at `seq`; -1 is before the first entry."""
+    """The chain hash at `seq`; -1 is before the first entry."""
     return genesis(state.found.key) if seq < 0 else (await _one(database, state, seq)).hash
 
 
 async def tokens_between(database: MongoDatabase, state: HeadState, first: int, last: int) -> int:
-    """By the running totals at both ends."""
+    """The tokens of a span, from the running totals at both ends."""
     found = state.found
     first, last = max(first, 0), min(last, SEQ_MAX)
     if first > last or first >= found.next_seq:
@@ -288,7 +288,7 @@ async def newest(database: MongoDatabase, state: HeadState, tokens_max: int) -> 
 async def _backwards(
     database: MongoDatabase, state: HeadState, end: int, tokens: int
 ) -> list[Record]:
-    """Some records up to `end`, the newest first, without a hole."""
+    """Some records up to `end`, newest first, without a gap."""
     some = [item for item in reversed(state.newest_records()) if item.seq <= end]
     if not some:
         spans = [item for item in state.segments if item.first <= end <= item.last]
@@ -299,7 +299,7 @@ async def _backwards(
         limit = min(max(tokens // _TOKENS_EACH, 0) + _NEWEST_MIN, limits.READ_PAGE)
         first = max(end - limit + 1, 0)
         live = await _documents(database, state, (first, end), limit)
-        while live and live[-1].seq < end:  # large ones: the page ended before
+        while live and live[-1].seq < end:  # large entries: the page ended early
             first = live[-1].seq + 1
             live = await _documents(database, state, (first, end), limit)
         some = [item for item in reversed(live) if not state.archived(item.seq)]
@@ -316,7 +316,7 @@ async def dated(
     limit: int,
     first_seq: int,
 ) -> list[Entry]:
-    """The entries said in [since, until)."""
+    """The entries with a time in [since, until)."""
     since, until = map(microseconds, times)
     first = min(max(first_seq, 0), SEQ_MAX)
     if limit <= 0:
@@ -348,9 +348,9 @@ async def dated(
 
 
 async def pinned(database: MongoDatabase, state: HeadState) -> list[Entry]:
-    """The marked entries; a mark on what is not there is damage."""
+    """The pinned entries; a pin on a missing entry is damage."""
     marked = sorted(set(state.doc.get("pins", ())))
     entries = await at(database, state, marked)
     if len(entries) != len(marked):
-        raise StoreCorrupt(f"{state.found.key.conversation}: an entry is pinned but not there")
+        raise StoreCorrupt(f"{state.found.key.conversation}: a pinned entry is missing")
     return entries

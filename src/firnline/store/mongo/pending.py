@@ -1,4 +1,4 @@
-"""What is owed: the conversations that are to be digested, and from when on."""
+"""Pending digests: which conversations are due, and from when."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 
 
 async def mark(database: MongoDatabase, key: Key, due: datetime, *, postpone: bool) -> None:
-    """Note when it is due; nothing is written if there is a note to be kept."""
+    """Mark a conversation as due; an earlier mark is kept unless `postpone` is true."""
     asked: Doc = key._asdict()
     if not postpone:
         asked["owed_at"] = {"$exists": False}
-    noted = {"$set": {"owed_at": microseconds(due)}}
-    await database.read(lambda: database["conversations"].update_one(asked, noted))
+    marked = {"$set": {"owed_at": microseconds(due)}}
+    await database.read(lambda: database["conversations"].update_one(asked, marked))
 
 
 async def due(database: MongoDatabase, now: datetime, limit: int, tenant: str | None) -> list[Key]:
-    """The conversations that are due, longest due first."""
+    """The conversations that are due, oldest first."""
     if limit <= 0:
         return []
     asked: Doc = {"owed_at": {"$lte": microseconds(now)}} | _of(tenant)
@@ -45,16 +45,16 @@ def _of(tenant: str | None) -> Doc:
 async def count(
     database: MongoDatabase, now: datetime, stuck_before: datetime, cards: str, tenant: str | None
 ) -> Pending:
-    """What is owed and under way: counted in indexes that hold only that."""
+    """Pending and processing digests, counted in partial indexes."""
     counted = {"_id": None, "count": {"$sum": 1}, "oldest": {"$min": "$owed_at"}}
-    owing: list[Doc] = [
+    pipeline: list[Doc] = [
         {"$match": {"owed_at": {"$exists": True}} | _of(tenant)},
         {"$group": counted},
     ]
     made = {"making.version": {"$exists": True}} | _of(tenant)
     shown = {"making": 1, "lease_until": 1}
-    owed_, docs, kept = await asyncio.gather(
-        database.read(lambda: _aggregate(database, owing)),
+    marked, docs, kept = await asyncio.gather(
+        database.read(lambda: _aggregate(database, pipeline)),
         database.read(
             lambda: (
                 database["conversations"]
@@ -68,9 +68,9 @@ async def count(
     at = microseconds(now)
     making = [(item["at"], doc.get("lease_until")) for doc in docs for item in doc["making"]]
     stuck = microseconds(stuck_before)
-    oldest = owed_[0]["oldest"] if owed_ else None
+    oldest = marked[0]["oldest"] if marked else None
     return Pending(
-        conversations=owed_[0]["count"] if owed_ else 0,
+        conversations=marked[0]["count"] if marked else 0,
         oldest=None if oldest is None else from_microseconds(oldest),
         processing=len(making),
         leased=sum(until is not None and until > at for _, until in making),
@@ -84,7 +84,7 @@ async def _aggregate(database: MongoDatabase, pipeline: list[Doc]) -> list[Doc]:
 
 
 async def clear(database: MongoDatabase, key: Key, last_seq: int) -> bool:
-    """Forget the note, unless there are entries that whoever settles has not seen."""
+    """Clear the mark, unless there are entries after `last_seq`."""
     seen = {**key._asdict(), "next_seq": {"$lte": min(last_seq, 1 << 40) + 1}}
     done = await database.read(
         lambda: database["conversations"].update_one(seen, {"$unset": {"owed_at": ""}})

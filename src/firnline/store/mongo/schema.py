@@ -1,6 +1,6 @@
-"""Collections, their indexes, and the view for people. All keys begin with the shard key.
+"""Collections, indexes and the `chat_sessions` view. All keys begin with the shard key.
 
-Of a conversation's documents that is (tenant, conversation); cards and projects are a tenant's.
+It is (tenant, conversation) for a conversation's documents, and tenant for cards and projects.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ OWNED: Final = (
     *("entries", "segments", "words", "idempotency", "digests", "topics", "members", "vectors"),
     *("staged", "cards"),
 )
-"""Collections with documents of conversations, besides their heads."""
+"""Collections with documents of conversations, other than heads."""
 
 NO_TOPIC: Final = -1
 VIEW: Final = "chat_sessions"
 
 
 def _index(*fields: str, **options: Any) -> IndexModel:
-    """An index by fields, ascending unless there is a ``-`` before the name."""
+    """An index on fields, ascending unless the name starts with ``-``."""
     order = [(f.lstrip("-"), DESCENDING if f.startswith("-") else ASCENDING) for f in fields]
     return IndexModel(order, **options)
 
 
 def _if_present(field: str) -> dict[str, Any]:
-    """Of documents that have the field alone."""
+    """Options for an index of only the documents that have the field."""
     return {"partialFilterExpression": {field: {"$exists": True}}}
 
 
@@ -128,9 +128,9 @@ _SESSIONS: Final[list[Doc]] = [
 
 
 async def prepare(database: MongoDatabase) -> int:
-    """Make what is missing; returns the version. Nothing is written if there is nothing to do.
+    """Create what is missing; returns the version. Writes nothing if the schema is current.
 
-    Any number of processes may do it at once: each step can be done twice.
+    Any number of processes may run this at once: each step is idempotent.
     """
     version = await check(database)
     if version < VERSION:
@@ -143,7 +143,7 @@ async def prepare(database: MongoDatabase) -> int:
 
 
 async def check(database: MongoDatabase) -> int:
-    """The version that is there; raises if it is newer than ours, or not Firnline's."""
+    """The stored version; raises if it is newer than ours, or the data is not Firnline's."""
     found = await database.read(lambda: database["schema"].find_one({"_id": 1}))
     version = int(found["version"]) if found else 0
     check_version(version, VERSION)
@@ -153,8 +153,8 @@ async def check(database: MongoDatabase) -> int:
         strange = await database.read(lambda: database["conversations"].find_one(foreign))
     if strange is not None:
         raise StoreError(
-            f"the database {database.name} has conversations, but not Firnline's; "
-            "nothing was changed"
+            f"the database {database.name} has a collection `conversations` that is "
+            "not Firnline's; nothing was changed: use another database"
         )
     return version
 
@@ -171,7 +171,7 @@ async def _make_view(database: MongoDatabase) -> None:
                 VIEW, viewOn="conversations", pipeline=_SESSIONS
             )
         except CollectionInvalid:
-            return  # another process was faster
+            return  # another process came first
 
     await database.read(make)
 
@@ -180,4 +180,4 @@ async def _record_version(database: MongoDatabase) -> None:
     try:
         await database["schema"].update_one({"_id": 1}, {"$max": {"version": VERSION}}, upsert=True)
     except DuplicateKeyError:
-        return  # another process was faster
+        return  # another process came first

@@ -1,4 +1,4 @@
-"""The view of the log by word: candidates from the index, weighed by how rare their words are."""
+"""Search by word: candidates from the index, ranked by how rare their terms are."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from firnline.store.mongo.connection import Doc, MongoDatabase
 from firnline.store.mongo.flush import flush
 from firnline.store.mongo.heads import state_of
 
-_USUAL_WORDS: Final = 30.0  # in an entry, with who spoke and when
+_USUAL_WORDS: Final = 30.0  # in a typical entry, speaker and date included
 _CONVERSATIONS_COUNTED: Final = 1000
 _HEADS_AT_ONCE: Final = 16
-_FEW: Final = 500  # documents that are weighed here rather than on the server
-_OWN, _NEAR, _SAID = 2.2, 0.44, 0.22  # what a word counts: of the entry, of that before, about it
+_FEW: Final = 500  # up to this many documents are ranked here, not on the server
+_OWN, _NEAR, _SAID = 2.2, 0.44, 0.22  # weights: entry, previous entry, speaker and date
 _WORK_MAX: Final = 4 * limits.SEARCH_WEIGHED_MAX
 
 
 class _MongoTerms(NamedTuple):
-    """The terms of a query as the index has them, and in how many entries each is."""
+    """The numbers of a query's terms, and how many entries contain each."""
 
     own: list[int]
     facts: list[int]
     counts: list[int]
     entries: int
-    said: bool  # whether anybody or any day that is named is there
+    said: bool  # whether any of `facts` occurs
 
     @property
     def weights(self) -> list[float]:
@@ -47,7 +47,7 @@ class _MongoTerms(NamedTuple):
 async def matches(
     database: MongoDatabase, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """First what has the words itself, then who and when they name."""
+    """First entries that contain the words, then those by a named speaker or date."""
     terms = query_terms(query)
     if not terms or limit <= 0 or scope.topics == ():
         return []
@@ -61,9 +61,9 @@ async def matches(
     if few is not None:
         return few[:limit]
     asked = await _known(database, tenant, own, facts)
-    telling = _rare_terms(asked)
-    done = await _rank(database, asked, telling, within, limit)
-    if not done and len(telling) < len(own):  # the rare ones are elsewhere alone
+    rare = _rare_terms(asked)
+    done = await _rank(database, asked, rare, within, limit)
+    if not done and len(rare) < len(own):  # the rare terms occur only outside the scope
         done = await _rank(database, asked, own, within, limit)
     if len(done) < limit and asked.said:
         known = {match[:2] for match in done}
@@ -75,7 +75,7 @@ async def matches(
 async def _match_few(
     database: MongoDatabase, own: list[int], facts: list[int], within: Doc
 ) -> list[IndexMatch] | None:
-    """All that has any of the terms, best first, by one question; None if there is too much."""
+    """All entries with any of the terms, best first, in one query; None if too many."""
     any_of = {"terms": {"$in": [*own, *facts]}}
     docs, entries = await asyncio.gather(
         _aggregate(
@@ -103,14 +103,14 @@ async def _match_few(
 
 
 def _score(doc: Doc, own: Mapping[int, float], facts: Mapping[int, float]) -> float:
-    """BM25 as `_rank` has the server reckon it."""
+    """BM25, computed as in the pipeline of `_rank`."""
     points = sum(_OWN * own.get(term, 0) + _SAID * facts.get(term, 0) for term in doc["hits"])
     points += sum(_NEAR * own.get(term, 0) for term in doc["near"])
     return float(points / (1 + 1.2 * (0.25 + 0.75 * doc["size"] / _USUAL_WORDS)))
 
 
 def _projection(own: list[int], facts: list[int]) -> Doc:
-    """Of a document: where it is, and which of the terms it has."""
+    """The position of an entry, and which of the terms it contains."""
     return {
         "_id": 0,
         **dict.fromkeys(("conversation", "life", "seq", "size"), 1),
@@ -120,7 +120,7 @@ def _projection(own: list[int], facts: list[int]) -> Doc:
 
 
 async def _entries(database: MongoDatabase, tenant: str) -> int:
-    """How many entries the tenant has, about."""
+    """The approximate number of the tenant's entries."""
     counted: list[Doc] = [
         {"$match": {"tenant": tenant}},
         {"$limit": _CONVERSATIONS_COUNTED},
@@ -131,7 +131,7 @@ async def _entries(database: MongoDatabase, tenant: str) -> int:
 
 
 async def catch_up(database: MongoDatabase, tenant: str, conversation: str | None) -> None:
-    """Bring the view up to the end of the log; a few heads at a time, for each holds its tail."""
+    """Index entries that are still in tails; a few heads at a time, as each includes its tail."""
     asked: Doc = {"tenant": tenant, "unflushed": True}
     if conversation is not None:
         asked["conversation"] = conversation
@@ -158,7 +158,7 @@ async def _aggregate(database: MongoDatabase, name: str, pipeline: Sequence[Doc]
 async def _known(
     database: MongoDatabase, tenant: str, own: list[int], facts: list[int]
 ) -> _MongoTerms:
-    """How common the terms are, by one question; and how many entries there are, about."""
+    """How common the terms are, in one query, and the approximate number of entries."""
 
     def having(place: int) -> list[Doc]:
         return [
@@ -184,9 +184,9 @@ async def _known(
 
 
 def _rare_terms(asked: _MongoTerms) -> list[int]:
-    """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
+    """The rarest terms, as many as a search can rank; at least one that occurs at all.
 
-    What only the others lead to would rank last; where one of the rare ones is, they count.
+    Entries with only the other terms would rank last; next to a rare term, the others still count.
     """
     chosen: list[int] = []
     weighed = 0
@@ -201,10 +201,10 @@ def _rare_terms(asked: _MongoTerms) -> list[int]:
 async def _rank(
     database: MongoDatabase, asked: _MongoTerms, leading: Sequence[int], within: Doc, limit: int
 ) -> list[IndexMatch]:
-    """The best of the entries that have any of the terms that lead to them.
+    """The best of the entries that contain any of the `leading` terms.
 
-    BM25 without counting how often an entry has a word: its own words count most, then those of the
-    entry before it, then who spoke and when.
+    BM25 without term frequency: an entry's own words count most, then those of the entry before it,
+    then speaker and date.
     """
     points = [
         {"$cond": [{"$in": [term, f"${where}"]}, round(factor * weight, 9), 0.0]}
@@ -228,18 +228,18 @@ async def _rank(
             {"$sort": {"score": -1, "conversation": 1, "seq": -1}},
             {"$limit": limit},
         ]
-        found, strange = await _to_matches(
+        found, missing = await _to_matches(
             database, within["tenant"], await _aggregate(database, "words", pipeline)
         )
-        if not strange:
+        if not missing:
             return found
-        gone += strange  # what an erased conversation has left for a moment takes no room
+        gone += missing  # leftovers of an erased conversation must not use up the limit
 
 
 async def _to_matches(
     database: MongoDatabase, tenant: str, docs: Sequence[Doc]
 ) -> tuple[list[IndexMatch], list[ObjectId]]:
-    """The documents as matches, an entry once; and the conversations that are not there."""
+    """The documents as matches, one per entry, and the conversations that do not exist."""
     if not docs:
         return [], []
     names = sorted({doc["conversation"] for doc in docs})
@@ -255,14 +255,14 @@ async def _to_matches(
         if state is None:
             continue
         if doc["seq"] >= state.found.next_seq:
-            raise StoreCorrupt(f"{doc['conversation']}: words of an entry that is not there")
+            raise StoreCorrupt(f"{doc['conversation']}: the index has an entry that does not exist")
         place = doc["conversation"], doc["seq"]
         best.setdefault(place, IndexMatch(*place, doc["score"]))
     return list(best.values()), list({doc["life"] for doc in docs} - set(known))
 
 
 async def _scope_filter(database: MongoDatabase, tenant: str, scope: Scope) -> Doc | None:
-    """The scope as a condition; None if there is nothing in it."""
+    """The scope as a filter; None if nothing can match."""
     both: list[Doc] = []
     within: Doc = {"tenant": tenant}
     if scope.conversation is not None:

@@ -76,9 +76,9 @@ T = TypeVar("T")
 
 
 class MongoStore:
-    """Keeps conversations in a MongoDB database that any number of processes share.
+    """Stores conversations in a MongoDB database that any number of processes can share.
 
-    Leases go by the server's clock; a `clock` of one's own is for tests.
+    Leases use the server's clock; a custom `clock` is for tests.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class MongoStore:
     # -- opening and closing ------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Make connections, and what is missing in the database; finish what was begun."""
+        """Connect, create what is missing, and finish interrupted operations."""
         if self._process:
             raise StoreError("the store is open already")
         try:
@@ -110,7 +110,7 @@ class MongoStore:
         self._process = os.getpid()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Finish queued appends and close all connections."""
         here, self._process = self._process == os.getpid(), 0
         if here:
             await self._writer.close()
@@ -120,21 +120,21 @@ class MongoStore:
     def _open_db(self) -> MongoDatabase:
         if self._process != os.getpid() and self._process:
             raise StoreError(
-                "this store was opened before a fork, which connections must not cross; start the "
-                "child with spawn instead of fork, and open it there"
+                "this store was opened before a fork, and its connections cannot be shared; start "
+                "the child with spawn instead of fork, and open the store there"
             )
         if not self._process:
             raise StoreNotOpen
         return self._database
 
     async def _read(self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T) -> T:
-        """What `work` makes of a conversation's log."""
+        """Run `work` on a conversation's log."""
         return await log.read(self._open_db, key, work, otherwise)
 
     async def _read_state(
         self, key: Key, work: Callable[[HeadState], Awaitable[T]], otherwise: T
     ) -> T:
-        """What `work` makes of what lies beside the log, with nothing left to be carried out."""
+        """Run `work` on data next to the log, after any pending change is applied."""
         state = await intents.current(self._open_db, key)
         return otherwise if state is None else await work(state)
 
@@ -148,7 +148,7 @@ class MongoStore:
         expected_seq: int | None = None,
         idempotency: Idempotency | None = None,
     ) -> Appended:
-        """See `Store.append`. An outcome that is not known is looked up."""
+        """See `Store.append`. An unknown outcome is looked up."""
         if not drafts:
             raise InputError("nothing to append")
         _ = self._open_db
@@ -239,7 +239,7 @@ class MongoStore:
         return await search.matches(self._open_db, tenant, query, scope, limit)
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
-        """See `Store.rebuild_index`; searches by word find everything meanwhile."""
+        """See `Store.rebuild_index`; search by word stays complete meanwhile."""
         known = await views.every_key(self._open_db)
         done, entries = 0, sum(count for _, count in known)
         for key, count in known:
@@ -372,7 +372,7 @@ class MongoStore:
         return await pending.due(self._open_db, now + await self._ahead(), limit, tenant)
 
     async def _ahead(self) -> timedelta:
-        """What is to be added to times of this machine's: what is owed goes by the server's."""
+        """How far the server's clock, which due times use, is ahead of this machine's."""
         return timedelta() if self._clock else await self._skew.ahead()
 
     async def pending(
@@ -425,7 +425,7 @@ class MongoStore:
         """See `Store.drop_cards`."""
         return await drop_cards(self._open_db, drop_query(kind, tenant, names, prefix))
 
-    # -- keeping ------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------
 
     async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
         """See `Store.archive`."""
@@ -446,19 +446,19 @@ class MongoStore:
             return await archive.restore(self._open_db, key, first_seq, last_seq)
 
     async def erase(self, key: Key) -> Erased:
-        """See `Store.erase`; docs/mongo.md says where bytes can outlive it."""
+        """See `Store.erase`; docs/mongo.md lists where bytes can remain."""
         return await erase.erase(self._open_db, key)
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """See `Store.backup`; `load` reads it into an empty database."""
+        """See `Store.backup`; `load` restores it into an empty database."""
         await backup.copy_to(self._open_db, path, progress)
 
     async def load(self, path: Path) -> int:
-        """Read what `backup` wrote; returns how many conversations there are then."""
+        """Restore a backup into an empty database; returns the number of conversations."""
         return await backup.load(self._open_db, path)
 
     def owns(self, path: Path) -> bool:
-        """See `Store.owns`; the server's files are its own affair."""
+        """See `Store.owns`; always False, the files are the server's."""
         del path
         return False
 

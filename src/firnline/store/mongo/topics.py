@@ -27,7 +27,7 @@ def _progress(state: HeadState) -> tuple[int, int]:
 async def read_topics(
     database: MongoDatabase, state: HeadState, cache: TopicCache
 ) -> TopicAssignments:
-    """The topics, how far they reach, and their revision; read only if they are others."""
+    """The topics, how far they reach, and their revision; cached by revision."""
     next_seq, revision = _progress(state)
     known = cache.get(state.found.id, revision) if revision else {}
     if known is None:
@@ -43,9 +43,9 @@ def _topics(key: Key, docs: Sequence[Doc]) -> dict[int, Topic]:
     try:
         topics = {doc["id"]: decode_topic(doc["body"], doc["checksum"]) for doc in docs}
     except (KeyError, TypeError) as error:
-        raise StoreCorrupt(f"{key.conversation}: the document of a topic is damaged") from error
+        raise StoreCorrupt(f"{key.conversation}: a topic document is damaged") from error
     if any(id_ != topic.id for id_, topic in topics.items()):
-        raise StoreCorrupt(f"{key.conversation}: a topic is not what its document says")
+        raise StoreCorrupt(f"{key.conversation}: a topic does not match its document")
     return topics
 
 
@@ -56,7 +56,7 @@ async def save_topics(
     members: Mapping[int, int | None],
     expected: tuple[int, int | None],
 ) -> tuple[int, int]:
-    """Save topics and members if nothing was saved since they were decided on.
+    """Save topics and members if nothing was saved since the expected revision.
 
     Returns the conversation's number and the new revision.
     """
@@ -70,14 +70,14 @@ async def save_topics(
         check_assignment(key, topics, members, revision=given, next_seq=end)
         new = {"next_seq": max(next_seq, reach), "revision": revision + 1}
         puts = [_put_topic(topic) for topic in topics]
-        # An entry that is taken out keeps its document: whoever comes late finds a newer one there.
+        # A removed entry keeps its document, so that a late writer finds a newer one.
         puts += [
             intents.Put("members", {"seq": seq}, {"topic": topic}) for seq, topic in members.items()
         ]
         if await intents.change(database, state, puts, {"assigned": new}):
             return state.found.id, revision + 1
         await pause(tries)
-    raise StoreUnavailable("others are in the way, nothing was written")
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 def _put_topic(topic: Topic) -> intents.Put:

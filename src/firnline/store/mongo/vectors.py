@@ -1,4 +1,4 @@
-"""Vectors of entries, by embedder; and how far each embedder has come."""
+"""Vectors of entries by embedding model, and the progress of each model."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TRIES: Final = 100
 
 
 def embedded_to(state: HeadState, model: str) -> int:
-    """How many of the first entries have been through the embedder."""
+    """How many of the first entries the model has processed."""
     known = state.doc.get("embedded", ())
     return next((int(item["next_seq"]) for item in known if item["model"] == model), 0)
 
@@ -25,7 +25,7 @@ def embedded_to(state: HeadState, model: str) -> int:
 async def put_vectors(
     database: MongoDatabase, key: Key, model: str, vectors: Sequence[Vector], span: tuple[int, int]
 ) -> bool:
-    """Keep the vectors of a span that begins where this embedder had come to."""
+    """Store the vectors of a span that begins where this model's progress ends."""
     first_seq, next_seq = span
     for tries in range(_TRIES):
         state = await intents.current(database, key)
@@ -35,7 +35,7 @@ async def put_vectors(
             or next_seq > state.found.next_seq
         ):
             return False
-        # Once one embedder has been through all, nobody asks for what others made of it.
+        # Once a model has processed all entries, the vectors of other models are not used.
         whole = next_seq == state.found.next_seq
         others = [item for item in state.doc.get("embedded", ()) if item["model"] != model]
         new = [*([] if whole else others), {"model": model, "next_seq": next_seq}]
@@ -50,7 +50,7 @@ async def put_vectors(
                 await _drop_others(database, state, model)
             return True
         await pause(tries)
-    raise StoreUnavailable("others are in the way, nothing was written")
+    raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
 
 
 async def _drop_others(database: MongoDatabase, state: HeadState, model: str) -> None:
@@ -61,7 +61,7 @@ async def _drop_others(database: MongoDatabase, state: HeadState, model: str) ->
 async def vector_page(
     database: MongoDatabase, state: HeadState, model: str, first_seq: int, limit: int
 ) -> list[Vector]:
-    """Vectors from `first_seq` on; the parts of the last entry are all there."""
+    """Vectors from `first_seq` on, with all parts of the last entry."""
     end = embedded_to(state, model)
     first = min(max(first_seq, 0), SEQ_MAX)
     if limit <= 0 or not end:
@@ -69,7 +69,7 @@ async def vector_page(
     some = await _find_page(database, state, model, {"$gte": first, "$lt": end}, limit)
     if len(some) < limit:
         return some
-    # The last one's other parts come with it, if it was cut in the middle.
+    # The limit may have cut the last entry: read all its parts.
     last = await _find_page(database, state, model, some[-1].seq, 0)
     return [*(vector for vector in some if vector.seq != some[-1].seq), *last]
 
@@ -99,13 +99,13 @@ async def _find_page(
 
 
 async def unembedded(database: MongoDatabase, tenant: str, model: str, limit: int) -> list[Key]:
-    """Conversations that the embedder has not come to the end of, newest first."""
+    """Conversations with entries that the model has not processed, newest first."""
     if limit <= 0:
         return []
     mine = {"$filter": {"input": "$embedded", "cond": {"$eq": ["$$this.model", model]}}}
-    come = {"$ifNull": [{"$max": {"$map": {"input": mine, "in": "$$this.next_seq"}}}, 0]}
+    reached = {"$ifNull": [{"$max": {"$map": {"input": mine, "in": "$$this.next_seq"}}}, 0]}
     pipeline: list[Doc] = [
-        {"$match": {"tenant": tenant, "$expr": {"$gt": ["$next_seq", come]}}},
+        {"$match": {"tenant": tenant, "$expr": {"$gt": ["$next_seq", reached]}}},
         {"$project": {"conversation": 1, "updated_at": 1}},
         {"$sort": {"updated_at": -1, "_id": 1}},
         {"$limit": limit},

@@ -1,4 +1,4 @@
-"""Making the views of the log anew, a page at a time; appends go on between."""
+"""Rebuilding the views of the log, a page at a time, while appends continue."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ async def every_key(database: MongoDatabase) -> list[tuple[Key, int]]:
 
 
 async def index_page(database: MongoDatabase, key: Key, first: int) -> int:
-    """Index the next page of a conversation; returns where to go on, 0 if it is gone.
+    """Index the next page of a conversation; returns where to continue, 0 if it is gone.
 
-    What is still in the tail is indexed when it is moved.
+    Entries in the tail are indexed when they are flushed.
     """
 
     async def work(state: HeadState) -> int:
@@ -47,7 +47,7 @@ async def index_page(database: MongoDatabase, key: Key, first: int) -> int:
 
 
 async def _replace(database: MongoDatabase, state: HeadState, docs: Sequence[Doc]) -> None:
-    """Put documents in the place of those that are there."""
+    """Replace documents, or insert them."""
     if not docs:
         return
     requests = [
@@ -65,4 +65,4 @@ def _message(record: Record) -> Message | None:
     try:
         return None if record.problem else decode(record.body)
     except StoreCorrupt:
-        return None  # nothing can be found in it; reading it or verifying says so
+        return None  # not searchable; reading or verifying it reports the damage

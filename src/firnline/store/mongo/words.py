@@ -1,7 +1,7 @@
-"""Terms as the word index keeps them: numbers, each made of the tenant and the term.
+"""Terms as the word index stores them: numbers, each a hash of the tenant and the term.
 
-So languages that MongoDB does not stem or cut into words, Chinese, Japanese and Korean among them,
-are searched as on every other backend; and nobody can read words in the index.
+So languages that MongoDB cannot stem or split into words, such as Chinese, Japanese and Korean, are
+searched as on every other backend. The index contains no readable words.
 """
 
 from __future__ import annotations
@@ -16,40 +16,40 @@ from firnline.language.terms import fact_terms, index_terms, role_term, searchab
 from firnline.log.message import Message
 
 PART: Final = 50_000
-"""Terms in one document."""
+"""Maximum terms per document."""
 BEFORE_MAX: Final = 300
-"""Terms of an entry that are kept with the entry after it, too."""
-_FACT: Final = "@"  # in front of what says who spoke and when
+"""Maximum terms of an entry that are also stored with the next entry."""
+_FACT: Final = "@"  # prefix of terms for the speaker and the date
 
 
 @lru_cache(maxsize=65_536)
 def number(tenant: str, term: str) -> int:
-    """What stands for a term in the index."""
+    """The number of a term in the index."""
     named = f"{tenant}\0{term}".encode()
     return int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "big", signed=True)
 
 
 def of_query(tenant: str, term: Sequence[str]) -> int:
-    """What stands for a term of `query_terms`: a word, or a pair of neighbours."""
+    """The number of a term of `query_terms`: a word, or an adjacent pair."""
     return number(tenant, stem("".join(term)))
 
 
 def of_fact(tenant: str, term: str) -> int:
-    """What stands for a term that says who spoke or when."""
+    """The number of a term for a speaker or a date."""
     return number(tenant, _FACT + stem(term))
 
 
 def of_role(tenant: str, role: str) -> int:
-    """What stands for the entries of a role."""
+    """The number of the term for a role."""
     return of_fact(tenant, role_term(role))
 
 
 def own(tenant: str, message: Message) -> list[int]:
-    """The terms of what a message says, each once, in order."""
+    """The numbers of a message's terms, without duplicates, in order."""
     said = spellings(index_terms(searchable_text(message)))
     return list(dict.fromkeys(number(tenant, stem(term)) for term in said))
 
 
 def about(tenant: str, message: Message) -> list[int]:
-    """The terms that say who spoke and when."""
+    """The numbers of the terms for the speaker and the date."""
     return list(dict.fromkeys(of_fact(tenant, term) for term in spellings(fact_terms(message))))

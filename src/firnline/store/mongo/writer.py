@@ -1,9 +1,8 @@
-"""Appends: each conversation's wait in a queue, and those that wait share one write.
+"""Appends: each conversation has a queue, and queued appends share one write.
 
-That write is the commit: it names the head it was decided on, carries messages, pins and
-idempotency keys, and moves the head. If somebody else was faster it changes nothing, and all is
-decided anew. If the connection is lost, the head tells whether it was done: every write has a token
-of its own.
+That write is the commit: it requires the head that it was planned on, adds messages, pins and
+idempotency keys, and updates the head. If another writer came first, it changes nothing and is
+planned again. Every write has a unique token: after a lost connection, the log is searched for it.
 """
 
 from __future__ import annotations
@@ -39,19 +38,20 @@ from firnline.store.mongo.heads import HeadState, find, new_head, state_of, unkn
 from firnline.store.rows import SEQ_MAX
 
 BODY_MAX: Final = limits.MESSAGE_BYTES_MAX - 64 * 1024
-"""Bytes of one message: a document of MongoDB has 16 MiB, with all that is in it."""
+"""Maximum bytes of a message: a MongoDB document is limited to 16 MiB in all."""
 TAIL_ENTRIES: Final = 48
 TAIL_BYTES: Final = 32 * 1024
 _INLINE: Final = 1024 * 1024  # bytes of messages that fit into a head
 _PINS_MAX: Final = 100_000
 _REMEMBERED: Final = 256
+_UNKNOWN: Final = "outcome unknown; retry with the same idempotency key"
 
 logger: Final = logging.getLogger("firnline")
 
 
 @dataclass(eq=False)
 class PendingAppend:
-    """One append that waits."""
+    """One queued append."""
 
     drafts: Sequence[EntryDraft]
     expected_seq: int | None
@@ -65,7 +65,7 @@ class PendingAppend:
 
 @dataclass
 class _WritePlan:
-    """What one write would do: the entries, and what each job gets or why it is refused."""
+    """What one write would do: the entries, and the result or error of each job."""
 
     docs: list[Doc] = field(default_factory=list)
     pins: list[int] = field(default_factory=list)
@@ -76,7 +76,7 @@ class _WritePlan:
 
 
 class MongoWriter:
-    """The queues of one store, and the heads that it has seen last."""
+    """The queues of one store, and a cache of recent heads."""
 
     def __init__(self, database: MongoDatabase) -> None:
         self._database = database
@@ -94,7 +94,7 @@ class MongoWriter:
     ) -> Appended:
         """Queue an append and wait for it."""
         if self._count >= limits.WRITES_WAITING_MAX:
-            raise StoreUnavailable("too many writes are waiting; slow down")
+            raise StoreUnavailable("too many queued writes; slow down and retry")
         done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(key, []).append(
             PendingAppend(drafts, expected_seq, idempotency, done)
@@ -108,7 +108,7 @@ class MongoWriter:
             self._count -= 1
 
     async def close(self) -> None:
-        """Finish what is under way."""
+        """Finish all queued appends."""
         while self._pumps:
             await asyncio.gather(*self._pumps.values(), return_exceptions=True)
         self._known.clear()
@@ -117,20 +117,20 @@ class MongoWriter:
         try:
             while self._waiting.get(key):
                 jobs = self._next(key)
-                told: FirnlineError = StoreTimeout("the append was interrupted")
+                failure: FirnlineError = StoreTimeout(f"append interrupted: {_UNKNOWN}")
                 try:
                     await self._commit(key, jobs)
                 except FirnlineError as error:
-                    told = error
+                    failure = error
                 finally:
-                    _refuse(jobs, told)
+                    _fail(jobs, failure)
                 await self._tidy(key)
         finally:
             self._pumps.pop(key, None)
-            _refuse(self._waiting.pop(key, []), StoreUnavailable("the store was closed"))
+            _fail(self._waiting.pop(key, []), StoreUnavailable("the store was closed"))
 
     def _next(self, key: Key) -> list[PendingAppend]:
-        """The jobs that share the next write; a large one has it for itself."""
+        """The jobs that share the next write; a large one gets its own."""
         waiting = self._waiting[key]
         taken, size = 0, 0
         for job in waiting:
@@ -143,7 +143,7 @@ class MongoWriter:
         return jobs
 
     async def _commit(self, key: Key, jobs: Sequence[PendingAppend]) -> None:
-        """Try until it is done or refused; or raise, for all of them."""
+        """Retry until all jobs have a result; raises if they all fail."""
         doubtful: list[_WritePlan] = []
         tries = 0
         deadline = time.monotonic() + limits.BUSY_SECONDS
@@ -155,21 +155,21 @@ class MongoWriter:
                 tries += 1
                 if tries >= limits.STORE_TRIES_MAX or not is_transient(error):
                     if doubtful and not is_in_doubt(error):
-                        raise StoreTimeout(f"it is not known what was written: {error}") from error
+                        raise StoreTimeout(f"{_UNKNOWN}: {error}") from error
                     raise
-            if time.monotonic() > deadline and doubtful:  # it may have been done
-                raise StoreTimeout("it is not known what was written: it took too long to find out")
+            if time.monotonic() > deadline and doubtful:  # it may have been applied
+                raise StoreTimeout(f"timed out: {_UNKNOWN}")
             if time.monotonic() > deadline:
-                raise StoreUnavailable("others are in the way, nothing was written")
+                raise StoreUnavailable("too many concurrent writes, nothing was written; retry")
             await pause(tries)
 
     async def _try(
         self, key: Key, jobs: Sequence[PendingAppend], doubtful: list[_WritePlan]
     ) -> bool:
-        """One try; False if somebody else was faster. What is in doubt is looked up first."""
+        """One attempt; False if another writer came first. Doubtful writes are checked first."""
         state = self._known.pop(key, None)
-        sure = state is None or bool(doubtful)
-        if sure:
+        fresh = state is None or bool(doubtful)
+        if fresh:
             state = await find(self._database, key)
         if state is not None and await self._was_written(state, doubtful):
             return True
@@ -177,7 +177,7 @@ class MongoWriter:
             await flush(self._database, state)
             return False
         plan = await self._plan(key, state, jobs)
-        if plan.refuses and not sure:  # by a head that may be an old one
+        if plan.refuses and not fresh:  # the cached head may be stale
             return False
         try:
             written = await self._write(key, state, plan)
@@ -190,7 +190,7 @@ class MongoWriter:
         return written
 
     async def _was_written(self, state: HeadState, doubtful: Sequence[_WritePlan]) -> bool:
-        """Whether a write of which no answer came is in the log; then those who wait are told."""
+        """Whether a doubtful write is in the log; if so, its jobs are resolved."""
         for plan in doubtful:
             token = plan.docs[0]["batch"]
             found = any(row.get("batch") == token for row in state.tail)
@@ -204,7 +204,7 @@ class MongoWriter:
     async def _plan(
         self, key: Key, state: HeadState | None, jobs: Sequence[PendingAppend]
     ) -> _WritePlan:
-        """What one write would do for all of them, one after the other."""
+        """Plan one write for all jobs, in order."""
         names = [job.idempotency.key for job in jobs if job.idempotency]
         known = await log.find_keys(self._database, state, names) if state and names else {}
         found = state.found if state else None
@@ -236,7 +236,7 @@ class MongoWriter:
         return plan
 
     async def _span(self, key: Key, first: int, last: int) -> tuple[Entry, ...]:
-        """Entries that were stored before, wherever they have been moved."""
+        """Entries of an earlier append, wherever they are stored now."""
         none: list[Entry] = []
         entries = await log.read(
             self._database, key, lambda s: log.span(self._database, s, first, last), none
@@ -246,7 +246,7 @@ class MongoWriter:
         return tuple(entries)
 
     async def _write(self, key: Key, state: HeadState | None, plan: _WritePlan) -> bool:
-        """The commit; False if somebody else was faster."""
+        """Commit the plan; False if another writer came first."""
         if not plan.docs:
             if state is not None:
                 self._remember(key, state)
@@ -266,7 +266,7 @@ class MongoWriter:
     async def _move_head(
         self, key: Key, state: HeadState | None, life: ObjectId, plan: _WritePlan, tail: list[Doc]
     ) -> Doc | None:
-        """The head as it is after the commit, or None if it is another one."""
+        """Write the head; returns the new one, or None if it has changed."""
         next_seq, total, hash_ = plan.head
         new = {"next_seq": next_seq, "total": total, "hash": hash_, "updated_at": plan.times[1]}
         new["unflushed"] = True
@@ -294,7 +294,7 @@ class MongoWriter:
         return {**state.doc, **new, "tail": [*state.tail, *tail], "pins": pins}
 
     async def _stage(self, own: Doc, docs: Sequence[Doc], token: ObjectId) -> Doc:
-        """Put what is too large for a head where nobody sees it; returns what stands for it."""
+        """Stage entries that are too large for a head; returns the tail row that refers to them."""
         place = ObjectId()
         page: list[Doc] = []
         size = 0
@@ -319,7 +319,7 @@ class MongoWriter:
             self._known.popitem(last=False)
 
     async def _tidy(self, key: Key) -> None:
-        """Move a long tail; if that fails, somebody does it later."""
+        """Flush a long tail; if that fails, it is flushed later."""
         state = self._known.get(key)
         if state is None or not (state.staged or _tail_is_long(state)):
             return
@@ -327,18 +327,18 @@ class MongoWriter:
         try:
             state = await flush(self._database, state)
         except FirnlineError as error:
-            logger.warning("entries wait in the head of their conversation: %s", error)
+            logger.warning("conversation head: cannot flush the tail, will retry later: %s", error)
             return
         if state is not None:
             self._remember(key, state)
 
 
 def _add(plan: _WritePlan, key: Key, job: PendingAppend, state: HeadState | None) -> Appended:
-    """Take the job's entries into the plan; or raise, and the plan is as it was."""
+    """Add the job's entries to the plan; if it raises, the plan is unchanged."""
     next_seq, total, hash_ = plan.head
     rows.check_append(key, next_seq, job.drafts, job.expected_seq)
     if max(len(draft.body) for draft in job.drafts) > BODY_MAX:
-        raise MessageTooLarge(f"a message of more than {BODY_MAX:,} bytes; MongoDB takes no more")
+        raise MessageTooLarge(f"message too large: with MongoDB the limit is {BODY_MAX:,} bytes")
     pins = [seq for seq, draft in enumerate(job.drafts, next_seq) if draft.pinned]
     _check_pins(state, len(plan.pins) + len(pins))
     entries = rows.next_entries(next_seq, total, hash_, job.drafts)
@@ -355,13 +355,13 @@ def _add(plan: _WritePlan, key: Key, job: PendingAppend, state: HeadState | None
 
 
 def _check_pins(state: HeadState | None, more: int) -> None:
-    """A head holds so many."""
+    """Enforce the limit of pins in a head."""
     if more and state and len(state.doc.get("pins", ())) + more > _PINS_MAX:
-        raise MessageTooLarge(f"more than {_PINS_MAX:,} pinned entries in one conversation")
+        raise MessageTooLarge(f"too many pins: the limit is {_PINS_MAX:,} per conversation")
 
 
 async def pin(database: MongoDatabase, key: Key, seq: int, *, pinned: bool) -> None:
-    """Mark an entry or take the mark away; nothing happens if it is so already."""
+    """Pin or unpin an entry; does nothing if there is nothing to change."""
     if pinned:
         _check_pins(await find(database, key), 1)
     there: Doc = {**key._asdict(), "next_seq": {"$gt": min(max(seq, -1), SEQ_MAX)}}
@@ -387,7 +387,7 @@ def _row(entry: Entry, draft: EntryDraft) -> Doc:
 
 
 def _has_room(state: HeadState, jobs: Sequence[PendingAppend]) -> bool:
-    """Whether the tail has room for more, whatever was left in it."""
+    """Whether the tail has room for the jobs."""
     size = sum(len(row["body"]) for row in state.tail) + sum(job.size for job in jobs)
     return not state.staged and (not state.tail or size <= 2 * _INLINE)
 
@@ -397,8 +397,8 @@ def _tail_is_long(state: HeadState) -> bool:
     return len(state.tail) >= TAIL_ENTRIES or size >= TAIL_BYTES
 
 
-def _refuse(jobs: Sequence[PendingAppend], error: FirnlineError) -> None:
-    """Tell those that have not been told."""
+def _fail(jobs: Sequence[PendingAppend], error: FirnlineError) -> None:
+    """Fail the jobs that have no result yet."""
     for job in jobs:
         if not job.done.done():
             job.done.set_exception(error)
