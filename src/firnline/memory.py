@@ -132,7 +132,7 @@ class Memory:
         clock: Clock = utc_now,
         **options: Unpack[MemoryOptions],
     ) -> Self:
-        """A memory at `url` (``sqlite:///FILE`` or ``memory:``); see `MemoryOptions`.
+        """Create a memory at `url` (``sqlite:///FILE`` or ``memory:``); see `MemoryOptions`.
 
         Nothing is opened before ``async with`` (or `start`).
         """
@@ -165,7 +165,7 @@ class Memory:
 
     @property
     def store(self) -> Store:
-        """The store that holds them."""
+        """The store of the conversations."""
         return self._store
 
     @property
@@ -280,9 +280,7 @@ class Memory:
             raise InputError(f"{conversation} has no entry {seq}")
         check_pin(found[0].message)
         await self._store.pin(key, seq)
-        if not await is_still(
-            self._store, key, found[0]
-        ):  # also if a new conversation has its name
+        if not await is_still(self._store, key, found[0]):  # also if its name is in use again
             with suppress(InputError, UnknownConversation):
                 await self._store.pin(key, seq, pinned=False)
             raise UnknownConversation(f"{conversation!r} was erased meanwhile")
@@ -298,7 +296,7 @@ class Memory:
 
     # -- contexts -----------------------------------------------------------------------------
 
-    async def context(  # noqa: PLR0913 - each is asked for by name
+    async def context(  # noqa: PLR0913 - all by name
         self,
         conversation: str,
         budget: BudgetLike,
@@ -667,8 +665,8 @@ class Memory:
         """Old entries that fit `query`, best first; None searches every conversation.
 
         Words, meaning (with an embedder), dates and neighboring entries count together. Returns at
-        most `limit` entries (default 10), or with `tokens` as many as fit into so many tokens, each
-        with its speaker's name. See `Filters` for the rest.
+        most `limit` entries (default 10), or with `tokens` as many as fit into that many tokens,
+        each with its speaker's name. See `Filters` for the rest.
         """
         if limit is None and tokens is None:
             limit = _RECALL_LIMIT
@@ -690,9 +688,9 @@ class Memory:
         return hits
 
     async def standalone(self, conversation: str, question: str) -> str:
-        """The question with what it leaves to the conversation: what "it" or "there" stands for.
+        """Rewrite a question to stand alone: resolve "it" or "there" from the conversation.
 
-        Rewritten by the memory's model if it has one, else by rules; only with words of the log.
+        The memory's model rewrites it, if there is one, else rules; only words of the log are used.
         """
         return await self._engine.rewriter.standalone(
             self._key(conversation), question, self._engine.model
@@ -799,7 +797,7 @@ class Memory:
         """Recompute every hash of the conversation, archived entries included.
 
         `anchor` is the hash of an entry that you recorded elsewhere; if it is not in the chain, the
-        log was replaced, however consistent it is.
+        log was replaced, even if it is consistent.
         """
         return await verify_conversation(self._store, self._key(conversation), anchor, progress)
 

@@ -1,6 +1,6 @@
-"""The seam between Firnline and what it is built on. No base class: these are protocols.
+"""The interfaces that Firnline depends on, as protocols: there is no base class to inherit.
 
-A store that passes `firnline.testing.StoreConformance` can be used in place of ours.
+A store that passes `firnline.testing.StoreConformance` can replace the built-in ones.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from firnline.log.message import Message
 from firnline.log.text import Json
 
 EVERYTHING: Final = Scope()
-"""The scope of a search in all that a tenant has."""
+"""The scope of a search in everything that a tenant has."""
 
 Clock: TypeAlias = Callable[[], datetime]
-"""Tells the time, in UTC."""
+"""Returns the current time in UTC."""
 
 Progress: TypeAlias = Callable[[int, int], None]
-"""Told how much is done and how much there is; the second is 0 while that is not known."""
+"""Called with the amount done and the total; the total is 0 while it is unknown."""
 
 
 class Vector(NamedTuple):
-    """The vector of an entry, or of a part of a long one; `body` is as `embedding` packs it."""
+    """The vector of an entry, or of a part of a long one; `body` is packed by `embedding`."""
 
     seq: int
     part: int
@@ -83,29 +83,29 @@ class Pending(NamedTuple):
 
 @runtime_checkable
 class PendingNotifier(Protocol):
-    """An optional part of a store: it announces pending work, so that workers need not poll."""
+    """An optional part of a store: it announces pending work, so workers need not poll."""
 
     @property
     def listening(self) -> bool:
-        """Whether it does just now; if not, workers look for work as often as without it."""
+        """Whether it is listening now; if not, workers poll as often as without it."""
         ...
 
     def on_pending(
         self, callback: Callable[[], None], tenant: str | None = None
     ) -> Callable[[], None]:
-        """Call `tell` whenever a tenant, or any, owes something, whichever process noted it.
+        """Call `callback` when a tenant (default: any) has pending work, from any process.
 
-        In the event loop that this was called in, until what it returns is called.
+        It is called in the current event loop, until the returned function is called.
         """
         ...
 
 
-# -- models and what is asked of them ---------------------------------------------------------
+# -- models -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A model's answer, and what it cost by the provider's own count (0 if it does not say)."""
+    """A model's answer and its tokens as the provider counted them (0 if it reports none)."""
 
     message: Message
     model: str = ""
@@ -115,14 +115,14 @@ class Completion:
 
 
 class ChatModel(Protocol):
-    """A language model that takes messages in the OpenAI chat shape.
+    """A language model that takes messages in the OpenAI chat format.
 
     Every failure is a `ModelError`. A model never decides what is stored, deleted or read.
     """
 
     @property
     def name(self) -> str:
-        """The model's name, as its provider spells it; it also picks the tokenizer."""
+        """The provider's name for the model; it also selects the tokenizer."""
         ...
 
     async def complete(
@@ -133,7 +133,7 @@ class ChatModel(Protocol):
         schema: Mapping[str, Any] | None = None,
         max_tokens: int | None = None,
     ) -> Completion:
-        """One answer. With a JSON `schema` the answer's text is JSON that satisfies it."""
+        """Return one answer. With a JSON `schema`, its text is JSON that satisfies the schema."""
         ...
 
     def stream(
@@ -143,21 +143,21 @@ class ChatModel(Protocol):
         tools: Sequence[Mapping[str, Any]] = (),
         max_tokens: int | None = None,
     ) -> AsyncIterator[str | Completion]:
-        """The answer's text in pieces as it comes, and the whole `Completion` as the last item."""
+        """Yield the answer's text in pieces as it arrives, then the whole `Completion`."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Brief:
     """The task of a summarizer or an extractor.
 
-    `entries` are the new ones; `earlier` the texts of the digests that come before them and go on
-    in the new one, oldest first. `window` holds all entries of the span when it slides along the
-    log; then what was said before `first_seq` is to be left out. `complaint` says why the last
-    answer was not taken.
+    `entries` are the new entries. `earlier` are the texts of the digests before them that the new
+    one replaces, oldest first. For a sliding window, `window` holds all entries of the span, and
+    the result must omit what was said before `first_seq`. `complaint` is the reason why the last
+    answer was rejected.
     """
 
     entries: tuple[Entry, ...]
@@ -173,7 +173,7 @@ class Brief:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What came of a brief: a summary's text, or items of important data as JSON objects."""
+    """The result of a brief: a summary's text, or items of important data as JSON objects."""
 
     text: str = ""
     items: tuple[Mapping[str, Any], ...] = ()
@@ -183,43 +183,43 @@ class Written:
 
 
 Summarizer: TypeAlias = Callable[[Brief], Awaitable[Written]]
-"""Writes a summary. Ours and models' are checked by the same code afterwards."""
+"""Writes a summary. The same code checks every summary afterwards, built-in or from a model."""
 
 Extractor: TypeAlias = Callable[[Brief], Awaitable[Written]]
 """Finds important data in the new entries, each item with its evidence."""
 
 
 class Retriever(Protocol):
-    """Finds documents for a question. What it returns is packed into the room that is left."""
+    """Finds documents for a question. They are packed into the remaining tokens of the context."""
 
     def __call__(self, question: str, *, reserved_tokens: int) -> Awaitable[Sequence[str]]:
-        """Documents, best first; `reserved_tokens` of the model's window are taken already."""
+        """Return documents, best first; `reserved_tokens` of the model's window are in use."""
         ...
 
 
 class Embedder(Protocol):
-    """Turns texts into vectors of which near ones mean the same. Every failure is a `ModelError`.
+    """Turns texts into vectors; similar texts get near vectors. Every failure is a `ModelError`.
 
-    What it makes is a view of the log: it can be made again, by this embedder or by another.
+    Vectors are a view of the log: they can be rebuilt, by this embedder or another.
     """
 
     @property
     def name(self) -> str:
-        """Model and version. Vectors of different names are never compared."""
+        """The model and its version. Vectors with different names are never compared."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
-        """One vector for each text, all of one dimension; the event loop is not blocked."""
+        """Return a vector for each text, all of one dimension, without blocking the event loop."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections and memory."""
+        """Close the connections and release the memory."""
 
 
 class Event(NamedTuple):
     """Something that happened: ``append``, ``context``, ``fold``, ``fold_failed``, ``turn``...
 
-    Names and numbers, never a word of a message. See docs/observability.md for the list.
+    It has names and numbers, never message text. See docs/observability.md for the list.
     """
 
     name: str
@@ -229,33 +229,33 @@ class Event(NamedTuple):
 
 
 Observer: TypeAlias = Callable[[Event], None]
-"""Is told of events as they happen; must be quick. What it raises is logged and harms nothing."""
+"""Called with each event; must be fast. Its exceptions are logged and otherwise ignored."""
 
 
 # -- the store --------------------------------------------------------------------------------
 
 
 class Store(Protocol):
-    """A place that keeps every message of every conversation, in order, for good.
+    """Stores every message of every conversation, in order, permanently.
 
-    What every store promises:
+    Every store guarantees:
 
     - An append is all or nothing, and durable when it returns.
-    - Sequence numbers start at 0 and have no holes; concurrent appends are all kept, each batch
-      together, and one caller's appends stay in its order.
-    - What was acknowledged is read back byte for byte or not at all: damage raises `StoreCorrupt`.
-    - Digests lie beside entries and never replace or remove one. Only `erase` destroys.
-    - Nothing is ever seen under another tenant or another conversation than it was written under.
-    - A store counts no tokens, plans nothing and calls no model; it keeps the counts it is given.
+    - Sequence numbers start at 0 and have no gaps. Concurrent appends are all stored, each batch
+      contiguous, and one caller's appends stay in their order.
+    - Acknowledged data is read back byte for byte, or the read raises `StoreCorrupt`.
+    - Digests are stored next to entries and never replace or remove one. Only `erase` deletes.
+    - Data is never visible under another tenant or conversation than it was written under.
+    - A store counts no tokens, plans nothing and calls no model; it stores the counts it is given.
 
-    Every failure is a `StoreError`; every refusal an `InputError` or a `ConflictError`.
+    Every failure is a `StoreError`; invalid calls raise `InputError`, conflicts `ConflictError`.
     """
 
     async def open(self) -> None:
-        """Make the store ready: create or migrate it. A newer one raises `StoreTooNew`."""
+        """Open the store; create or migrate it first. A newer schema raises `StoreTooNew`."""
 
     async def close(self) -> None:
-        """Finish what is under way and let go of everything. May be called twice."""
+        """Finish running operations and release all resources. May be called twice."""
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -269,49 +269,49 @@ class Store(Protocol):
     ) -> Appended:
         """Add messages to the end of a conversation; the first append creates it.
 
-        `expected_seq` is the sequence number the first new message must get; if it would get
-        another, nothing is written and `ConflictError` is raised. An idempotency key seen before
-        gives back what was stored then (`replayed`), or raises `KeyReused` if the fingerprint is
-        another; the key is written in the same transaction as the messages.
+        `expected_seq` is the sequence number that the first new message must get; otherwise
+        nothing is written and `ConflictError` is raised. A repeated idempotency key returns what
+        was stored the first time (`replayed`), or raises `KeyReused` if the fingerprint differs.
+        The key is written in the same transaction as the messages.
         """
         ...
 
     async def read(
         self, key: Key, first_seq: int = 0, last_seq: int | None = None, limit: int | None = None
     ) -> list[Entry]:
-        """Entries from `first_seq` to `last_seq`, both included, at most `limit`, in order.
+        """Return entries from `first_seq` to `last_seq`, inclusive, at most `limit`, in order.
 
-        Archived ones among them. A conversation that does not exist has no entries.
+        Archived entries are included. A conversation that does not exist has no entries.
         """
         ...
 
     async def newest(self, key: Key, tokens_max: int) -> list[Entry]:
-        """The longest run of newest entries whose tokens add up to at most `tokens_max`, in order.
+        """Return as many of the newest entries as fit into `tokens_max` tokens, in order.
 
-        Costs what it returns, not what the conversation holds.
+        The cost depends on the result, not on the length of the conversation.
         """
         ...
 
     async def at(self, key: Key, seqs: Sequence[int]) -> list[Entry]:
-        """The entries at these sequence numbers, in order; those that do not exist are left out."""
+        """Return the entries at these sequence numbers, in order; missing ones are skipped."""
         ...
 
     async def dated(
         self, key: Key, since: datetime, until: datetime, limit: int, first_seq: int = 0
     ) -> list[Entry]:
-        """Entries from `first_seq` on whose messages were said in [since, until), by number."""
+        """Return entries from `first_seq` on that are dated in [since, until), in order."""
         ...
 
     async def tokens_between(self, key: Key, first_seq: int, last_seq: int) -> int:
-        """Tokens of the entries from `first_seq` to `last_seq`, both included: two lookups."""
+        """Return the tokens of the entries `first_seq` to `last_seq`, inclusive: two lookups."""
         ...
 
     async def records(self, key: Key, first_seq: int, limit: int) -> list[Record]:
-        """Entries as they are stored, unchecked, for `verify`; what is damaged says so in them."""
+        """Return raw records for `verify`, unchecked; damaged ones are marked as such."""
         ...
 
     async def head(self, key: Key) -> Head | None:
-        """Where the conversation stands, or None if there is none."""
+        """Return the state of the conversation, or None if it does not exist."""
         ...
 
     # -- conversations and projects -----------------------------------------------------------
@@ -319,7 +319,7 @@ class Store(Protocol):
     async def conversations(
         self, tenant: str, *, project: str | None = None, after: str = "", limit: int = 100
     ) -> list[Head]:
-        """The tenant's conversations by name, those behind `after`."""
+        """Return the tenant's conversations by name, those after `after`."""
         ...
 
     async def describe(
@@ -331,36 +331,36 @@ class Store(Protocol):
         strategy: dict[str, Json] | None = None,
         known: Head | None = None,
     ) -> Head:
-        """Set what is not None; creates the conversation if there is none.
+        """Set the values that are not None; creates the conversation if it does not exist.
 
-        `known` is the head by which the caller decided: `ConflictError`, and nothing is set or
-        created, if the conversation is another one or described otherwise by now, or no more.
+        `known` is the head that the caller has read. If the conversation was described again,
+        erased or recreated since, `ConflictError` is raised and nothing is set or created.
         """
         ...
 
     async def pin(self, key: Key, seq: int, *, pinned: bool = True) -> None:
-        """Mark an entry as one that every context shows, or take the mark away.
+        """Pin an entry, so that every context shows it, or unpin it.
 
-        Entries whose draft is `pinned` are marked in the append's own transaction. `InputError` if
-        there is no such entry.
+        Entries whose draft is `pinned` are pinned in the transaction of the append. `InputError`
+        if there is no such entry.
         """
 
     async def pinned(self, key: Key) -> list[Entry]:
-        """The pinned entries in order; costs what it returns."""
+        """Return the pinned entries in order; the cost depends on their number."""
         ...
 
     async def projects(self, tenant: str) -> list[Project]:
-        """The tenant's projects by name."""
+        """Return the tenant's projects by name."""
         ...
 
     async def save_project(self, tenant: str, project: Project) -> None:
-        """Create the project, or replace what is known of it."""
+        """Create or replace the project."""
 
     async def tenants(self) -> list[str]:
-        """Every tenant that has a conversation, a project or a card, in the order of its bytes.
+        """Return every tenant that has a conversation, a project or a card, in byte order.
 
-        For work on the whole store, never on a caller's behalf. The empty name is of no tenant: it
-        is there if cards belong to none.
+        For work on the whole store, never on behalf of a caller. The empty name stands for cards
+        that belong to no tenant.
         """
         ...
 
@@ -369,51 +369,51 @@ class Store(Protocol):
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
     ) -> list[IndexMatch]:
-        """Where any of the query's words were said, best first, among the tenant's entries.
+        """Return the tenant's entries that match any word of the query, best first.
 
-        The words of the entry itself count most; those of the entry before it count, too, as do
-        month, year and weekday if the query names a date. The query is plain text: no character in
-        it has a meaning of its own. Every acknowledged entry can be found, archived or not;
-        Chinese, Japanese and Korean from two characters on.
+        The words of the entry itself count most. The words of the entry before it count, too, as
+        do month, year and weekday if the query names a date. The query is plain text without
+        operators. Every acknowledged entry can be found, archived or not; Chinese, Japanese and
+        Korean by two or more characters.
         """
         ...
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
-        """Make the search index anew from the log."""
+        """Rebuild the search index from the log."""
 
     # -- vectors: a view of the log, made by an embedder --------------------------------------
 
     async def embedded(self, key: Key, model: str) -> int:
-        """How many of the conversation's first entries have been through this embedder."""
+        """Return how many of the conversation's first entries this embedder has processed."""
         ...
 
     async def put_vectors(
         self, key: Key, model: str, vectors: Sequence[Vector], *, first_seq: int, next_seq: int
     ) -> bool:
-        """Keep the vectors of the entries from `first_seq` to before `next_seq`.
+        """Store the vectors of the entries from `first_seq` up to `next_seq`, exclusive.
 
-        False, and nothing kept, unless `first_seq` is where this embedder had come to: somebody
-        else was faster, or the conversation was erased. When the end of the log is reached, what
-        other embedders left behind is dropped.
+        Returns False and stores nothing unless this embedder's progress is at `first_seq`: another
+        process was faster, or the conversation was erased. At the end of the log, the vectors of
+        other embedders are deleted.
         """
         ...
 
     async def vectors(self, key: Key, model: str, first_seq: int, limit: int) -> list[Vector]:
-        """Vectors from `first_seq` on, by sequence number; of an entry all or none."""
+        """Return vectors from `first_seq` on, by sequence number; an entry's parts together."""
         ...
 
     async def vectors_at(self, key: Key, model: str, seqs: Sequence[int]) -> list[Vector]:
-        """The vectors of these entries, by sequence number."""
+        """Return the vectors of these entries, by sequence number."""
         ...
 
     async def unembedded(self, tenant: str, model: str, limit: int = 100) -> list[Key]:
-        """Conversations of the tenant with entries that have not been through this embedder."""
+        """Return the tenant's conversations with entries that this embedder has not processed."""
         ...
 
-    # -- topics: a view of the log, too -------------------------------------------------------
+    # -- topics: also a view of the log -------------------------------------------------------
 
     async def topics(self, key: Key) -> TopicAssignments:
-        """The conversation's topics, and how many of its first entries have been assigned."""
+        """Return the conversation's topics, and how many of its first entries are assigned."""
         ...
 
     async def assign(
@@ -425,28 +425,28 @@ class Store(Protocol):
         revision: int,
         next_seq: int | None = None,
     ) -> int:
-        """Save topics and the topics of entries, in one step; returns the new revision.
+        """Save topics and the topics of entries atomically; returns the new revision.
 
-        `members` maps sequence numbers to topics; None takes an entry out. Entries up to before
-        `next_seq` are assigned then. `ConflictError` unless `revision` is the one that `topics`
-        gave: whoever decided by an older state must look again.
+        `members` maps sequence numbers to topics; None removes an entry from its topic. After
+        this, the entries before `next_seq` are assigned. `ConflictError` unless `revision` is the
+        current one: a caller with an older state must read `topics` again.
         """
         ...
 
     async def members(self, key: Key, topic: int, first_seq: int = 0) -> list[int]:
-        """The sequence numbers of a topic's entries from `first_seq` on."""
+        """Return the sequence numbers of a topic's entries from `first_seq` on."""
         ...
 
     async def topics_of(self, key: Key, seqs: Sequence[int]) -> dict[int, int]:
-        """The topics of entries that have one."""
+        """Return the topics of these entries; entries without one are skipped."""
         ...
 
     # -- digests and leases -------------------------------------------------------------------
 
     async def lease(self, key: Key, owner: str, seconds: float) -> Lease | None:
-        """Take the right to digest the conversation, or None while somebody else holds it.
+        """Acquire the right to digest the conversation; None while another process holds it.
 
-        A lease past its time is taken over. Each one has a greater fence than all before it.
+        An expired lease is taken over. Each lease has a greater fence than all before it.
         """
         ...
 
@@ -455,23 +455,23 @@ class Store(Protocol):
         ...
 
     async def release(self, lease: Lease) -> None:
-        """Give a lease back; nothing happens if it is no longer held."""
+        """Release a lease; does nothing if it is no longer held."""
 
     async def begin_digest(self, lease: Lease, digest: Digest) -> Digest:
-        """Record that a digest is being made: status processing, the next version.
+        """Record that a digest is in progress: status ``processing``, the next version.
 
-        Whatever an earlier holder left processing becomes failed. `ConflictError` if the lease is
-        no longer the newest, or if `digest.base` is not the newest completed version (of the
-        digest's topic, if it has one).
+        Digests that an earlier holder left in progress become ``failed``. `ConflictError` if the
+        lease is no longer the newest, or if `digest.base` is not the newest completed version (of
+        the digest's topic, if it has one).
         """
         ...
 
     async def finish_digest(self, lease: Lease, digest: Digest) -> Digest:
-        """Complete or fail a digest that this lease began; `ConflictError` if it was overtaken."""
+        """Complete or fail a digest that this lease began; `ConflictError` if it was lost."""
         ...
 
     async def undo_digest(self, lease: Lease, version: int) -> Digest:
-        """Take the newest completed digest out of force; it stays, with the status undone.
+        """Take the newest completed digest out of force; it is kept with the status ``undone``.
 
         `ConflictError` if the lease is no longer the newest, or the version is not the newest
         completed one (of its topic, if it has one).
@@ -479,57 +479,57 @@ class Store(Protocol):
         ...
 
     async def fail_damaged(self, lease: Lease) -> int:
-        """Mark the conversation's digests that cannot be read as failed; returns how many.
+        """Mark the conversation's unreadable digests as failed; returns how many there were.
 
-        They can be made again from the log; until then those before them are in force.
+        They can be rebuilt from the log; until then the digests before them are in force.
         """
         ...
 
     async def digests(self, key: Key, versions: Sequence[int] | None = None) -> list[Digest]:
-        """The conversation's digests by version: all of them, or those asked for that exist."""
+        """Return the conversation's digests by version: all, or the existing ones of `versions`."""
         ...
 
     async def newest_digest(self, key: Key, topic: int | None = None) -> Digest | None:
-        """The newest completed digest, of a topic or of none; costs the same for many or few."""
+        """Return the newest completed digest, of a topic or without one, in constant time."""
         ...
 
     async def mark_pending(self, key: Key, due: datetime, *, postpone: bool = False) -> None:
-        """Note that the conversation is to be digested from `due` on.
+        """Record that the conversation has pending digests, due at `due`.
 
-        What is owed already keeps its time, unless it is to be postponed. Nothing happens if there
-        is no such conversation.
+        A conversation that is pending already keeps its time, unless `postpone` is set. Does
+        nothing if the conversation does not exist.
         """
 
     async def due(self, now: datetime, limit: int = 100, tenant: str | None = None) -> list[Key]:
-        """The conversations of a tenant, or of all, whose digesting is due, longest due first."""
+        """Return conversations whose digests are due, of one tenant or all, longest due first."""
         ...
 
     async def pending(
         self, now: datetime, *, stuck_before: datetime, cards: str, tenant: str | None = None
     ) -> Pending:
-        """What there is to do at `now`, for whoever watches the store; cheap enough for that.
+        """Return what is pending at `now`, for monitoring; cheap enough to be polled.
 
-        Of one tenant, if it is named. Stuck is what was begun before `stuck_before`; `cards` is the
-        kind of card that is counted.
+        For one tenant, or for all. Digests that began before `stuck_before` are stuck; `cards` is
+        the kind of card to count.
         """
         ...
 
     async def clear_pending(self, key: Key, last_seq: int) -> bool:
-        """Nothing is owed any more, unless there are entries behind `last_seq`; then False."""
+        """Clear the pending mark; returns False if there are entries after `last_seq`."""
         ...
 
     async def put_digests(self, key: Key, digests: Sequence[Digest]) -> None:
-        """Write digests as they are into a conversation that has none: import and migration."""
+        """Write digests unchanged into a conversation without digests: import and migration."""
 
-    # -- cards: what edges keep beside the log ------------------------------------------------
+    # -- cards: data of edges next to the log -------------------------------------------------
 
     async def put_cards(self, cards: Sequence[Card], *, absent: bool = False) -> int:
         """Write cards in one transaction, all or none; returns how many were written.
 
-        A card of the same tenant, kind and name is replaced, or with `absent` left as it is. A card
-        of a conversation that its tenant does not have is not written, so that nothing of an erased
-        one comes back. Each gets the store's time, whatever its `updated_at` says. Kinds and names
-        are names as conversations have; a body has up to `limits.CARD_BYTES_MAX` bytes.
+        A card of the same tenant, kind and name is replaced, or kept if `absent` is set. A card of
+        a conversation that does not exist is not written, so nothing of an erased conversation
+        comes back. `updated_at` is ignored: the store sets its own time. Kinds and names follow
+        the rules of conversation names; a body has up to `limits.CARD_BYTES_MAX` bytes.
         """
         ...
 
@@ -543,16 +543,16 @@ class Store(Protocol):
         after: str = "",
         limit: int = 100,
     ) -> list[Card]:
-        """Cards of a kind, by tenant and name, at most `limit`.
+        """Return cards of a kind, by tenant and name, at most `limit`.
 
-        Of these names, if any are given, that begin with `prefix` and come behind `after`. Without
-        a tenant, those of all, for work on the server's own behalf, never on a caller's; then
-        `after` is an `InputError`, for a name alone is not a place to go on from.
+        `names` selects these cards, `prefix` those whose names begin with it, `after` those that
+        sort after it. Without a tenant, the cards of all tenants are returned, for the server's
+        own work, never on behalf of a caller; then `after` raises `InputError`.
         """
         ...
 
     async def kinds(self) -> list[str]:
-        """Every kind of which any tenant has a card, in the order of its bytes."""
+        """Return every kind of card that any tenant has, in byte order."""
         ...
 
     async def drop_cards(
@@ -563,10 +563,10 @@ class Store(Protocol):
         names: Sequence[str] | None = None,
         prefix: str | None = None,
     ) -> int:
-        """Drop a tenant's cards of a kind by names or by prefix; returns how many there were.
+        """Delete a tenant's cards of a kind by names or prefix; returns how many there were.
 
-        ``prefix=""`` drops them all; `InputError` if neither is given. Bytes of what was dropped or
-        replaced can be left in the store's files until they are used again; `erase` leaves none.
+        ``prefix=""`` deletes all of them; `InputError` if neither is given. Bytes of deleted or
+        replaced cards can remain in the store's files until overwritten; `erase` leaves none.
         """
         ...
 
@@ -577,24 +577,24 @@ class Store(Protocol):
         ...
 
     async def restore(self, key: Key, first_seq: int, last_seq: int) -> int:
-        """Move the segments that touch the span back; returns how many entries became live."""
+        """Move segments that overlap the span back; returns how many entries became live."""
         ...
 
     async def erase(self, key: Key) -> Erased:
-        """Destroy a conversation and all that is derived from it; no byte of it is left on disk.
+        """Delete a conversation and all that is derived from it; no byte is left on disk.
 
-        Raises `UnknownConversation` if there is none. If a byte may be left (a full disk, a reader
-        that does not let go), raises `StoreUnavailable`; erasing again or reopening finishes it.
+        Raises `UnknownConversation` if it does not exist, and `StoreUnavailable` if bytes may
+        remain (full disk, long-running reader); erasing again or reopening finishes it.
         """
         ...
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
-        """Write a consistent copy of the whole store to a new file while it goes on working."""
+        """Write a consistent copy of the whole store to a new file, while it is in use."""
 
     def owns(self, path: Path) -> bool:
-        """Whether `path` is one of the store's own files, which nobody else may open."""
+        """Return whether `path` is one of the store's own files, which no other code may open."""
         ...
 
     async def check(self, *, thorough: bool = False) -> list[Finding]:
-        """The store's health; `thorough` reads every page."""
+        """Check the store's health; `thorough` reads every page."""
         ...

@@ -82,7 +82,7 @@ class Memory(SyncFacade[_Memory]):
         clock: Clock = utc_now,
         **options: Unpack[MemoryOptions],
     ) -> Self:
-        """A memory at `url`; nothing is opened until ``with`` or `start`."""
+        """Create a memory at `url`; nothing is opened until ``with`` or `start`."""
         return cls(open_store(url, clock=clock), clock=clock, **options)
 
     def start(self) -> None:

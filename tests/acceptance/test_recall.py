@@ -464,7 +464,7 @@ async def test_an_erased_conversation_is_found_no_more(memory):
         ({"project": "\ud800"}, "project:"),
         ({"project": 7}, "project: expected a string"),
         ({"topic": 99}, "c has no topic 99"),
-        ({"conversation": None, "topic": 0}, "topic: say which conversation"),
+        ({"conversation": None, "topic": 0}, "topic: specify its conversation"),
         ({"since": datetime(2026, 3, 1)}, "since needs a time zone"),  # noqa: DTZ001
         ({"until": datetime(2026, 3, 1)}, "until needs a time zone"),  # noqa: DTZ001
         ({"since": "2026-03-01"}, "since: expected a datetime, got str"),

@@ -267,7 +267,7 @@ def test_two_bots_of_a_tenant_never_share_a_conversation():
     assert len(checked([bot(), bot(name="c", token="43:x", tenant="other")])) == 2
     with pytest.raises(InputError, match="token"):
         checked([bot(), bot(name="c", prefix="other")])
-    with pytest.raises(InputError, match="address"):
+    with pytest.raises(InputError, match="not a valid name"):
         checked([bot(name="a/b")])
 
 

@@ -62,10 +62,6 @@ PROSE = re.compile(rf"(?<=\w[ ,;]){WORDS}|(?<=[,;] ){WORDS}|{WORDS}(?=[,;]? \w)"
 DATA = ("language/lexicon.py", "digest/prompts.py")
 """Lists of words that people use, and prompts."""
 UNCLEAN = [
-    "engine/",
-    "memory.py",
-    "protocols.py",
-    "server/telegram/",
     "store/",
 ]
 """Folders with such words that are still to be rewritten; this list only shrinks."""

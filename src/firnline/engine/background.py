@@ -1,4 +1,4 @@
-"""A loop that works in the background of an event loop until it is stopped."""
+"""A loop that runs in the background of an event loop until it is stopped."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _JITTER: Final = 0.5  # of the poll interval, so that several processes do not p
 class BackgroundTask(ABC):
     """Calls `step` again and again, with a wait in between that `wake` ends early.
 
-    `settle_seconds` is a short wait after a wake-up. An error of Firnline's is logged, and `step`
-    is called again after `poll_seconds`.
+    `settle_seconds` is a short wait after a wake-up. A `FirnlineError` is logged, and `step` is
+    called again after `poll_seconds`.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class BackgroundTask(ABC):
                 await task
 
     async def run(self) -> None:
-        """Run the loop here until this is cancelled."""
+        """Run the loop here until this is canceled."""
         while True:
             self._awake.clear()
             seconds = self._poll_seconds
@@ -72,6 +72,6 @@ class BackgroundTask(ABC):
 
 
 def retry_delay(backoff: Backoff, attempt: int, error: BaseException) -> float:
-    """Seconds to wait after failure number `attempt`: longer than the backoff if the error says."""
+    """Seconds to wait after failure number `attempt`, at least the error's `retry_after`."""
     retry_after = getattr(error, "context", {}).get("retry_after")
     return max(backoff.delay(attempt), float(retry_after or 0.0))

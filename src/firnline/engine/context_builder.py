@@ -1,4 +1,4 @@
-"""Building a context: look, plan, digest what is due, and assemble what fits.
+"""Building a context: read, plan, create the digests that are due, assemble what fits.
 
 look      the digests in force and the newest entries (`context.view`)
 plan      what the conversation's strategy returns (`context.plan`)
@@ -48,7 +48,7 @@ from firnline.protocols import Event, Retriever, Store
 
 logger: Final = logging.getLogger("firnline.context")
 
-_SYSTEM_PAGE: Final = 2  # most logs begin with one or none
+_SYSTEM_PAGE: Final = 2  # most logs begin with at most one
 _SYSTEM_ENTRIES_MAX: Final = 200
 _ENTRIES_INLINE: Final = 500  # more are assembled in a thread
 
@@ -115,7 +115,7 @@ class ContextBuilder:
     ) -> Context:
         """The context for a request; digests first what the strategy wants digested now.
 
-        `strategy` is used this once in place of the conversation's.
+        `strategy` replaces the conversation's strategy for this call.
         """
         problems: list[str] = []
         conflicts = 0
@@ -133,7 +133,7 @@ class ContextBuilder:
             try:
                 await self._digest(key, scene)
             except ConflictError:
-                # Another process digests it, or has just done so: look once more, do not wait.
+                # Another process is digesting it, or just did: read it once more, do not wait.
                 conflicts += 1
                 if conflicts > 1:
                     break
@@ -263,7 +263,7 @@ class ContextBuilder:
                     fold_tokens=limits.FOLD_TOKENS_MAX,
                 )
             except StoreCorrupt:
-                # A damaged digest is no loss, it is derived. A damaged entry raises again.
+                # A damaged digest loses nothing, it is derived. A damaged entry raises again.
                 if last_try or not await self._digester.set_damaged_aside(key):
                     raise
         raise AssertionError("unreachable")
@@ -323,7 +323,7 @@ class ContextBuilder:
         if not request.question or not scene.material.recall_tokens:
             return ()
         question = await self._rewriter.standalone(key, request.question)
-        # Some of them are shown already, so more is requested than there is room for.
+        # Some of them are already in the context, so request more than fits.
         tokens = 2 * request.budget.recall_room
         return tuple(await self._recaller.for_context(key, question, tokens))
 
@@ -382,7 +382,7 @@ def _merge_data(digests: Sequence[Digest]) -> dict[str, Any]:
 
 
 def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
-    """The tokens of what every context of this conversation holds."""
+    """The tokens of the parts that every context of this conversation has."""
     parts = [*material.system, *material.pinned]
     total = sum(sizes.entry(p) if isinstance(p, Entry) else sizes.of(p) for p in parts)
     if material.task:
@@ -392,7 +392,7 @@ def _fixed(material: Material, sizes: Sizes, next_seq: int) -> int:
 
 
 def _kept_for_recall(plan: Plan, view: View, request: BuildRequest) -> int:
-    """The tokens that are kept for recalled entries: none as long as all that was said is shown."""
+    """The tokens reserved for recalled entries: 0 while the whole log is shown."""
     free = max(request.budget.limit - view.fixed_tokens, 0)
     some = plan.recent_count is not None and plan.recent_count < view.next_seq
     little = plan.recent_tokens is not None and plan.recent_tokens < view.open_tokens

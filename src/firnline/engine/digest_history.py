@@ -27,7 +27,7 @@ class State:
 
 
 def state_of(in_force: Sequence[Digest]) -> State:
-    """The state that the digests in force add up to."""
+    """The combined state of the digests in force."""
     known: tuple[items.Item, ...] = ()
     for digest in in_force:
         known = items.merge(known, items.from_json(digest.data))
@@ -49,8 +49,8 @@ def state_of(in_force: Sequence[Digest]) -> State:
 class Lineage:
     """The versions of a conversation's digests and what each is based on.
 
-    `chain` leads from the newest completed version back over what each one is based on; `stuck` are
-    those that have been in the making for too long; times are in milliseconds.
+    `chain` goes from the newest completed version back through the versions that each is based on;
+    `stuck` are those in progress for too long; times are in milliseconds.
     """
 
     digests: tuple[Digest, ...]
@@ -88,7 +88,7 @@ def _is_stuck(digest: Digest, before: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What one version of a digest says that another does not."""
+    """The difference between two versions of a digest."""
 
     before: int
     after: int

@@ -180,7 +180,7 @@ class DigestWriter:
         return continue_receipt(paper, before, brief.first_seq, last)
 
     def _bounded_residue(self, residue: Sequence[Any], tokens_max: int) -> list[Any]:
-        """As many quotes as there is room for; the best come first."""
+        """As many quotes as fit, best first."""
         kept: list[Any] = []
         for item in residue:
             size = int(self._count.text(f"{residue_line(item)}\n"))
@@ -205,10 +205,10 @@ class DigestWriter:
         except ModelError as error:
             if not error.retryable or not error.context.get("asked", True):
                 raise
-            logger.info("%s: asked once more after: %s", key.conversation, outline(error))
+            logger.info("%s: summary requested again: %s", key.conversation, outline(error))
             first = await self._ask(key, self._summarizer, brief)
         self._breaker.succeeded()
-        if first.made_by == OFFLINE:  # it quotes the conversation: nothing to check
+        if first.made_by == OFFLINE:  # it quotes the conversation, so nothing has to be checked
             return self._cut(first, brief)
         covered = sum(entry.tokens for entry in brief.window or brief.entries)
         covered += sum(self._count.text(text) for text in brief.earlier)
@@ -242,7 +242,7 @@ class DigestWriter:
             complaint = check.complaint(problems)
             corrected = await self._ask(key, self._summarizer, replace(brief, complaint=complaint))
         except ModelError as error:
-            logger.warning("%s: not asked again: %s", key.conversation, outline(error))
+            logger.warning("%s: summary not requested again: %s", key.conversation, outline(error))
             return None
         self._breaker.succeeded()
         return corrected
@@ -350,10 +350,10 @@ def _over_span(paper: Mapping[str, Any], digest: Digest, entries: int) -> dict[s
 
 
 def refuse(key: Key, wait: float) -> None:
-    """Raise `ModelError` if the model must not be asked for `wait` more seconds."""
+    """Raise `ModelError` if no requests are allowed for `wait` more seconds."""
     if wait > 0:
         raise ModelError(
-            f"{key.conversation}: the model must not be asked for another {wait:.0f} s",
+            f"{key.conversation}: no model requests allowed for another {wait:.0f} s",
             retry_after=wait,
             asked=False,
         )

@@ -118,7 +118,7 @@ class Digester:
         """Create the digest of a plan; `base` and `topic` are as they were when it was planned.
 
         `ConflictError` if another process is digesting the conversation or has just done so,
-        `ModelError` if the model failed or must not be asked now. Neither changes what is in force.
+        `ModelError` if the model failed or must not be called now. Neither changes the digests.
         """
         self._check_allowed(key)
         async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
@@ -207,7 +207,7 @@ class Digester:
         async with DigestLease(self._store, key, self._owner, self._lease_seconds) as lease:
             newest = await self._store.newest_digest(key, topic)
             if newest is None:
-                raise InputError(f"{key.conversation} has no digest that could be undone")
+                raise InputError(f"{key.conversation} has no digest to undo")
             return _log_status(await self._store.undo_digest(lease, newest.version))
 
     async def set_damaged_aside(self, key: Key) -> int:
@@ -219,8 +219,8 @@ class Digester:
         return damaged
 
     def _check_allowed(self, key: Key) -> None:
-        """Raise `ModelError` while the model's endpoint rests or the spending limit is reached."""
-        # The breaker comes last: it lets one caller through, which must not be stopped afterwards.
+        """Raise `ModelError` while the breaker is open or the spending limit is reached."""
+        # The breaker comes last: it admits one caller, which must not be stopped afterwards.
         refuse(key, (self._spend.wait(key, 0) if self._spend else 0.0) or self._breaker.allow())
 
     async def _carry_out(self, lease: Lease, draft: Digest, job: DigestJob) -> Digest:

@@ -32,7 +32,7 @@ _FAILURES_MAX: Final = 3  # conversations; then the embedder is the cause
 _PROBE: Final = "dimension"
 _CONVERSATIONS: Final = 20
 _REPORTED_MAX: Final = 1_000
-_REST: Final = 50  # times as long as the last look took
+_REST: Final = 50  # multiples of the time that the last lookup took
 _STOP_SECONDS: Final = 5.0  # for an embedder that cannot be canceled
 
 logger: Final = logging.getLogger("firnline.recall")
@@ -59,8 +59,8 @@ class EmbeddingIndexer:
     def poke(self, key: Key | None = None) -> None:
         """There are new entries, in this conversation or in any; they are embedded soon.
 
-        Looking in all conversations of a large tenant is slow, so it is done less often the longer
-        it takes.
+        Searching all conversations of a large tenant is slow, so the longer it takes, the less
+        often it is done.
         """
         if self._read_only:
             return
@@ -164,7 +164,7 @@ class EmbeddingIndexer:
             raise next(iter(failed.values()))
 
     async def _behind(self, failed: Collection[Key]) -> list[Key]:
-        """Conversations with new entries; then those of other processes, if it is time to look."""
+        """Conversations with new entries; then those of other processes, if a lookup is due."""
         reported, self._reported = self._reported, {}
         if known := [key for key in reversed(reported) if key not in failed]:
             return known
@@ -173,7 +173,7 @@ class EmbeddingIndexer:
         return await self._left(failed)
 
     def _rests(self) -> bool:
-        """Whether it is too early to look again; then a timer is set."""
+        """Whether the next lookup is not due yet; then a timer is set."""
         rest, loop = self._rested_at - time.monotonic(), asyncio.get_running_loop()
         if rest > 0 and (self._waking is None or self._waking.when() <= loop.time()):
             self._waking = loop.call_later(rest, self._poked.set)

@@ -14,7 +14,7 @@ from firnline.recall.tools import RecallMemory
 FIXED_TOKENS: Final = 4_000
 """Tokens in every request besides messages: the system text and the task."""
 LEAN_MESSAGES: Final = 12
-"""Newest messages in a lean request."""
+"""The number of newest messages in a lean request."""
 LEAN_TOKENS: Final = 20_000
 """Their maximum in tokens."""
 PRICE: Final = 0.2
@@ -116,10 +116,10 @@ def _time(entry: Entry) -> datetime:
 
 
 async def _farthest(memory: RecallMemory, name: str, best: datetime, far: datetime) -> datetime:
-    """The time nearest to `far` at which something was said, given one such time.
+    """The message time nearest to `far`, given the time of one message.
 
-    One question to the store if messages were stored in the order of their times, else some more:
-    what is left of the span is halved each time.
+    One query if messages were stored in the order of their times, else a few more: each query
+    halves the remaining span.
     """
     back = far < best
 

@@ -65,7 +65,7 @@ class TopicAssigner:
             page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
             if not page:
                 return known
-            # Another process may have assigned them, which is fine. Else there is a limit.
+            # Another process may have assigned them, which is fine. Otherwise there is a limit.
             conflicts = conflicts if known.next_seq == reached else 0
             reached = known.next_seq
             try:
@@ -193,7 +193,7 @@ class TopicAssigner:
         if topic is None:
             return await look(self._store, key, by_topics(), **tokens)
         others = [t for t in known.topics.values() if t.id != topic.id and self._may_rest(t)]
-        # Only those that were left last; the others were checked before.
+        # Only the topics left last; the others were checked before.
         for other in sorted(others, key=lambda other: -other.last_seq)[:_LEFT_LAST]:
             await self._rest_covered(key, other)
         view = await look_at_topic(self._store, key, topic, **tokens)
@@ -205,7 +205,7 @@ class TopicAssigner:
         return view
 
     def _may_rest(self, topic: Topic) -> bool:
-        """Whether a topic was brought back, and left again with more than is kept active."""
+        """Whether a topic was restored, and left again with too many active entries."""
         active = topic.entries - topic.archived
         return topic.restored_by >= 0 and active > self.rules.max_messages_per_topic
 
@@ -325,7 +325,7 @@ class TopicAssigner:
             known = await self._having(key, into, topic)
             kept, gone = self._known(known, key, into), self._known(known, key, topic)
             if kept.id == gone.id:
-                raise InputError(f"topics {into} and {topic} are one already")
+                raise InputError(f"topics {into} and {topic} are the same topic")
             whole, empty = topics.merge_pair(kept, gone)
             version = await self._last_version(key)
             whole = replace(whole, outdated=version)
@@ -359,7 +359,7 @@ class TopicAssigner:
         number = filters.get("topic")
         tags = {clean_name(tag, "tag") for tag in filters.get("tags") or ()}
         if number is not None and scope.conversation is None:
-            raise InputError("topic: say which conversation it is in")
+            raise InputError("topic: specify its conversation, too")
         found: list[tuple[str, int]] = []
         for name in await scope_conversations(self._store, tenant, scope):
             key = Key(tenant, name)

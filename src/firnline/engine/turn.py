@@ -184,10 +184,10 @@ async def append_to_turn(
         head = await store.head(key)
         if head is None or not await is_still(store, key, question):
             raise UnknownConversation(f"{key.conversation!r} was erased meanwhile")
-        # If another message comes first, check again that it was not erased.
+        # If another message was stored first, check again that it was not erased.
         with suppress(ConflictError):
             return await append(key.conversation, messages, expected_seq=head.entries)
-    return await append(key.conversation, messages)  # so busy that it exists
+    return await append(key.conversation, messages)  # so many conflicts prove that it exists
 
 
 async def repeat_turn(dialogue: Dialogue, question: Entry, answer: Entry) -> Turn:
@@ -208,7 +208,7 @@ async def stream_turn(
         apology = dialogue.options.get("apology")
         if apology is None or tally.context is None:
             raise
-        logger.error("the model failed: %s", outline(error))  # noqa: TRY400 - that is enough
+        logger.error("the model failed: %s", outline(error))  # noqa: TRY400 - no traceback needed
         sorry = Message.assistant(apology, metadata={"degraded": True})
         stored = await dialogue.append(question, sorry)
         if not whole:

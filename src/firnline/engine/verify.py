@@ -1,4 +1,4 @@
-"""Verifying a conversation: every hash is recomputed, while others may write."""
+"""Verifying a conversation: every hash is recomputed, while writes may continue."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def verify_conversation(
 ) -> Verification:
     """Check the conversation as it was when its head was read; see `Memory.verify`."""
     if anchor is not None and not _HASH.fullmatch(anchor):
-        # Not in the chain either, but that would sound as if somebody had rewritten the log.
-        raise InputError("anchor: this is no hash; one is sha256: and 64 digits from 0 to f")
+        # Otherwise it would be reported as missing, as if the log had been rewritten.
+        raise InputError("anchor: this is no hash; expected sha256: and 64 hexadecimal digits")
     try:
         head = await store.head(key)
     except StoreCorrupt as error:

@@ -21,10 +21,10 @@ from firnline.protocols import Clock, PendingNotifier, Store
 
 logger: Final = logging.getLogger("firnline.worker")
 
-_BUSY_SECONDS: Final = 1.0  # another process is digesting it; look again soon
-_SETTLE_SECONDS: Final = 0.02  # the request that woke it is perhaps still being answered
+_BUSY_SECONDS: Final = 1.0  # another process is digesting it; check again soon
+_SETTLE_SECONDS: Final = 0.02  # the request that woke it may still be running
 _FAILURES_MAX: Final = 10_000  # conversations whose failures are counted
-_AHEAD: Final = 16  # conversations that are looked up for each that can be worked on at once
+_AHEAD: Final = 16  # conversations looked up for each one that can run at once
 _NOTIFIED_POLLS: Final = 30  # poll intervals between polls while the store sends notifications
 _ROUNDS_MAX: Final = 1_000  # lookups in one step
 
@@ -55,7 +55,7 @@ class Worker(BackgroundTask):
         self._at_work = asyncio.Lock()
 
     async def run(self) -> None:
-        """Work until cancelled; stores with notifications wake it."""
+        """Work until canceled; stores with notifications wake it."""
         unsubscribe = None
         if isinstance(self._store, PendingNotifier):
             unsubscribe = self._store.on_pending(self.wake, self.tenant)

@@ -1,4 +1,4 @@
-"""What a store and a strategy have to prove, and a model server that fails on demand.
+"""Conformance suites for stores and strategies, and a model server that fails on demand.
 
 The suites need the extra ``firnline[testing]``. In a test module::
 
@@ -10,7 +10,7 @@ The suites need the extra ``firnline[testing]``. In a test module::
 
     TestMyStoreByModel = store_machine(TestMyStore().make_store).TestCase
 
-`ModelServer` needs nothing: see `firnline.testing.model_server`; nor does `TelegramServer`.
+`ModelServer` (see `firnline.testing.model_server`) and `TelegramServer` need no extra.
 """
 
 from importlib import import_module
@@ -51,7 +51,7 @@ _WHERE = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name when it is asked for: the model server runs without pytest and Hypothesis."""
+    """Import a name on first use: the model server runs without pytest and Hypothesis."""
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)

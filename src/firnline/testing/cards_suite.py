@@ -1,4 +1,4 @@
-"""The part of the suite about cards, which edges keep next to the log, and pending work."""
+"""Store tests for cards, which edges keep next to the log, and for pending work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def _begun(store: Store, key: Key, seconds: float) -> Lease:
 
 
 class KeepingConformance:
-    """The tests that `StoreConformance` takes from here."""
+    """The tests that `StoreConformance` inherits."""
 
     # -- cards --------------------------------------------------------------------------------
 
@@ -104,8 +104,8 @@ class KeepingConformance:
             assert found.body == card.body
             (named,) = await store.cards("draft", tenant=card.tenant, names=["same"])
             assert named == found
-        assert await store.cards("draft", tenant="nobody", names=["same"], prefix="s") == []
-        assert await store.drop_cards("draft", "nobody", prefix="") == 0
+        assert await store.cards("draft", tenant="unknown", names=["same"], prefix="s") == []
+        assert await store.drop_cards("draft", "unknown", prefix="") == 0
         assert await store.drop_cards("draft", "acme", names=["same"]) == 1
         left = await store.cards("draft")
         assert [card.tenant for card in left] == ["", "acme2", "evil"], "by tenant, those of all"
@@ -165,7 +165,7 @@ class KeepingConformance:
         assert _names(left) == ["1", "moved", "of none"]
         assert len(await store.cards("draft", tenant="evil")) == 1
         assert await store.put_cards([own[0], own[1]]) == 1, "what was erased does not come back"
-        await store.append(KEY, drafts(["anew"]))
+        await store.append(KEY, drafts(["again"]))
         assert await store.cards("draft", tenant="acme", names=["0"]) == []
         assert await store.put_cards([own[0]], absent=True) == 1
 

@@ -1,4 +1,4 @@
-"""Anthropic's messages protocol for `ModelServer`: its rules, its answers, its events. Pure."""
+"""Anthropic's Messages API for `ModelServer`: its rules, answers and events. Pure."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BODIES: Final[Mapping[str, bytes]] = {
     "error_body": b'{"type": "error", "error": {"type": "overloaded_error", "message": "Busy"}}',
     "no_choices": b'{"type": "message", "role": "assistant"}',
 }
-"""What is sent with status 200 by the faults that leave no answer in the body."""
+"""Bodies that are sent with status 200 by faults that replace the answer."""
 
 
 def error_body(status: int, message: str) -> dict[str, Any]:
-    """An error as Anthropic tells it."""
+    """An error in Anthropic's format."""
     kind = _KINDS.get(status, "invalid_request_error" if status < 500 else "api_error")
     return {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"}
 
@@ -42,7 +42,7 @@ def error_body(status: int, message: str) -> dict[str, Any]:
 
 
 def complaint(request: Request, window_tokens: int | None = None) -> str | None:
-    """What Anthropic would reject the request for, or None."""
+    """The reason why Anthropic would reject the request, or None."""
     if (problem := _problem(request)) is not None or window_tokens is None:
         return problem
     tokens = prompt_tokens(request)
@@ -92,7 +92,7 @@ def _turn_problem(messages: Sequence[Any], at: int, message: Any) -> str | None:
 
 
 def _thinking_problem(request: Request, messages: Sequence[Any]) -> str | None:
-    """Thoughts are signed; while tools are at work they must be sent back."""
+    """Thinking blocks must be signed, and sent back with tool results."""
     for message in messages:
         for block in _blocks(message):
             if block["type"] == "thinking" and not block.get("signature"):
@@ -119,11 +119,11 @@ def _ids(message: Mapping[str, Any], kind: str, name: str) -> list[str]:
     return [str(block.get(name)) for block in _blocks(message) if block["type"] == kind]
 
 
-# -- as the brain reads it --------------------------------------------------------------------
+# -- requests in the OpenAI format ------------------------------------------------------------
 
 
 def as_chat(request: Request) -> Request:
-    """The request in the OpenAI shape: texts, calls and results; pictures are not looked at."""
+    """The request in the OpenAI format: texts, calls and results; images are ignored."""
     messages: list[dict[str, Any]] = []
     if system := text_of(request.get("system")):
         messages.append({"role": "system", "content": system})
@@ -166,7 +166,7 @@ def _chat(message: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def text_of(content: object) -> str:
-    """The words of a content, or of a system's text."""
+    """The text of a message's content or of a system prompt."""
     if isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else []
@@ -174,7 +174,7 @@ def text_of(content: object) -> str:
 
 
 def prompt_tokens(request: Request) -> int:
-    """The tokens of a request: all that is written in it, and its pictures."""
+    """The tokens of a request: all of its text and images."""
     texts = [text_of(request.get("system")), encode_json(request.get("tools") or [])]
     pictures = 0
     for message in request["messages"]:
@@ -195,7 +195,7 @@ def _without_data(block: Mapping[str, Any]) -> dict[str, Any]:
 def answer_of(
     request: Request, message: Mapping[str, Any], reason: str, number: int
 ) -> dict[str, Any]:
-    """The whole answer; a scripted message's content may be blocks, and is then taken as it is."""
+    """The whole answer; if a scripted message's content is blocks, it is sent unchanged."""
     content = message.get("content")
     blocks = list(content) if isinstance(content, list) else []
     if isinstance(content, str) and content:
@@ -224,7 +224,7 @@ def answer_of(
 
 
 def events_of(answer: Mapping[str, Any]) -> Iterator[bytes]:
-    """The answer as events: text a word at a time, input in two halves, a ping in between."""
+    """The answer as events: text word by word, input in two halves, a ping in between."""
     usage = {**answer["usage"], "output_tokens": 1}
     empty = {**answer, "content": [], "stop_reason": None, "usage": usage}
     yield _event({"type": "message_start", "message": empty})

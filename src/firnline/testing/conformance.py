@@ -1,4 +1,4 @@
-"""The suite every store takes in full. Each test is named for what it proves."""
+"""The suite that every store must pass. Each test is named for what it proves."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ HERE: Final = Scope(conversation=KEY.conversation)
 
 
 class StoreConformance(DigestingConformance, ViewingConformance, KeepingConformance):
-    """Subclass it and give `make_store`; pytest then runs every test against your store."""
+    """Subclass it and define `make_store`; pytest then runs every test against your store."""
 
     def make_store(self, folder: Path, clock: Clock) -> Store:
-        """A new store, not yet opened: its files in `folder`, its time from `clock`."""
+        """Create a store without opening it: files go to `folder`, times come from `clock`."""
         raise NotImplementedError
 
     @pytest.fixture
@@ -291,7 +291,7 @@ class StoreConformance(DigestingConformance, ViewingConformance, KeepingConforma
         assert [h.conversation for h in await store.conversations("evil")] == ["ticket-42"]
         assert [project.name for project in await store.projects("evil")] == ["project of evil"]
         assert [hit[:2] for hit in await store.search("evil", "secret")] == [("ticket-42", 0)]
-        assert await store.search("nobody", "secret") == []
+        assert await store.search("unknown", "secret") == []
 
     @pytest.mark.promise("tenants-apart")
     async def test_names_are_compared_byte_for_byte(self, store: Store) -> None:

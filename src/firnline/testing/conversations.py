@@ -1,4 +1,4 @@
-"""Random conversations, of the kinds that break memories: hypothesis strategies."""
+"""Hypothesis strategies for random conversations with difficult cases."""
 
 from __future__ import annotations
 
@@ -49,9 +49,11 @@ _LONG: Final = (150, 300, 900)
 
 
 def conversations(*, steps_max: int = 30) -> st.SearchStrategy[list[Message]]:
-    """Conversations with tool calls (also parallel, unanswered and orphaned), pins, notes of the
-    system, empty and very long messages, in any order.
-    """  # noqa: D205
+    """Random conversations with difficult cases.
+
+    They have tool calls (also parallel, unanswered and orphaned), pins, system notes, and empty and
+    very long messages, in any order.
+    """
     steps = st.lists(st.sampled_from(tuple(_STEPS)), min_size=1, max_size=steps_max)
     return st.builds(_conversation, steps, st.integers(0, 2**32 - 1))
 

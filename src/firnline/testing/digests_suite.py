@@ -1,4 +1,4 @@
-"""The part of the suite about digests: leases, digests, and pending work."""
+"""Store tests for digests: leases, digests, and pending work."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from firnline.testing.drafts import FOREIGN, KEY, OTHER, START, Ticking, drafts
 
 
 async def reopen(store: Store) -> None:
-    """What is stored must be there afterwards."""
+    """Close and reopen the store; stored data must survive this."""
     await store.close()
     await store.open()
 
 
 class DigestingConformance:
-    """The tests that `StoreConformance` takes from here."""
+    """The tests that `StoreConformance` inherits."""
 
     # -- leases and digests -------------------------------------------------------------------
 
@@ -113,7 +113,7 @@ class DigestingConformance:
         clock.pass_(11)
         new = await store.lease(KEY, "new", 10)
         assert new is not None
-        for lease in (old, new):  # the one is not the newest, the other did not begin it
+        for lease in (old, new):  # the first is not the newest, the second did not begin it
             with pytest.raises(ConflictError):
                 await store.finish_digest(lease, replace(begun, status="completed", text="late"))
         again = await store.begin_digest(new, digest)

@@ -1,4 +1,4 @@
-"""What the suites begin with: keys, a clock, and messages ready for a store."""
+"""Shared values of the suites: keys, a clock, and messages ready for a store."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ class Ticking:
         self.now = START
 
     def __call__(self) -> datetime:
-        """The time it was set to."""
+        """The time that was set."""
         return self.now
 
     def pass_(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self.now += timedelta(seconds=seconds)
 
 
 def draft(
     message: Message | str, *, tokens: int | None = None, minute: int = 0, pinned: bool = False
 ) -> EntryDraft:
-    """A draft of `message`, said `minute` minutes after `START` unless it has a time."""
+    """A draft of `message`, dated `minute` minutes after `START` unless it has a time."""
     if isinstance(message, str):
         message = Message.user(message)
     if message.created_at is None:

@@ -1,4 +1,4 @@
-"""What `ModelServer` answers about embeddings, and how each fault spoils it. Pure."""
+"""The embeddings that `ModelServer` returns, and how each fault changes them. Pure."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from firnline.embedding.words import WordVectors
 EMBEDDING_FAULTS: Final[Mapping[str, str]] = {
     "wrong_count": "one vector is missing",
     "not_finite": "a vector has a NaN",
-    "not_numbers": "a vector has text in it",
-    "wrong_dimension": "a vector has one number less than the others",
+    "not_numbers": "a vector contains text",
+    "wrong_dimension": "a vector has one number fewer than the others",
     "wrong_index": "two vectors have the same index",
-    "no_data": "an object without vectors",
-    "unordered": "the vectors come in another order; their indexes say in which",
+    "no_data": "a body without vectors",
+    "unordered": "the vectors are in another order, given by their indexes",
 }
-"""What only embeddings can have, by name. `unordered` is none: a client must put up with it."""
+"""Faults of embeddings only, by name. `unordered` is valid: clients must handle it."""
 
 
 def embeddings_complaint(request: Mapping[str, Any]) -> str | None:
-    """Why a real endpoint would refuse the request, None if it would not."""
+    """The reason why a real endpoint would reject the request, or None."""
     given = request.get("input")
     texts = [given] if isinstance(given, str) else given
     if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
-        return "input: expected a text or a list of texts"
+        return "input: expected a string or a list of strings"
     return None if all(texts) else "input: cannot be an empty string"
 
 
 def embeddings_answer(request: Mapping[str, Any], model: str, fault: str | None) -> bytes:
-    """The body of the answer: vectors made of the texts' own words, as the fault leaves them."""
+    """The body of the answer: vectors from the words of the texts, changed by the fault."""
     texts = [request["input"]] if isinstance(request["input"], str) else request["input"]
     vectors = WordVectors()
     rows: list[dict[str, Any]] = [

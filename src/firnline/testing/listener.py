@@ -1,4 +1,4 @@
-"""What the doubles of other people's servers listen with: it can hang up, and keep its port."""
+"""The HTTP listener of the test servers; it can close connections and reuse its port."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HERE: Final = "127.0.0.1"
 
 
 class Listener(ThreadingHTTPServer, Generic[T]):
-    """Takes connections for its `owner`, in threads of its own, from now until `stop`."""
+    """Accepts connections for its `owner` in its own threads, until `stop`."""
 
     daemon_threads = True
     block_on_close = False
@@ -32,28 +32,28 @@ class Listener(ThreadingHTTPServer, Generic[T]):
 
     @property
     def port(self) -> int:
-        """Where it listens."""
+        """The port it listens on."""
         return int(self.server_address[1])
 
     def stop(self) -> None:
-        """Listen no more, and hang up on everybody."""
+        """Stop listening and close all connections."""
         self._ended = True
-        socket.create_connection((_HERE, self.port)).close()  # so that it looks up
+        socket.create_connection((_HERE, self.port)).close()  # wakes the accept loop
         self._thread.join()
         self.server_close()
         for connection in tuple(self._live):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
-                continue  # it is closed already
+                continue  # already closed
 
     def _accept(self) -> None:
-        """Wait for connections; `serve_forever` would look for its end a hundred times a second."""
+        """Accept connections; `serve_forever` would poll for its end many times a second."""
         while not self._ended:
             self.handle_request()
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Answer a connection, and know of it until it is closed; the last one is `stop`'s."""
+        """Handle a connection, and track it until it is closed; the last one is from `stop`."""
         if self._ended:
             self.shutdown_request(request)
             return
@@ -66,7 +66,7 @@ class Listener(ThreadingHTTPServer, Generic[T]):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say what went wrong, unless a client hung up: that is what these tests are about."""
+        """Report an error, except for closed connections, which these tests cause on purpose."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)
 

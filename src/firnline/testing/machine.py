@@ -1,4 +1,4 @@
-"""A hypothesis state machine: random steps on a store and on the reference, compared after each."""
+"""A Hypothesis state machine: random steps on a store and a reference, compared each time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _CARDS = st.builds(
 
 
 def store_machine(make_store: MakeStore) -> type[RuleBasedStateMachine]:
-    """A state machine class that compares the stores `make_store` makes with the reference."""
+    """A state machine class that compares the stores of `make_store` with the reference."""
 
     class StoreMachine(_StoreMachine):
         def make_store(self, folder: Path, clock: Clock) -> Store:
@@ -81,7 +81,7 @@ class _StoreMachine(RuleBasedStateMachine):
         return self._runner.run(call())
 
     def _both(self, step: Callable[[Store], Awaitable[Any]]) -> Any:
-        """Take a step on both stores; they must give the same result or the same error."""
+        """Run a step on both stores; they must return the same result or raise the same error."""
         results = [self._outcome(step, store) for store in self._stores()]
         assert results[0] == results[1]
         return results[1]
@@ -183,7 +183,7 @@ class _StoreMachine(RuleBasedStateMachine):
             if lease is None:
                 return None
             taken[store] = lease
-            return replace(lease, fence=0)  # fences only have to grow, not to be the same
+            return replace(lease, fence=0)  # fences only have to increase, not to be equal
 
         self._both(take)
         if taken:

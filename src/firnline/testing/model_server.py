@@ -1,15 +1,15 @@
-"""A real local HTTP server that speaks OpenAI's and Anthropic's protocols, with faults.
+"""A local HTTP server with the OpenAI and Anthropic APIs, which can inject faults.
 
-Chat completions, embeddings, and messages. A request that breaks a provider's rules fails as it
-does there. For tests of code that calls a model, over real sockets and without a model::
+It has chat completions, embeddings, and messages. A request that breaks a provider's rules fails
+as it does there. For tests of code that calls a model, over real sockets and without a model::
 
     with ModelServer() as server:                     # or: async with
         model = open_model("test", url=server.url)
         server.say("Hello.", call_tool("lookup", {"city": "Rome"}))   # the next two answers
-        server.fail("429", "cut", None, repeat=True)  # and so on, None is a good answer
+        server.fail("429", "cut", None, repeat=True)  # in turn; None is a normal answer
 
-What is not scripted is answered by rule: a summary where one is asked for, JSON that satisfies the
-schema, else a short echo; embeddings are made of a text's own words. Or run it:
+Other requests are answered by rule: a summary if one is requested, JSON that satisfies the schema,
+else a short echo; embeddings are computed from the words of a text. Or run it:
 ``python -m firnline.testing.model_server --port 8099``.
 """
 
@@ -56,11 +56,11 @@ __all__ = ["EMBEDDING_FAULTS", "FAULTS", "ModelServer", "call_tool", "main"]
 
 
 class ModelServer:
-    """The server. Use it as a context manager, async or not; it runs in threads of its own.
+    """The server. Use it as a context manager, async or not; it runs in its own threads.
 
-    `requests` has the bodies of all requests in the order they came, `headers` their headers (names
-    in lower case), `paths` where they went. Set `answer` to a function of the request to answer in
-    its own way. `formats` are the response formats it takes, `window_tokens` is the longest prompt.
+    `requests` has the bodies of all requests in order of arrival, `headers` their headers (names in
+    lower case), `paths` their paths. Set `answer` to a function of the request to customize the
+    answers. `formats` are the accepted response formats, `window_tokens` is the longest prompt.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ModelServer:
 
     @property
     def url(self) -> str:
-        """Its address, up to and including ``/v1``."""
+        """The base URL, including ``/v1``."""
         return f"http://127.0.0.1:{self._port}/v1"
 
     def __enter__(self) -> Self:
@@ -114,7 +114,7 @@ class ModelServer:
         self.close()
 
     def accept(self) -> None:
-        """Take connections, on the same port as before."""
+        """Accept connections, on the same port as before."""
         with self._lock:
             if self._listener is None and not self._closing.is_set():
                 self._port_held.close()
@@ -122,7 +122,7 @@ class ModelServer:
                 self._port = self._listener.port
 
     def refuse(self) -> None:
-        """Refuse connections, and close those there are, until `accept`."""
+        """Refuse connections until `accept`, and close the open ones."""
         with self._lock:
             listener, self._listener = self._listener, None
             if listener is not None:
@@ -131,7 +131,7 @@ class ModelServer:
                     self._port_held.enter_context(held(self._port))
 
     def close(self) -> None:
-        """Stop, for good."""
+        """Stop permanently."""
         self._closing.set()
         if self._timer is not None:
             self._timer.cancel()
@@ -146,19 +146,19 @@ class ModelServer:
         self._said.extend(answers)
 
     def fail(self, *faults: str | None, repeat: bool = False) -> None:
-        """Plan faults by name for the next requests, one each; None is a good answer.
+        """Plan faults by name for the next requests, one each; None is a normal answer.
 
-        With `repeat` the plan starts again when it is through. A new plan replaces the old one.
+        With `repeat` the plan starts again at its end. A new plan replaces the old one.
         """
         for fault in faults:
             known = fault in FAULTS or fault in EMBEDDING_FAULTS
             if fault is not None and not known and not is_status(fault):
                 names = ", ".join((*FAULTS, *EMBEDDING_FAULTS))
-                raise InputError(f"{fault!r} is none of {names} and no status")
+                raise InputError(f"unknown fault {fault!r}; use {names} or an HTTP status")
         self._faults = cycle(faults) if repeat and faults else iter(faults)
 
     def shake(self, rate: float, faults: Sequence[str] = tuple(FAULTS)) -> None:
-        """Let a part of the requests fail, by chance: each with probability `rate`."""
+        """Let requests fail at random, each with probability `rate`."""
 
         def draw() -> Iterator[str | None]:
             while True:
@@ -168,14 +168,14 @@ class ModelServer:
         self._faults = draw()
 
     def heal(self) -> None:
-        """Forget the faults that were planned, and take connections again."""
+        """Discard the planned faults, and accept connections again."""
         self._faults = iter(())
         self.accept()
 
     # -- called by the handlers ---------------------------------------------------------------
 
     def receive(self, request: Request, headers: dict[str, str], path: str) -> str | None:
-        """Note a request; returns its fault."""
+        """Record a request; returns its fault."""
         with self._lock:
             self.requests.append(request)
             self.headers.append(headers)
@@ -183,23 +183,23 @@ class ModelServer:
             return next(self._faults, None)
 
     def compose(self, request: Request, fault: str | None, chat: Request | None = None) -> Answer:
-        """The answer to a request that gets one; `chat` is the same in the OpenAI shape."""
+        """The answer to a request; `chat` is the request in the OpenAI format."""
         with self._lock:
             if self._said:
-                # What is cut off on its way stays in the queue, for the next try.
+                # An answer that is cut off stays in the queue for the next attempt.
                 return self._said[0] if fault == "cut" else self._said.popleft()
         return self.answer(request) if self.answer else think(chat or request)
 
     def refuse_for_a_while(self) -> None:
         """Refuse connections for `pause` seconds."""
-        timer = threading.Timer(self.pause, self.accept)  # several requests may come here at once
+        timer = threading.Timer(self.pause, self.accept)  # requests may be concurrent
         timer.daemon = True
         self.refuse()
         timer.start()
         self._timer = timer
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not past the server's end."""
+        """Wait, at most until the server stops."""
         self._closing.wait(seconds)
 
 
@@ -211,8 +211,8 @@ class _ModelHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Listener[ModelServer]
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing: what was asked is in `ModelServer.requests`."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Log nothing: requests are in `ModelServer.requests`."""
 
     def do_GET(self) -> None:
         owner = self.server.owner
@@ -288,13 +288,13 @@ class _ModelHandler(BaseHTTPRequestHandler):
         return reason is not None
 
     def _fails(self, request: Request, fault: str | None) -> bool:
-        """Play a fault that leaves no answer; whether it was one."""
+        """Apply a fault that replaces the answer; returns whether it was one."""
         owner = self.server.owner
         if fault == "refused":
             self.close_connection = True
             owner.refuse_for_a_while()
         elif fault == "reset":
-            # Closing with a linger time of zero sends a reset instead of a farewell.
+            # Closing with a linger time of zero sends a reset (RST).
             linger = struct.pack("ii", 1, 0)
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             self.close_connection = True
@@ -397,7 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Serve until interrupted."""
     parser = argparse.ArgumentParser(prog="python -m firnline.testing.model_server")
     parser.add_argument("--port", type=int, default=8099)
-    parser.add_argument("--model", default="test-model", help="the name in the list of models")
+    parser.add_argument("--model", default="test-model", help="the name of the listed model")
     parser.add_argument("--fail", nargs="*", default=[], metavar="FAULT", help=", ".join(FAULTS))
     given = parser.parse_args(arguments)
     with ModelServer(port=given.port, model=given.model) as server:

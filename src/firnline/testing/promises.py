@@ -1,4 +1,4 @@
-"""What users can rely on. Tests carry the id of the promise they prove, both ways checked."""
+"""What users can rely on. A test has the id of the promise it proves; both ways are checked."""
 
 from __future__ import annotations
 

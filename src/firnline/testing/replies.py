@@ -1,4 +1,4 @@
-"""What `ModelServer` sends, and how each fault spoils it. Pure."""
+"""The answers of `ModelServer`, and how each fault changes them. Pure."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ FAULTS: Final[Mapping[str, str]] = {
     "503": "overloaded",
     "context_length": "400, the request is too long for the model",
     "slow": "the first byte comes after `pause` seconds",
-    "trickle": "a byte every `pause` seconds",
+    "trickle": "one byte every `pause` seconds",
     "cut": "the connection closes in the middle of the answer",
-    "invalid_body": "200 with a body that is no JSON",
+    "invalid_body": "200 with a body that is not JSON",
     "error_body": "200 with an error in the body",
     "no_choices": "200 with an empty list of choices",
-    "invalid_json": "the answer's text is JSON that breaks off",
+    "invalid_json": "the answer's text is incomplete JSON",
     "empty": "the answer's text is empty",
-    "overlong": "the answer's text is far longer than what was asked for",
+    "overlong": "the answer's text is far longer than requested",
     "refusal": "the answer's text is a refusal",
-    "refusal_field": "the answer has a refusal instead of a text",
-    "length": "the answer is cut off at its length: finish_reason=length",
-    "content_filter": "the answer was withheld: finish_reason=content_filter",
+    "refusal_field": "the answer has a refusal instead of text",
+    "length": "the answer is cut off at the maximum length: finish_reason=length",
+    "content_filter": "the answer is withheld: finish_reason=content_filter",
 }
 """Every fault by name, and what it does."""
 
@@ -42,7 +42,7 @@ BODIES: Final[Mapping[str, bytes]] = {
     "error_body": b'{"error": {"message": "the upstream failed", "code": "upstream"}}',
     "no_choices": b'{"object": "chat.completion", "choices": []}',
 }
-"""What is sent with status 200 by the faults that leave no completion in the body."""
+"""Bodies that are sent with status 200 by faults that replace the completion."""
 
 _REFUSAL: Final = "I'm sorry, but I can't help with that."
 _OVERLONG_WORDS: Final = 4_000
@@ -63,7 +63,7 @@ def to_message(answer: Answer) -> dict[str, Any]:
 
 
 def spoiled(message: dict[str, Any], fault: str | None) -> tuple[dict[str, Any], str]:
-    """The message as the fault leaves it, and the finish reason."""
+    """The message as changed by the fault, and the finish reason."""
     text = text_of(message)
     contents = {
         "empty": "",
@@ -83,7 +83,7 @@ def spoiled(message: dict[str, Any], fault: str | None) -> tuple[dict[str, Any],
 
 
 def chunks_of(message: Mapping[str, Any], reason: str) -> Iterator[dict[str, Any]]:
-    """The message as deltas: a word at a time, tool calls with their arguments in two halves."""
+    """The message as deltas: word by word, tool calls with their arguments in two halves."""
 
     def chunk(delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
         return {"index": 0, "delta": delta, "finish_reason": finish_reason}
@@ -115,7 +115,7 @@ def prompt_tokens(request: Request) -> int:
 
 
 def usage_of(request: Request, message: Mapping[str, Any]) -> dict[str, int]:
-    """What the provider would charge for."""
+    """The usage that the provider would report."""
     prompt, answer = prompt_tokens(request), count_tokens(dict(message))
     return {
         "prompt_tokens": prompt,

@@ -1,4 +1,4 @@
-"""What a sensible model would answer, by rule: the mind of `ModelServer`. Pure."""
+"""The answers of `ModelServer` by rule, similar to those of a real model. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ECHO_WORDS: Final = 20
 
 
 def think(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The assistant's message for a request of the chat completions protocol."""
+    """The assistant's message for a chat completions request."""
     asked = _last_user(request)
     if (called := _forced_tool(request)) is not None:
         return call_tool(*called)
@@ -63,7 +63,7 @@ def sample(schema: Mapping[str, Any]) -> Any:
 
 
 def summarise(request: Mapping[str, Any], asked: str) -> str:
-    """Sentences of what was said, those with names and numbers first, within the asked words."""
+    """Sentences of the messages within the requested words; names and numbers come first."""
     low, high = _target(f"{_instructions(request)}\n{asked}")
     said = [text for text, _ in _rows(asked, summaries=True)] or [
         turn[1] for turn in _TURN.finditer(asked)
@@ -83,12 +83,12 @@ def _target(text: str) -> tuple[int, int]:
     elif found := _WORDS.search(text):
         high = int(found[1])
     if found := _TOKENS.search(text):
-        high = min(high, int(found[1]) * 3 // 5)  # a word is a token and a half, to be safe
+        high = min(high, int(found[1]) * 3 // 5)  # assume 5/3 tokens per word, to be safe
     return low, high
 
 
 def _choose(sentences: Sequence[str], low: int, high: int) -> list[str]:
-    """The sentences that say most, in their order: `low` to `high` words, if there are as many."""
+    """The most informative sentences, in order: `low` to `high` words, if there are as many."""
     room = max(high, 1)
     chosen: dict[int, str] = {}
     ranked = sorted(range(len(sentences)), key=lambda i: (-_worth(sentences[i]), i))
@@ -111,7 +111,7 @@ def _worth(sentence: str) -> float:
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The words of a message of the OpenAI shape."""
+    """The text of a message in the OpenAI format."""
     content = message.get("content")
     if isinstance(content, list):
         return "\n".join(str(part.get("text", "")) for part in content if isinstance(part, dict))
@@ -158,10 +158,7 @@ def _schemas_in(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _rows(asked: str, *, summaries: bool = False) -> list[tuple[str, int]]:
-    """What was said, if it is given as JSON: messages with text and seq, and earlier summaries.
-
-    Summaries alone are taken for it only if they are asked for.
-    """
+    """The messages, if given as JSON with text and seq; without any, earlier `summaries`."""
     found: list[tuple[str, int]] = []
     for value in json_values(asked, "["):
         for row in value if isinstance(value, list) else ():
@@ -175,7 +172,7 @@ def _rows(asked: str, *, summaries: bool = False) -> list[tuple[str, int]]:
 
 
 def _filled(schema: Mapping[str, Any], asked: str) -> Any:
-    """A value for the schema; a list of items with evidence gets some from what was said."""
+    """A value for the schema; a list of items with evidence gets some from the messages."""
     value = sample(schema)
     item = schema.get("properties", {}).get("items", {}).get("items", {})
     if {"seqs", "quote", "value"} <= set(item.get("properties", ())):
@@ -202,7 +199,7 @@ def _fact(item: Mapping[str, Any]) -> dict[str, str]:
 
 
 def complaint(request: Mapping[str, Any]) -> str | None:
-    """What a provider would reject the request for, or None: shape, roles, calls and results."""
+    """Why a provider would reject the request, or None: format, roles, calls and results."""
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages:
         return "messages: expected at least one message"
@@ -210,10 +207,10 @@ def complaint(request: Mapping[str, Any]) -> str | None:
     for number, message in enumerate(messages):
         role = message.get("role") if isinstance(message, dict) else None
         if role not in ("system", "developer", "user", "assistant", "tool"):
-            return f"messages[{number}].role: {role!r} is not known"
+            return f"messages[{number}].role: unknown role {role!r}"
         if role == "tool":
             if message.get("tool_call_id") not in open_calls:
-                return f"messages[{number}]: a tool's result without the call before it"
+                return f"messages[{number}]: a tool result without a preceding call"
             open_calls.discard(str(message["tool_call_id"]))
         elif open_calls:
             return f"messages[{number}]: expected the results of {', '.join(sorted(open_calls))}"

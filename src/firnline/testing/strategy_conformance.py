@@ -1,4 +1,4 @@
-"""What a strategy has to prove: one suite, for ours and for anybody's.
+"""The suite that every strategy must pass, built-in or custom.
 
 In a test module::
 
@@ -31,7 +31,7 @@ from firnline.testing.conversations import conversations
 from firnline.testing.provider_rules import anthropic_problems, openai_problems
 
 ROUNDS_MAX = 200
-"""Folds after which a plan that still wants more is taken to be endless."""
+"""The number of folds after which planning is considered endless."""
 
 SYSTEM = "Answer in one sentence."
 TOOL = {"type": "function", "function": {"name": "look_up", "description": "Find an order."}}
@@ -45,13 +45,13 @@ class StrategyConformance:
     examples = 100
 
     def make_strategy(self) -> Strategy:
-        """The strategy to be proved."""
+        """Create the strategy to test."""
         raise NotImplementedError
 
     def test_plans_are_lawful_and_repeatable_and_folding_ends(self) -> None:
         """Folds are ordered, disjoint and end between units; the same view gives the same plan.
 
-        Each fold takes in entries or joins digests, and a time comes when nothing is wanted.
+        Each fold covers new entries or merges digests, and planning ends after finitely many.
         """
         strategy = self.make_strategy()
 
@@ -62,7 +62,7 @@ class StrategyConformance:
             for _ in range(ROUNDS_MAX):
                 plan = strategy(view, budget)
                 check(view, plan)
-                assert strategy(view, budget) == plan, "another plan for the same view"
+                assert strategy(view, budget) == plan, "the same view has different plans"
                 if not plan.folds:
                     return
                 folded = _folded(view, plan.folds[0], digest_tokens, slides=strategy.slides)
@@ -74,9 +74,9 @@ class StrategyConformance:
         prove()
 
     def test_contexts_keep_every_rule(self) -> None:
-        """Within the budget, pairs whole, pins and the newest question present, orders valid.
+        """Within the budget, pairs complete, pins and newest question present, order valid.
 
-        Where all of it is past, the newest question alone is never in the way.
+        With `past`, the newest question alone never causes a `BudgetError`.
         """
         strategy = self.make_strategy()
 
@@ -102,7 +102,7 @@ def _view(messages: Sequence[Message]) -> View:
 
 
 def _folded(view: View, fold: Fold, tokens: int, *, slides: bool) -> View:
-    """The view as it is after the fold, with a digest of some size."""
+    """The view after the fold, with a digest of `tokens` tokens."""
     version = max((digest.version for digest in view.digests), default=0) + 1
     taken = [digest for digest in view.digests if digest.version in fold.takes]
     made = Digest(
@@ -127,9 +127,9 @@ def _folded(view: View, fold: Fold, tokens: int, *, slides: bool) -> View:
 async def _prove_contexts(
     strategy: Strategy, messages: Sequence[Message], budget: Budget, *, more: bool
 ) -> None:
-    """Two contexts, one in the midst of the conversation and one at its end.
+    """Test two contexts, one in the middle of the conversation and one at its end.
 
-    `more`: with a question, the system's text and tools.
+    `more`: with a question, a system prompt and tools.
     """
     half = len(messages) // 2
     async with Memory.open("memory:", strategy=strategy, worker=False) as memory:
@@ -157,18 +157,18 @@ async def _prove_context(memory: Memory, budget: Budget, *, more: bool) -> None:
 def _prove_blocked(
     error: BudgetError, entries: Sequence[Entry], budget: Budget, *, more: bool, past: bool
 ) -> None:
-    """A refusal says what is in the way, and is right about it."""
+    """The error names the blockers, and the context would indeed not fit."""
     must = [entry for entry in entries if entry.message.metadata.get("pinned")]
     asked = [entry for entry in entries if is_question(entry.message) and not past]
     assert error.context["floor"] > budget.limit
     assert error.context["blockers"]
     small = sum(entry.tokens for entry in [*must, *asked[-1:], *_leading_system(entries)])
     notes = 150 if more else 90
-    assert small + notes > budget.limit, "it would have fitted"
+    assert small + notes > budget.limit, "it would have fit"
 
 
 def prove_context(context: Context, entries: Sequence[Entry], *, past: bool = False) -> None:
-    """What holds for every context, whatever the strategy."""
+    """Check what holds for every context of every strategy."""
     sent = context.to_openai()
     assert context.tokens <= context.budget.limit
     assert reference_tokens(sent) <= context.budget.limit
@@ -177,16 +177,16 @@ def prove_context(context: Context, entries: Sequence[Entry], *, past: bool = Fa
     shown = set(context.seqs)
     for entry in entries:
         if entry.message.metadata.get("pinned"):
-            assert entry.seq in shown, f"the pin {entry.seq} is lost"
+            assert entry.seq in shown, f"pin {entry.seq} is missing"
     asked = [entry.seq for entry in entries if is_question(entry.message)]
-    assert past or not asked or asked[-1] in shown, "the newest question is lost"
+    assert past or not asked or asked[-1] in shown, "the newest question is missing"
     in_any_form = {piece.entry.seq for piece in context.pieces if piece.entry}
     for unit in units(entries):
         present = {entry.seq for entry in unit.entries} & in_any_form
-        assert not present or len(present) == len(unit.entries), "a unit is parted"
+        assert not present or len(present) == len(unit.entries), "a unit is incomplete"
     texts = {message.get("content") for message in sent}
     for seq in shown:
-        assert entries[seq].message.to_openai().get("content") in texts, "not word for word"
+        assert entries[seq].message.to_openai().get("content") in texts, "not verbatim"
 
 
 def _leading_system(entries: Sequence[Entry]) -> list[Entry]:
@@ -199,7 +199,7 @@ def _leading_system(entries: Sequence[Entry]) -> list[Entry]:
 
 
 def reference_tokens(messages: Sequence[dict[str, object]]) -> int:
-    """The tokens of a request, counted by the reference encoder and by other code than ours."""
+    """The tokens of a request, counted independently with the reference encoder."""
     encoder: tiktoken.Encoding = reference_encoder()
     total = 3
     for message in messages:
@@ -208,7 +208,7 @@ def reference_tokens(messages: Sequence[dict[str, object]]) -> int:
 
 
 def _strings(value: object) -> list[str]:
-    """The texts that reach the model: values, not the names of fields."""
+    """The texts that reach the model: values without field names."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""A real local HTTP server that speaks Telegram's Bot API, with faults, and delivers updates.
+"""A local HTTP server with the Telegram Bot API, which can inject faults and push updates.
 
 For tests of bots, over real sockets and without Telegram::
 
@@ -7,7 +7,7 @@ For tests of bots, over real sockets and without Telegram::
         telegram.push(telegram.said("Hello"), url, secret)   # until the webhook answers 200
         telegram.sent                                        # what arrived in chats, in order
 
-It keeps to what Telegram enforces: the token, 4,096 UTF-16 code units, texts that are not empty.
+It enforces the same rules: a valid token, at most 4,096 UTF-16 code units, no empty text.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from firnline.testing.listener import Listener
 
 FAULTS: Final[Mapping[str, str]] = {
     "400": "a bad request",
-    "401": "the token is not known",
+    "401": "the token is invalid",
     "403": "the bot was blocked by the user",
-    "429": "too many requests, to be repeated after `retry_after` seconds",
+    "429": "too many requests: retry after `retry_after` seconds",
     "500": "a server error",
     "cut": "done, but the connection closes in the middle of the answer",
     "lost": "done, but the connection closes without an answer",
     "timeout": "no answer for `pause` seconds, then the connection closes; nothing is done",
-    "not_json": "200 with a body that is no JSON",
+    "not_json": "200 with a body that is not JSON",
 }
 """Every fault by name, and what it does."""
 
@@ -52,18 +52,17 @@ class Call(NamedTuple):
 
 
 class TelegramServer:
-    """The server. Use it as a context manager, async or not; it runs in threads of its own.
+    """The server. Use it as a context manager, async or not; it runs in its own threads.
 
-    `calls` has all calls with the right token in the order they came, `sent` the messages that
-    arrived in chats. Chats in `blocked` want nothing of the bot, those in `moved` have another
-    number by now.
+    `calls` has all calls with a valid token in order of arrival, `sent` the messages that arrived
+    in chats. Chats in `blocked` have blocked the bot; those in `moved` have a new id.
     """
 
     def __init__(
         self,
         *,
         port: int = 0,
-        token: str = "42:test-token",  # noqa: S107 - of a test
+        token: str = "42:test-token",  # noqa: S107 - a test token
         username: str = "firnline_bot",
         retry_after: int = 1,
         pause: float = 0.2,
@@ -86,12 +85,12 @@ class TelegramServer:
 
     @property
     def url(self) -> str:
-        """Its address, as ``https://api.telegram.org`` would be."""
+        """The base URL, in place of ``https://api.telegram.org``."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def id(self) -> int:
-        """The bot's number."""
+        """The bot's id."""
         return int(self.token.partition(":")[0])
 
     def __enter__(self) -> Self:
@@ -109,31 +108,31 @@ class TelegramServer:
         self.close()
 
     def close(self) -> None:
-        """Stop, for good; what is still being delivered is given up."""
+        """Stop permanently; running deliveries are abandoned."""
         self._closing.set()
         listener, self._listener = self._listener, None
         if listener is not None:
             listener.stop()
 
     def wait(self, seconds: float) -> None:
-        """Wait, but not past the server's end."""
+        """Wait, at most until the server stops."""
         self._closing.wait(seconds)
 
     # -- the bot's side -----------------------------------------------------------------------
 
     def fail(self, *faults: str | None, method: str = "sendMessage", repeat: bool = False) -> None:
-        """Plan faults by name for the next calls of a method, one each; None is a good answer."""
+        """Plan faults by name for the next calls of a method, one each; None is a normal answer."""
         for fault in faults:
             if fault is not None and fault not in FAULTS:
-                raise InputError(f"{fault!r} is none of {', '.join(FAULTS)}")
+                raise InputError(f"unknown fault {fault!r}; use {', '.join(FAULTS)}")
         self._faults[method] = cycle(faults) if repeat and faults else iter(faults)
 
     def texts(self, chat_id: int) -> list[str]:
-        """What arrived in a chat."""
+        """The texts that arrived in a chat."""
         return [message["text"] for message in self.sent if message["chat"]["id"] == chat_id]
 
     def receive(self, method: str, parameters: dict[str, Any]) -> tuple[str | None, dict[str, Any]]:
-        """Do what a call says; returns the fault planned for it, and the answer."""
+        """Handle a call; returns the fault planned for it, and the answer."""
         with self._lock:
             self.calls.append(Call(method, parameters))
             fault = next(self._faults[method], None)
@@ -153,7 +152,7 @@ class TelegramServer:
             self.webhook |= {"allowed_updates": None, **parameters}
             return _done(result=True)
         if method == "getWebhookInfo":
-            secret = "secret_token"  # noqa: S105 - the name of what is not told
+            secret = "secret_token"  # noqa: S105 - the name of the omitted field
             told = {name: value for name, value in self.webhook.items() if name != secret}
             return _done({"has_custom_certificate": False, **told})
         return _failed(404, "Not Found")
@@ -192,9 +191,9 @@ class TelegramServer:
     # -- Telegram's side ----------------------------------------------------------------------
 
     def said(self, text: str | None = None, *, chat_id: int = 7, **fields: Any) -> dict[str, Any]:
-        """An update with a message. `fields` are those of the message; None is left out.
+        """Create an update with a message. `fields` are message fields; None is omitted.
 
-        Chats with numbers below 0 are groups.
+        Chats with negative ids are groups.
         """
         number = next(self._messages)
         private = chat_id > 0
@@ -210,12 +209,12 @@ class TelegramServer:
         return {"update_id": next(self._updates), "message": told}
 
     def edited(self, update: Mapping[str, Any], text: str) -> dict[str, Any]:
-        """An update: the message of an earlier one reads otherwise now."""
+        """Create an update that edits the message of an earlier one."""
         message = {**update["message"], "text": text, "edit_date": int(time.time())}
         return {"update_id": next(self._updates), "edited_message": message}
 
     def deliver(self, update: Mapping[str, Any]) -> list[int]:
-        """Push an update to where `setWebhook` said."""
+        """Push an update to the URL set by `setWebhook`."""
         return self.push(update, self.webhook["url"], self.webhook.get("secret_token", ""))
 
     def push(
@@ -229,7 +228,7 @@ class TelegramServer:
     ) -> list[int]:
         """Post an update until it is answered with 2xx, as Telegram does; returns the statuses.
 
-        0 stands for no answer. It is given up after `tries`, if that is said, or with the server.
+        0 means no answer. It stops after `tries` attempts, if given, or with the server.
         """
         statuses: list[int] = []
         while not self._closing.is_set() and (tries is None or len(statuses) < tries):
@@ -279,8 +278,8 @@ class _BotHandler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     server: Listener[TelegramServer]
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - its name there
-        """Say nothing: what was asked is in `TelegramServer.calls`."""
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name in the base class
+        """Log nothing: calls are in `TelegramServer.calls`."""
 
     def do_POST(self) -> None:
         owner = self.server.owner

@@ -1,4 +1,4 @@
-"""The part of the suite about views of the log: scopes of searches, vectors, topics."""
+"""Store tests for views of the log: search scopes, vectors, topics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _topic(number: int) -> Topic:
 
 
 class ViewingConformance:
-    """The tests that `StoreConformance` takes from here."""
+    """The tests that `StoreConformance` inherits."""
 
     # -- reading and searching in part --------------------------------------------------------
 
@@ -68,7 +68,7 @@ class ViewingConformance:
         here, there = KEY.conversation, OTHER.conversation
         assert await found() == {*((here, seq) for seq in range(4)), (there, 0)}
         assert await found(conversation=there) == {(there, 0)}
-        assert await found(conversation="nobody") == set()
+        assert await found(conversation="unknown") == set()
         assert await found(project="climbing") == {(there, 0)}
         assert await found(conversation=here, roles=frozenset({"user"})) == {(here, 0), (here, 3)}
         both = frozenset({"assistant", "system"})

@@ -1,4 +1,4 @@
-"""Chats on Telegram as conversations: a `webhook` that stores, and a `worker` that answers.
+"""Telegram chats as conversations: a `webhook` stores messages, and a `worker` answers them.
 
-On HTTP alone, without a Telegram library: the Bot API is a few methods of JSON.
+This uses plain HTTP, without a Telegram library: the Bot API needs only a few JSON methods.
 """

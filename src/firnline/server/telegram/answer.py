@@ -1,8 +1,8 @@
-"""Answers to stored messages: each is stored once, however often it is tried.
+"""Answers to stored messages: each is stored once, no matter how often it is attempted.
 
-An answer knows the messages it answers (``answers`` in its metadata), and is stored under a key
-made of the oldest of them. So it is found again after a crash, and of two who answer at once one
-is too late.
+An answer lists the messages it answers (``answers`` in its metadata). Its idempotency key is
+derived from the oldest of them. So an answer is found again after a crash, and if two processes
+answer at the same time, only one answer is stored.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _CONFLICTS_MAX: Final = 50
 
 
 class Overtaken(Exception):
-    """Something else was said while the model thought: the answer should know it."""
+    """A new message arrived while the model was answering; the answer should include it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """What an answer is made of: jobs and their messages, oldest first, and who answers.
+    """The input for an answer: jobs and their messages, oldest first, and the model.
 
-    `overtaken` says whether there is more to answer by now; then the answer is not stored and
+    `overtaken` returns whether new messages have arrived; then the answer is not stored and
     `Overtaken` is raised.
     """
 
@@ -52,12 +52,12 @@ class Asking:
 
     @property
     def conversation(self) -> str:
-        """Where it is asked."""
+        """The conversation that the messages belong to."""
         return self.jobs[0].place.conversation
 
 
 async def questions_of(memory: Memory, jobs: Sequence[Job]) -> Sequence[Entry]:
-    """The messages that are to be answered; `UnknownConversation` if they are not there."""
+    """The messages to answer; `UnknownConversation` if they do not exist."""
     conversation = jobs[0].place.conversation
     found = await memory.read_at(conversation, [job.seq for job in jobs])
     if len(found) < len(jobs):
@@ -85,7 +85,7 @@ def answered_by(entry: Entry) -> set[int]:
 async def answer(asking: Asking) -> Entry:
     """Create an answer and store it, unless another process has stored one."""
     fixed = _fixed(asking)
-    with suppress(ConflictError):  # another one is there, under the same key
+    with suppress(ConflictError):  # the key was used: an answer is already stored
         if fixed is None:
             await _ask(asking)
         else:
@@ -94,7 +94,7 @@ async def answer(asking: Asking) -> Entry:
 
 
 async def apologise(asking: Asking) -> Entry:
-    """Say that there is no answer, and store that."""
+    """Store an apology in place of an answer."""
     sorry = Message.assistant(asking.bot.apology, metadata={"degraded": True})
     with suppress(ConflictError):
         await _store_answer(asking, sorry)
@@ -110,7 +110,7 @@ async def _stored(asking: Asking) -> Entry:
 
 
 def _fixed(asking: Asking) -> str | None:
-    """What the bot says to a command, without the model."""
+    """The fixed answer to a command, which needs no model."""
     texts = {"start": asking.bot.greeting, "help": asking.bot.help}
     return texts.get(asking.jobs[-1].command)
 
@@ -119,7 +119,7 @@ async def _ask(asking: Asking) -> None:
     memory, bot, conversation = asking.memory, asking.bot, asking.conversation
     head = await memory.head(conversation)
     if head is not None and head.strategy is None and bot.planned is not None:
-        with suppress(ConflictError):  # chosen meanwhile; or erased, and it does not come back
+        with suppress(ConflictError):  # set meanwhile; or erased, which must not be undone
             await memory.set_strategy(conversation, bot.planned, known=head)
 
     async def append(_: Entry, *messages: Message) -> Appended:
@@ -169,7 +169,7 @@ async def _store_answer(asking: Asking, message: Message) -> Appended:
 
 
 async def _append(asking: Asking, messages: Sequence[Message], key: str | None = None) -> Appended:
-    """Append behind the question: a conversation that was erased meanwhile does not come back."""
+    """Append after the question; a conversation erased meanwhile is not created again."""
     memory, conversation = asking.memory, asking.conversation
     for _ in range(_CONFLICTS_MAX):
         head = await memory.head(conversation)
@@ -181,5 +181,5 @@ async def _append(asking: Asking, messages: Sequence[Message], key: str | None =
             )
         except ConflictError as error:
             if "expected_seq" not in error.context:
-                raise  # the key was used
-    raise ConflictError(f"{conversation}: others are always faster")
+                raise  # the key was used before
+    raise ConflictError(f"{conversation}: too many concurrent messages; retry")

@@ -1,6 +1,6 @@
-"""The Bot API of Telegram: the few methods that are needed, over plain HTTP.
+"""A client for the Telegram Bot API over plain HTTP.
 
-The token is a part of every address there, so this module also keeps it out of logs and errors.
+The token is part of every URL, so this module also keeps it out of logs and errors.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _BAD_REQUEST: Final = 400
 
 
 class TelegramError(FirnlineError):
-    """Telegram did not do what it was asked to.
+    """A call of the Bot API failed.
 
-    ``context`` has ``code`` (Telegram's own, 0 if there was no answer), ``retry_after`` if it wants
-    to be left alone for so many seconds, and ``moved_to`` if the chat has another number now.
+    ``context`` has ``code`` (Telegram's error code, 0 if there was no response), ``retry_after`` in
+    seconds if Telegram asks the client to wait, and ``moved_to`` if the chat has a new id.
     """
 
     status: ClassVar[int] = 502
@@ -33,19 +33,19 @@ class TelegramError(FirnlineError):
 
     @property
     def final(self) -> bool:
-        """Whether trying again cannot help: the chat does not want us, or the request is wrong."""
+        """Whether a retry cannot help: the bot is blocked, or the request is invalid."""
         return self.context.get("code") in (_BAD_REQUEST, _FORBIDDEN)
 
 
 class Api:
-    """One bot's side of the Bot API at `url`. Every failure is a `TelegramError`."""
+    """Calls the Bot API at `url` for one bot. Every failure is a `TelegramError`."""
 
     def __init__(self, token: SecretStr, *, url: str, seconds: float = _SECONDS) -> None:
         self._token, self._url, self._seconds = token, url.rstrip("/"), seconds
         self._client: httpx2.AsyncClient | None = None
 
     async def call(self, method: str, **parameters: Any) -> Any:
-        """What Telegram answers; parameters that are None are left out."""
+        """Call a method and return its result; parameters that are None are omitted."""
         if self._client is None:
             self._client = httpx2.AsyncClient(timeout=self._seconds)
         given = {name: value for name, value in parameters.items() if value is not None}
@@ -55,12 +55,12 @@ class Api:
                 response = await self._client.post(address, json=given)
         except (httpx2.RequestError, httpx2.InvalidURL, TimeoutError) as error:
             text = f"{method}: Telegram cannot be reached: {type(error).__name__}: {error}"
-            # Not from the error: it knows the address, and with it the token.
+            # Not chained: the original error contains the URL, and with it the token.
             raise TelegramError(self._hidden(text), code=0) from None
         return self._result(method, response)
 
     async def close(self) -> None:
-        """Let go of connections; a later call makes new ones."""
+        """Close the connections; a later call opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
@@ -74,14 +74,14 @@ class Api:
         if response.is_success and answer.get("ok") is True:
             return answer.get("result")
         code = answer.get("error_code") or response.status_code
-        said = str(answer.get("description") or "no reason given")
+        said = str(answer.get("description") or "no description")
         parameters = answer.get("parameters") or {}
         facts = {
             "retry_after": parameters.get("retry_after"),
             "moved_to": parameters.get("migrate_to_chat_id"),
         }
         known = {name: value for name, value in facts.items() if value is not None}
-        text = self._hidden(f"{method}: Telegram says {code}: {said}")
+        text = self._hidden(f"{method}: Telegram returned {code}: {said}")
         raise TelegramError(text, code=code, **known)
 
     def _hidden(self, text: str) -> str:
@@ -89,7 +89,7 @@ class Api:
 
 
 def hide_tokens(record: logging.LogRecord) -> bool:
-    """Take tokens out of a line of the HTTP client's log; it tells every address at level INFO."""
+    """Remove tokens from the log lines of the HTTP client, which logs every URL at level INFO."""
     if isinstance(record.args, tuple):
         record.args = tuple(map(_without_token, record.args))
     return True

@@ -1,8 +1,8 @@
 """Pending answers, their claims, and what was sent: cards next to the log.
 
-A job says that a stored message wants an answer. It is dropped when that answer was sent, or cannot
-be. A claim is the right to answer in one chat. A delivery says which messages of Telegram's an
-answer became. None of them holds a word of what was said.
+A job records that a stored message needs an answer; it is deleted when the answer was sent or
+cannot be sent. A claim is the exclusive right to answer in one chat. A delivery records the
+Telegram messages in which an answer was sent. None of them contains message text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PAGE: Final = 1_000
 
 
 class Place(NamedTuple):
-    """A chat of a bot, and the conversation it is kept in."""
+    """A chat of a bot, and the conversation that stores it."""
 
     tenant: str
     bot_id: int
@@ -36,11 +36,11 @@ class Place(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What the names of its cards begin with."""
+        """The prefix of its cards' names."""
         return f"{self.bot_id}/{self.conversation}/"
 
     def card(self, kind: str, number: int, body: Mapping[str, Any]) -> Card:
-        """A card of this chat; those of a kind are in the order of their numbers."""
+        """A card of this chat; cards of a kind sort by their numbers."""
         return Card(
             tenant=self.tenant,
             kind=kind,
@@ -55,10 +55,10 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """The message at `seq` wants an answer, from `due` on (seconds since 1970).
+    """The message at `seq` needs an answer, from `due` on (seconds since 1970).
 
-    `mentions`: only if the bot has one of these user names; None if in any case. `attempts` that
-    came to nothing are counted, and those `failures` among them that were the model's.
+    With `mentions`, only if the bot has one of these usernames; None means always. `attempts`
+    counts the failed attempts; `failures` counts those that the model caused.
     """
 
     place: Place
@@ -76,27 +76,27 @@ class Job:
     due: float = 0.0
 
     def card(self) -> Card:
-        """As it is stored."""
+        """The card in which the job is stored."""
         fields = asdict(self)
         del fields["place"]
         return self.place.card(JOB, self.seq, fields)
 
     @classmethod
     def of(cls, card: Card) -> Self:
-        """The job that a card is."""
+        """The job stored in a card."""
         body = _body(card)
-        # Fields that a newer Firnline has added are not a reason to leave a chat without answers.
+        # Ignore fields added by a newer version, so that its jobs are answered, too.
         fields = {name: body[name] for name in cls.__slots__ if name in body}
         named = fields.pop("mentions", None)
         try:
             place = Place(card.tenant, int(card.name.partition("/")[0]), card.conversation or "")
             return cls(place=place, mentions=None if named is None else tuple(named), **fields)
         except (TypeError, ValueError) as error:
-            raise StoreCorrupt(f"the card {card.name!r} is no job") from error
+            raise StoreCorrupt(f"the card {card.name!r} is not a valid job") from error
 
 
 async def jobs_of(store: Store, tenant: str, prefix: str) -> list[Job]:
-    """The jobs whose names begin so: of a bot or of a chat, the oldest of a chat first."""
+    """The jobs whose names begin with `prefix`, of a bot or a chat; each chat's oldest first."""
     found, after = list[Job](), ""
     while page := await store.cards(JOB, tenant=tenant, prefix=prefix, after=after, limit=_PAGE):
         found += map(Job.of, page)
@@ -105,7 +105,7 @@ async def jobs_of(store: Store, tenant: str, prefix: str) -> list[Job]:
 
 
 async def drop_jobs(store: Store, place: Place, seqs: set[int]) -> None:
-    """These messages need no answer any more."""
+    """Delete the jobs of these messages."""
     names = [place.card(JOB, seq, {}).name for seq in seqs]
     await store.drop_cards(JOB, place.tenant, names=names)
 
@@ -115,7 +115,7 @@ async def drop_jobs(store: Store, place: Place, seqs: set[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The messages that the answer at `seq` became, in order; `error` is why there are no more."""
+    """The Telegram messages of the answer at `seq`, in order; `error` is why sending stopped."""
 
     place: Place
     seq: int
@@ -123,7 +123,7 @@ class Delivery:
     error: str = ""
 
     async def save(self, store: Store) -> None:
-        """Remember it."""
+        """Store it."""
         body = {"message_ids": self.message_ids, "error": self.error}
         await store.put_cards([self.place.card(DELIVERY, self.seq, body)])
 
@@ -140,11 +140,11 @@ async def delivery_of(store: Store, place: Place, seq: int) -> Delivery:
 
 
 class Claim:
-    """The right to answer in a chat for a while; of any number of processes one has it.
+    """The exclusive right to answer in a chat for a limited time; one process has it.
 
-    Claims are numbered. The next number is taken when the newest claim has run out, and only one
-    of those who try can write it; a claim that was taken over is never the newest again. So this
-    needs nothing of the store but that a card is written if it is absent.
+    Claims are numbered. When the newest claim has expired, processes try to write the next number,
+    and only one succeeds; a claim that was taken over is never the newest again. The only
+    requirement on the store is that it can write a card if it is absent.
     """
 
     def __init__(
@@ -158,34 +158,34 @@ class Claim:
     async def take(
         cls, store: Store, place: Place, *, seconds: float, clock: Clock
     ) -> Claim | None:
-        """The claim, or None while another process has it."""
+        """Acquire the claim; None while another process holds it."""
         older = await _claims(store, place)
         if older and _body(older[-1])["until"] > clock().timestamp():
             return None
         last = _number(older[-1], place) if older else 0
         claim = cls(store, clock, seconds, place, last + 1)
         if not await claim._write(seconds, absent=True) or not await claim._is_newest():
-            return None  # others are faster, or were: their claims of this number came and went
+            return None  # another process took this number first, and may have released it since
         if older:
             await store.drop_cards(CLAIM, place.tenant, names=[card.name for card in older])
         return claim
 
     @property
     def held(self) -> bool:
-        """Whether it is still ours by our own watch, which no clock can turn back."""
+        """Whether the claim has not expired, by the monotonic clock."""
         return time.monotonic() < self._ends
 
     async def renew(self) -> None:
-        """Keep it; `ConflictError` if it was taken over."""
+        """Extend the claim; `ConflictError` if it was taken over."""
         if not await self._is_newest() or not await self._write(self._seconds):
-            raise ConflictError(f"{self._place.conversation}: another process answers there now")
+            raise ConflictError(f"{self._place.conversation}: another process claimed the chat")
 
     async def _is_newest(self) -> bool:
         newest = await _claims(self._store, self._place)
         return bool(newest) and _number(newest[-1], self._place) == self._number
 
     async def release(self) -> None:
-        """Release the claim; the card stays, so that the numbers continue."""
+        """Release the claim; the card stays, so the numbering continues."""
         self._ends = 0.0
         await self._write(0.0)
 

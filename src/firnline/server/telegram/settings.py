@@ -1,4 +1,4 @@
-"""What can be chosen for a bot."""
+"""The settings of a bot."""
 
 from __future__ import annotations
 
@@ -31,66 +31,65 @@ the answer may lie there, and do not guess what was said. Notes in brackets such
 
 
 class BotSettings(BaseModel):
-    """A bot: who it is, whose conversations its chats are, and how it answers."""
+    """A bot: its identity, the tenant of its conversations, and how it answers."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
-    name: str = Field(
-        "", description="its name in addresses; in the settings, the key of its table"
-    )
-    token: SecretStr = Field(description="what @BotFather gave")
+    name: str = Field("", description="its name in URLs; in the settings, the key of its table")
+    token: SecretStr = Field(description="the token from @BotFather")
     secret: SecretStr = Field(
-        description="what Telegram sends with every update: 16 to 256 of A-Z, a-z, 0-9, _ and -"
+        description="Telegram sends it with every update: 16 to 256 of A-Z, a-z, 0-9, _ and -"
     )
-    tenant: str = Field("default", description="whose conversations its chats are")
+    tenant: str = Field("default", description="the tenant of its conversations")
     chats: frozenset[int] = Field(
-        frozenset(), description="the numbers of the chats it talks in; all if there are none"
+        frozenset(), description="the ids of the chats it answers in; empty means all"
     )
-    system: str = Field(SYSTEM, description="what the model is told")
+    system: str = Field(SYSTEM, description="instructions to the model")
     strategy: str = Field(
         LEAN,
-        description="how contexts are planned: lean, a strategy's name, or the server's own"
-        " if it is empty",
+        description="the strategy of its conversations: lean, the name of one, or empty for the"
+        " server's default",
     )
-    window_tokens: int | None = Field(None, ge=256, description="else the model's window")
-    recall_tools: bool = Field(True, description="whether the model may look into the conversation")
-    zone: str = Field("UTC", description="the time zone in which the model understands dates")
-    prefix: str = Field("telegram", description="what the names of its conversations begin with")
-    greeting: str = Field("Hello. I remember what we talk about.", description="answers /start")
+    window_tokens: int | None = Field(None, ge=256, description="default: the model's window")
+    recall_tools: bool = Field(True, description="whether the model may search the conversation")
+    zone: str = Field("UTC", description="the time zone of dates in the model's searches")
+    prefix: str = Field("telegram", description="the prefix of its conversations' names")
+    greeting: str = Field("Hello. I remember what we talk about.", description="reply to /start")
     help: str = Field(
         "Write to me. Everything said here is stored, and I can look it up later.",
-        description="answers /help",
+        description="reply to /help",
     )
     apology: str = Field(
-        "I cannot answer right now. Your message is stored.", description="if the model fails"
+        "I cannot answer right now. Your message is stored.",
+        description="sent if the model fails",
     )
-    api_url: str = Field(TELEGRAM, description="the Bot API, if it is a server of your own")
+    api_url: str = Field(TELEGRAM, description="the Bot API; change it for a self-hosted server")
 
     @property
     def id(self) -> int:
-        """The bot's number at Telegram; it is no secret."""
+        """The bot's id at Telegram; it is not secret."""
         return int(self.token.get_secret_value().partition(":")[0])
 
     @property
     def planned(self) -> Strategy | None:
-        """The strategy of its conversations, or None for the server's own."""
+        """The strategy of its conversations, or None for the server's default."""
         if self.strategy == LEAN:
             return strategies.project(lean=True)
         return strategies.strategy(self.strategy) if self.strategy else None
 
     def conversation(self, chat_id: int) -> str:
-        """The conversation of a chat. Groups and private chats have different numbers."""
+        """The conversation of a chat. Groups and private chats have different ids."""
         return f"{self.prefix}:{chat_id}"
 
     def talks_in(self, conversation: str) -> bool:
-        """Whether the chat of a conversation is one of `chats`, or all are."""
+        """Whether the bot answers in the chat of a conversation."""
         return not self.chats or conversation in map(self.conversation, self.chats)
 
     @field_validator("token")
     @classmethod
     def _is_token(cls, token: SecretStr) -> SecretStr:
         if not _TOKEN.fullmatch(token.get_secret_value()):
-            raise ValueError("expected something like 123456:ABC-DEF, as @BotFather gives it")
+            raise ValueError("expected a token such as 123456:ABC-DEF, from @BotFather")
         return token
 
     @field_validator("secret")
@@ -121,28 +120,28 @@ class BotSettings(BaseModel):
     def _is_address(cls, url: str) -> str:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"expected something like {TELEGRAM}")
+            raise ValueError(f"expected a URL such as {TELEGRAM}")
         return url.rstrip("/")
 
 
 def named(bots: Mapping[str, BotSettings]) -> list[BotSettings]:
-    """Bots from a table of settings, each with its key as its name; checked together."""
+    """The bots of a settings table, each named by its key, checked together."""
     return checked(bot.model_copy(update={"name": name}) for name, bot in bots.items())
 
 
 def checked(bots: Iterable[BotSettings]) -> list[BotSettings]:
-    """The bots; `InputError` if two of them would get into each other's way."""
+    """The bots; `InputError` if a name is invalid or two bots conflict."""
     found = list(bots)
     for bot in found:
         if not _NAME.fullmatch(bot.name):
-            raise InputError(f"telegram: {bot.name!r} cannot be in an address: A-Z, a-z, 0-9, _, -")
+            raise InputError(f"telegram: {bot.name!r} is not a valid name: use A-Z, a-z, 0-9, _, -")
         clean_name(bot.tenant, "tenant")
         clean_name(bot.conversation(-(2**63)), "prefix")
     apart: dict[str, set[Hashable]] = {
         "name": {bot.name for bot in found},
         "token": {bot.id for bot in found},
-        # A person's chat has the same number with every bot: it must not be one conversation.
-        "tenant and prefix; give one another prefix": {(bot.tenant, bot.prefix) for bot in found},
+        # A private chat has the same id with every bot, but must not share a conversation.
+        "tenant and prefix; change one prefix": {(bot.tenant, bot.prefix) for bot in found},
     }
     for what, different in apart.items():
         if len(different) < len(found):

@@ -1,4 +1,4 @@
-"""What is done by hand: telling Telegram where a bot lives, asking how it is, answering apart."""
+"""Administration of bots: set a webhook, show its state, and run the worker on its own."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ def bots_of(config: str | None, name: str | None = None) -> list[BotSettings]:
     chosen = [bot for bot in found if name in (None, bot.name)]
     if not chosen:
         known = ", ".join(bot.name for bot in found) or "none; see docs/telegram.md"
-        raise InputError(f"there is no such bot in the settings; there is: {known}")
+        raise InputError(f"no such bot in the settings; configured bots: {known}")
     return chosen
 
 
 def only(bots: Iterable[BotSettings]) -> BotSettings:
-    """The bot that is meant if there is one; `InputError` if there are more."""
+    """The only bot; `InputError` if there are several."""
     first, *others = bots
     if others:
-        raise InputError("there are several bots; say which with --bot")
+        raise InputError("several bots are configured; choose one with --bot")
     return first
 
 
 async def set_webhook(bot: BotSettings, url: str) -> str:
-    """Have the bot's updates sent to the server at `url`; returns the whole address."""
+    """Set the bot's webhook to the server at `url`; returns the full URL."""
     parts = urlsplit(url)
     schemes = ("https",) if bot.api_url == TELEGRAM else ("https", "http")
     if parts.scheme not in schemes or not parts.hostname:
-        raise InputError(f"--url {url}: Telegram takes an address such as https://chat.example.org")
+        raise InputError(f"--url {url}: expected a URL such as https://chat.example.org")
     address = f"{url.rstrip('/')}/telegram/{bot.name}/webhook"
     secret = bot.secret.get_secret_value()
-    # Only what is taken: everything else would be sent for nothing.
+    # Subscribe only to the kinds of updates that are handled.
     await _called(bot, "setWebhook", url=address, secret_token=secret, allowed_updates=list(KINDS))
     return address
 
 
 async def webhook_info(bot: BotSettings) -> dict[str, Any]:
-    """What Telegram knows of the bot's webhook; its secret is not a part of it."""
+    """Telegram's information about the bot's webhook, which does not include the secret."""
     found = await _called(bot, "getWebhookInfo")
     return dict(found) if isinstance(found, dict) else {}
 
@@ -61,7 +61,7 @@ async def _called(bot: BotSettings, method: str, **parameters: Any) -> Any:
 
 
 async def answer(config: str | None, *, once: bool) -> int:
-    """Answer in the chats of all bots until cancelled, or what is due now; returns how many."""
+    """Run the worker for all bots until canceled, or once; returns the number of answers."""
     parts = create_parts(settings.load(config))
     await parts.tenants.store.open()
     try:

@@ -1,4 +1,4 @@
-"""Long answers as messages of Telegram, which takes 4,096 UTF-16 code units at a time. Pure."""
+"""Splits long answers: a Telegram message has at most 4,096 UTF-16 code units. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Final
 from firnline.log.regex import regex
 
 UNITS_MAX: Final = 4_096
-"""UTF-16 code units of one message; most emoji are two of them."""
+"""The maximum of UTF-16 code units in one message; most emoji take two."""
 PARTS_MAX: Final = 20
-"""Messages that one answer becomes; the rest is told by number, and kept in the conversation."""
+"""The maximum number of messages per answer; the rest is only in the conversation."""
 
 _CUTS: Final = tuple(
     regex(pattern)
@@ -25,31 +25,31 @@ _CUTS: Final = tuple(
 )
 _BLANKS: Final = regex(r"\s*")
 _REST: Final = "[{:,} more characters are kept in the conversation.]"
-_LOOK_BACK: Final = 64  # characters in which a place between two graphemes is looked for
+_LOOK_BACK: Final = 64  # characters searched for a grapheme boundary
 _JOINER: Final = "\u200d"
 _LAST_BMP: Final = "\uffff"
-_FLAGS: Final = ("\U0001f1e6", "\U0001f1ff")  # the letters that pairs of flags are made of
+_FLAGS: Final = ("\U0001f1e6", "\U0001f1ff")  # regional indicators: a pair is a flag
 _TONES: Final = ("\U0001f3fb", "\U0001f3ff")
 _TAGS: Final = ("\U000e0020", "\U000e007f")
-_JAMO: Final = ("\u1160", "\u11ff")  # vowels and finals: they join the syllable before them
+_JAMO: Final = ("\u1160", "\u11ff")  # vowels and finals, which join the syllable before them
 
 
 def units(text: str) -> int:
-    """The length of a text as Telegram counts it."""
+    """The length of a text in UTF-16 code units."""
     return len(text) + sum(character > _LAST_BMP for character in text)
 
 
 def split(text: str, most: int = UNITS_MAX) -> list[str]:
-    """The text in parts of at most `most` units, white space at their ends left out.
+    """Split a text into parts of at most `most` units, without white space at their ends.
 
-    Cut between paragraphs if that fills at least half a part, else lines, sentences or words; where
-    there is none of these, between two graphemes. Nothing but white space is lost.
+    Splits between paragraphs if that fills at least half a part, else between lines, sentences or
+    words, and otherwise between two graphemes. Nothing but white space is lost.
     """
     return [text[start:end] for start, end in _spans(text, most)]
 
 
 def parts_of(text: str) -> list[str]:
-    """The messages that an answer becomes, a note in place of what would be too many."""
+    """The messages for an answer; the last one is a note if there would be too many."""
     spans = [*islice(_spans(text, UNITS_MAX), PARTS_MAX + 1)]
     over = len(spans) > PARTS_MAX
     parts = [text[start:end] for start, end in spans[: PARTS_MAX - over]]
@@ -57,7 +57,7 @@ def parts_of(text: str) -> list[str]:
 
 
 def _spans(text: str, most: int) -> Iterator[tuple[int, int]]:
-    """Where the parts begin and end."""
+    """The start and the end of each part."""
     at, last = 0, len(text.rstrip())
     while (at := _BLANKS.match(text, at).end()) < last:  # type: ignore[union-attr]
         window = text[at : min(at + most + 1, last)]
@@ -68,7 +68,7 @@ def _spans(text: str, most: int) -> Iterator[tuple[int, int]]:
 
 
 def _reach(window: str, most: int) -> int:
-    """How many characters fit."""
+    """The number of characters that fit."""
     taken = 0
     for at, character in enumerate(window):
         taken += 1 + (character > _LAST_BMP)
@@ -78,9 +78,9 @@ def _reach(window: str, most: int) -> int:
 
 
 def _cut(text: str, reach: int) -> tuple[int, int]:
-    """Where a part ends, and where the next one begins; `reach` characters fit at most."""
+    """The end of a part and the start of the next one; at most `reach` characters fit."""
     for pattern in _CUTS:
-        # One character further: the white space at a cut need not fit.
+        # One more character: the white space at a split need not fit.
         found = [match.span() for match in pattern.finditer(text, 0, reach + 1)]
         within = [span for span in found if reach // 2 <= span[0] <= reach]
         if within:
@@ -89,7 +89,7 @@ def _cut(text: str, reach: int) -> tuple[int, int]:
 
 
 def _between(text: str, reach: int) -> int:
-    """The last place within reach that is not inside a grapheme, if there is one nearby."""
+    """The last grapheme boundary within reach, if there is one nearby."""
     for at in range(reach, max(reach - _LOOK_BACK, 0), -1):
         if not _joined(text, at):
             return at
@@ -97,7 +97,7 @@ def _between(text: str, reach: int) -> int:
 
 
 def _joined(text: str, at: int) -> bool:
-    """Whether the characters before and at `at` are seen as one. By and large, not by the book."""
+    """Whether the characters before and at `at` form one grapheme; an approximation."""
     before, after = text[at - 1], text[at]
     if _JOINER in (before, after) or unicodedata.category(after) in ("Mn", "Mc", "Me"):
         return True

@@ -1,7 +1,7 @@
-"""Updates of Telegram as messages. Pure: nothing here knows a store or a network.
+"""Converts Telegram updates to messages. Pure: no store and no network.
 
-What is not text is shown as a note such as ``[photo]`` or ``[sticker 😀]``, and every field of
-Telegram's message that our message does not repeat is kept in its metadata under ``telegram``.
+Content other than text becomes a note such as ``[photo]`` or ``[sticker 😀]``. Every field of the
+Telegram message that is not in the text is kept in the metadata under ``telegram``.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from firnline.log.regex import regex
 from firnline.log.text import Json
 
 KINDS: Final = ("message", "edited_message")
-"""The updates that are taken; a webhook is set for these alone."""
+"""The kinds of updates that are handled; the webhook subscribes only to these."""
 
 Fields: TypeAlias = Mapping[str, Any]
 Note: TypeAlias = Callable[[str, Any], str]
-"""How a field of a message is shown, by its name and its value."""
+"""Renders a field of a message, given its name and value."""
 
 QUOTE_CHARS_MAX: Final = 400
-"""Characters of a message replied to that are repeated; all of it is in the metadata."""
+"""The maximum length of a quoted message; the whole message is in the metadata."""
 _BITS: Final = 64
-_NAME_CHARS_MAX: Final = 64  # with OpenAI
+_NAME_CHARS_MAX: Final = 64  # the limit of OpenAI
 _NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
 _COMMAND: Final = regex(r"/([A-Za-z0-9_]{1,32})(?:@(\w+))?(?:\s|$)")
-_CALLS: Final = ("mention", "bot_command")  # entities that can name a bot
+_CALLS: Final = ("mention", "bot_command")  # entities that can mention a bot
 _ABOUT: Final = frozenset(
     {
         "message_id",
@@ -71,17 +71,17 @@ _ABOUT: Final = frozenset(
         "suggested_post_info",
     }
 )
-"""Fields that say something about a message, but are not what it holds."""
+"""Fields about a message that are not its content."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
     """A message from Telegram.
 
-    `forum_topic` is Telegram's ``message_thread_id`` where a chat has topics. `asks`: whether it
-    may want an answer. Then `mentions` is None if it does, or else the user names that it is
-    for. `command` is the command it begins with. `moved_from` and `moved_to` are the numbers
-    of the chat that this one was before, or is from now on.
+    `forum_topic` is Telegram's ``message_thread_id`` if the chat has topics. `asks` is whether it
+    may need an answer; if so, `mentions` is None if it does, or else the usernames that it is
+    addressed to. `command` is the command it begins with. `moved_from` and `moved_to` are the
+    previous and the next id of the chat.
     """
 
     update_id: int
@@ -99,19 +99,19 @@ class Incoming:
 
 
 def kind_of(update: Json) -> str:
-    """The kind of an update: the name of its field other than the number; empty if invalid."""
+    """The kind of an update: the name of its field other than the id; empty if invalid."""
     if not isinstance(update, dict):
         return ""
     return next((name for name in update if name != "update_id"), "")
 
 
 def number_of(update: Json) -> int:
-    """The update's number; `InputError` if it has none."""
+    """The update's id; `InputError` if it has none."""
     return _integer(update if isinstance(update, dict) else {}, "update_id")
 
 
 def read(update: Fields, bot_id: int) -> Incoming:
-    """The message in an update of one of `KINDS`; what cannot be one raises `InputError`."""
+    """The message in an update of one of `KINDS`; `InputError` if it is invalid."""
     kind = kind_of(dict(update))
     fields, edited = _object(update, kind), kind == "edited_message"
     chat = _object(fields, "chat")
@@ -140,7 +140,7 @@ def _message(fields: Fields, text: str) -> Message:
     try:
         created_at = datetime.fromtimestamp(said, UTC)
     except (ValueError, OverflowError, OSError):
-        raise InputError(f"{date}: {said} is no time") from None
+        raise InputError(f"{date}: {said} is not a valid time") from None
     kept = {name: value for name, value in fields.items() if name not in ("text", date)}
     return Message.user(
         text, name=_name(fields), created_at=created_at, metadata={"telegram": kept}
@@ -148,8 +148,8 @@ def _message(fields: Fields, text: str) -> Message:
 
 
 def _name(fields: Fields) -> str | None:
-    """Who speaks, spelled so that every provider takes it as a name."""
-    # An anonymous administrator or a channel speaks as a chat; the sender is a stand-in then.
+    """The name of the sender, in a form that every provider accepts."""
+    # For an anonymous administrator or a channel, `from` is a placeholder for `sender_chat`.
     speaker = _map(fields.get("sender_chat") or fields.get("from"))
     given = [speaker.get("first_name") or speaker.get("title"), speaker.get("username")]
     for name in given:
@@ -163,9 +163,9 @@ def _name(fields: Fields) -> str | None:
 
 
 def _content(fields: Fields) -> tuple[str, bool]:
-    """The message as text, and whether a person says something with it."""
+    """The message as text, and whether it has content from a person."""
     told = {name for name in fields if name not in _ABOUT}
-    # An animation is sent as a document, too, and a venue as a location; one note is enough.
+    # An animation is also sent as a document, and a venue as a location; one note is enough.
     told -= {"document"} if "animation" in told else set()
     told -= {"location"} if "venue" in told else set()
     notes = [_NOTES.get(name, _other)(name, fields[name]) for name in sorted(told)]
@@ -175,11 +175,11 @@ def _content(fields: Fields) -> tuple[str, bool]:
 
 
 def _quote(fields: Fields) -> list[str]:
-    """What is replied to: the bot need not have seen it."""
+    """The message replied to, as a note: the bot may not have received it."""
     original = fields.get("reply_to_message")
     chosen = _map(fields.get("quote")).get("text")
     if not isinstance(original, Mapping) or "forum_topic_created" in original:
-        return []  # in a topic, everything that replies to nothing replies to its first message
+        return []  # in a topic, messages that are no replies refer to its first message
     text = str(chosen or _content({**original, "reply_to_message": None})[0])
     cut = text if len(text) <= QUOTE_CHARS_MAX else f"{text[:QUOTE_CHARS_MAX]}…"
     return [f"[reply to {_name(original) or 'a message'}: {cut}]"]
@@ -242,20 +242,20 @@ _NOTES: Final[Mapping[str, Note]] = {
     "paid_media": _other,
     "story": _other,
 }
-"""How what people send is shown; everything else is a notice of Telegram's own."""
+"""Renderers for content from people; all other fields are service messages of Telegram."""
 
 
 # -- whom it is for ---------------------------------------------------------------------------
 
 
 def _command(text: str) -> tuple[str, str]:
-    """The command that a text begins with, and the user name of the bot it is for."""
+    """The command that a text begins with, and the username of the bot it is for."""
     found = _COMMAND.match(text)
     return (found[1].lower(), (found[2] or "").lower()) if found else ("", "")
 
 
 def _mentions(fields: Fields, bot_id: int, target: str) -> tuple[str, ...] | None:
-    """In a group: None if this is for the bot, else the user names of those it may be for."""
+    """In a group: None if the message is for the bot, else the usernames it may be for."""
     original = _map(fields.get("reply_to_message"))
     text, caption = str(fields.get("text") or ""), str(fields.get("caption") or "")
     marked = [(text, fields.get("entities")), (caption, fields.get("caption_entities"))]
@@ -265,25 +265,25 @@ def _mentions(fields: Fields, bot_id: int, target: str) -> tuple[str, ...] | Non
         return None
     if _COMMAND.match(text or caption):
         return (target,) if target else None
-    # Of a command in the middle of a sentence only one that says whom it is for: /help@the_bot.
+    # A command inside a sentence counts only if it names a bot: /help@the_bot.
     names = [_marked(said, entity) for said, entity in entities if entity.get("type") in _CALLS]
     return tuple(name.partition("@")[2].lower() for name in names if "@" in name)
 
 
 def _marked(text: str, entity: Fields) -> str:
-    """The part of a text that an entity is about; places are counted in UTF-16."""
+    """The part of a text that an entity covers; offsets are in UTF-16 code units."""
     coded = text.encode("utf-16-le", "surrogatepass")
     start, length = _integer(entity, "offset"), _integer(entity, "length")
     return coded[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
 
 
 def _by_bot(fields: Fields) -> bool:
-    """Whether another bot speaks: two that answer each other would never end."""
+    """Whether the sender is a bot: two bots that answer each other would never stop."""
     return bool(_map(fields.get("from")).get("is_bot")) and "sender_chat" not in fields
 
 
 def _in_topic(fields: Fields) -> bool:
-    # Replies in groups without topics have a thread's number as well; they are not apart.
+    # In groups without topics, replies have a thread id, too; ignore it.
     return bool(fields.get("is_topic_message"))
 
 
@@ -300,7 +300,7 @@ def _object(fields: Fields, name: str) -> Fields:
 def _integer(fields: Fields, name: str) -> int:
     value = fields.get(name)
     if type(value) is not int or value.bit_length() >= _BITS:
-        raise InputError(f"update: {name} is not a number of Telegram's")
+        raise InputError(f"update: {name} is not a valid integer")
     return value
 
 

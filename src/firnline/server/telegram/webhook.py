@@ -1,7 +1,7 @@
-"""Where Telegram delivers updates: checked, stored, and answered with 200 at once.
+"""The webhook for Telegram updates: checks and stores them, and returns 200 immediately.
 
-Telegram repeats what it gets no 200 for, so an update that cannot be taken is put aside instead of
-refused. The message and the update's number are one transaction, so a repeated one stores nothing.
+Telegram repeats an update until it gets a 200, so an invalid update is set aside, not rejected.
+The message and the update's id are one transaction, so a repeated update stores nothing.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from firnline.server.telegram.updates import Incoming
 logger: Final = logging.getLogger("firnline.telegram")
 
 MemoryOf: TypeAlias = Callable[[str], Awaitable[Memory]]
-"""The memory of a tenant."""
+"""Returns the memory of a tenant."""
 
 HEADER: Final = "X-Telegram-Bot-Api-Secret-Token"
 BODY_BYTES_MAX: Final = 1024 * 1024
-"""Bytes of an update; Telegram's own are far smaller."""
-_UNKNOWN: Final = SecretStr("no bot has this secret, for it has blanks")
+"""The maximum size of an update in bytes; real ones are far smaller."""
+_UNKNOWN: Final = SecretStr("no bot has this secret: it has spaces")
 
 
 def router(
@@ -50,7 +50,7 @@ def router(
 ) -> APIRouter:
     """The route ``POST /telegram/{bot}/webhook`` for these bots.
 
-    `wake` is called when there is something to answer, `observer` for every update.
+    `wake` is called when there is a message to answer, `observer` for every update.
     """
     intakes = {bot.name: _Intake(bot, memory_of, observer, wake, clock) for bot in checked(bots)}
     routes = APIRouter(tags=["telegram"])
@@ -59,7 +59,7 @@ def router(
     async def webhook(bot: str, request: Request) -> Response:
         intake = intakes.get(bot)
         given = request.headers.getlist(HEADER)
-        # Compared in any case, so that the time taken does not tell which bots there are.
+        # Always compare, so the response time does not reveal which bots exist.
         secret = intake.bot.secret if intake else _UNKNOWN
         same = _same(given, secret)
         if intake is None or not same:
@@ -71,7 +71,7 @@ def router(
 
 
 def _same(given: Sequence[str], secret: SecretStr) -> bool:
-    """Whether exactly this secret was sent, once."""
+    """Whether the request has exactly one secret, and it is this one."""
     sent = given[0] if len(given) == 1 else ""
     return hmac.compare_digest(sent.encode(), secret.get_secret_value().encode())
 
@@ -87,7 +87,7 @@ async def _body(request: Request) -> bytes | None:
 
 
 class _Intake:
-    """Takes one bot's updates."""
+    """Handles the updates of one bot."""
 
     def __init__(
         self,
@@ -102,24 +102,24 @@ class _Intake:
         self._editing = asyncio.Lock()
 
     async def take(self, body: bytes) -> int:
-        """The status to answer with; 200 unless Telegram should try again."""
+        """Handle an update; returns the HTTP status."""
         try:
             update = load_json(body)
         except InputError:
             self._tell("malformed")
-            logger.warning("%s: an update that is not JSON", self.bot.name)
+            logger.warning("%s: received an update that is not JSON", self.bot.name)
             return 400
         kind = updates.kind_of(update)
         if kind not in updates.KINDS:
             self._tell("unhandled", kind)
-            logger.info("%s: an update of the kind %.40r is not handled", self.bot.name, kind)
+            logger.info("%s: ignored an update of kind %.40r", self.bot.name, kind)
             return 200
         try:
             await self._store(update, kind)
         except FirnlineError as error:
-            # Nothing is acknowledged that is not stored: Telegram comes again.
+            # Do not acknowledge what is not stored: Telegram sends it again.
             self._tell("failed", kind)
-            logger.error("%s: an update is not stored: %s", self.bot.name, error)  # noqa: TRY400
+            logger.error("%s: update not stored: %s", self.bot.name, error)  # noqa: TRY400
             return 503
         return 200
 
@@ -137,14 +137,14 @@ class _Intake:
         except InputError as error:
             await self._put_aside(memory, update, error)
         except ConflictError as error:
-            # It was stored in other words: by another version of Firnline, or between two edits.
+            # It was stored with other content: by another version, or between two edits.
             self._tell("repeated", kind)
-            logger.info("%s: an update was stored before: %s", self.bot.name, error)
+            logger.info("%s: update was stored before: %s", self.bot.name, error)
         else:
             self._tell("stored" if new else "repeated", kind, place.conversation)
 
     async def _message(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
-        """Store a message, and that it wants an answer; whether it is new."""
+        """Store a message, and a job if it needs an answer; returns whether it is new."""
         appended = await memory.append(
             place.conversation, incoming.message, idempotency_key=self._key(incoming)
         )
@@ -161,15 +161,15 @@ class _Intake:
                 command=incoming.command,
                 queued=self._clock().timestamp(),
             )
-            # In a repeated update, too: the first time may have ended before this.
+            # Also for a repeated update: the first attempt may have failed before this.
             await memory.cards.put(job.card(), absent=True)
             if self._wake is not None:
                 self._wake()
         return not appended.replayed
 
     async def _edit(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
-        """Store the new version of a message; the old one stays. Whether it is new."""
-        async with self._editing:  # versions are counted one after the other
+        """Store a new version of a message next to the old one; returns whether it is new."""
+        async with self._editing:  # versions are numbered one at a time
             return await self._version(memory, place, incoming)
 
     async def _version(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
@@ -180,7 +180,7 @@ class _Intake:
         appended = await memory.append(
             place.conversation, _with(incoming.message, about), idempotency_key=self._key(incoming)
         )
-        # Last: if it fails before this, Telegram sends the update again and it is counted then.
+        # Last: after an earlier failure, Telegram sends the update again, and it is counted then.
         counted = place.card(EDIT, incoming.message_id, {"version": version})
         await memory.cards.put(counted)
         return not appended.replayed
@@ -189,7 +189,7 @@ class _Intake:
         return f"telegram:{self.bot.id}:{incoming.update_id}"
 
     async def _name(self, memory: Memory, incoming: Incoming) -> str:
-        """The chat's conversation. A group that got a new number keeps its own."""
+        """The chat's conversation. A group that gets a new id keeps its conversation."""
         name = self.bot.conversation(incoming.chat_id)
         if incoming.moved_from is not None:
             await self._moved(memory, incoming.moved_from, incoming.chat_id)
@@ -202,7 +202,7 @@ class _Intake:
         return name
 
     def _place(self, incoming: Incoming, name: str) -> Place:
-        """Where the message is kept: in its chat's conversation, or its topic's."""
+        """The place of the message: its chat's conversation, or its topic's."""
         topic = incoming.forum_topic
         conversation = name if topic is None else f"{name}:{topic}"
         return Place(self.bot.tenant, self.bot.id, conversation)
@@ -212,7 +212,7 @@ class _Intake:
         await memory.cards.put(card, absent=True)
 
     def _moved_card(self, chat_id: int, conversation: str) -> Card:
-        """Erased with the conversation that goes on."""
+        """A card that maps a new chat id to the conversation, and is erased with it."""
         return Card(
             tenant=self.bot.tenant,
             kind=MOVED,
@@ -222,13 +222,13 @@ class _Intake:
         )
 
     async def _put_aside(self, memory: Memory, update: Json, error: InputError) -> None:
-        """Keep an update that cannot be a message, for the operator of the server."""
+        """Store an invalid update, for the operator of the server."""
         self._tell("refused", updates.kind_of(update))
-        logger.error("%s: an update is put aside: %s", self.bot.name, error)
+        logger.error("%s: invalid update set aside: %s", self.bot.name, error)
         try:
             number = updates.number_of(update)
         except InputError:
-            return  # it is not Telegram's at all
+            return  # not from Telegram
         name, body = f"{self.bot.id}/{number}", json.dumps(update).encode()
         card = Card(tenant=self.bot.tenant, kind=REFUSED, name=name, body=body)
         await memory.cards.put(card)
@@ -240,7 +240,7 @@ class _Intake:
 
 
 def _with(message: Message, metadata: dict[str, Json]) -> Message:
-    """The message with more metadata."""
+    """The message with additional metadata."""
     return Message.user(
         message.content or "",
         name=message.name,

@@ -1,9 +1,9 @@
-"""Answers what was stored by the webhook, and sends the answers.
+"""Answers the messages stored by the webhook, and sends the answers.
 
-Any number of repliers in any number of processes share the work; a claim decides who answers in a
-chat. Messages that arrived in the meantime are answered together, by the newest, which has those
-before it in its context. An answer is stored once and then sent part by part, each part noted when
-Telegram has it: only a crash between the two sends one part again.
+Workers in any number of processes share the work; a claim decides which one answers in a chat.
+Messages that arrive in the meantime are answered together: the newest is the question, and the
+others are in its context. An answer is stored once and then sent part by part. Each sent part is
+recorded, so a part is sent twice only after a crash between the two.
 """
 
 from __future__ import annotations
@@ -57,24 +57,24 @@ from firnline.server.telegram.split import parts_of
 logger: Final = logging.getLogger("firnline.telegram")
 
 OVERTAKEN_MAX: Final = 2
-"""Answers that are given up because more was said meanwhile, one after the other."""
+"""How many answers in a row are dropped because new messages arrived meanwhile."""
 FAILURES_MAX: Final = 5
-"""Times that a model may fail before the bot apologises."""
+"""How often the model may fail before the bot apologizes."""
 GIVE_UP_SECONDS: Final = 24 * 3_600.0
-"""How long an answer is tried to be sent; Telegram keeps updates as long."""
+"""How long sending an answer is retried; Telegram keeps updates equally long."""
 _FIXED: Final = frozenset({"start", "help"})
-_TYPING_SECONDS: Final = 4.5  # Telegram shows it for five
+_TYPING_SECONDS: Final = 4.5  # Telegram shows it for five seconds
 
 
 class TelegramWorker(BackgroundTask):
     """Answers in the chats of these bots.
 
-    `memory_of` gives the memory of a tenant, on `store`. `model` answers; without one, what the
-    conversation holds is quoted. `lease_seconds` is how
-    long a chat waits for a worker that died, `answer_seconds` how long one answer may take.
+    `memory_of` returns the memory of a tenant, on `store`. `model` answers; without one, matching
+    messages of the conversation are quoted. `lease_seconds` is how long a chat waits for a worker
+    that died, `answer_seconds` how long one answer may take.
     """
 
-    def __init__(  # noqa: PLR0913 - all by name, most of them for tests
+    def __init__(  # noqa: PLR0913 - all by name, most for tests
         self,
         store: Store,
         bots: Sequence[BotSettings],
@@ -115,7 +115,7 @@ class TelegramWorker(BackgroundTask):
             await api.close()
 
     async def run(self) -> None:
-        """Answer until cancelled."""
+        """Answer until canceled."""
         try:
             await super().run()
         finally:
@@ -125,16 +125,16 @@ class TelegramWorker(BackgroundTask):
                 await asyncio.wait({*self._busy.values()})
 
     async def step(self) -> float:
-        """Start to answer in every chat in which something is due."""
+        """Start answering in every chat with due jobs."""
         await self._begin()
         return self._poll_seconds
 
     async def once(self) -> int:
-        """Answer all that is due now; returns how many answers were sent, or given up for good."""
+        """Answer everything that is due; returns how many answers were sent or given up."""
         return sum(await asyncio.gather(*await self._begin()))
 
     async def _begin(self) -> list[asyncio.Task[int]]:
-        """Begin with every chat in which something is due; one that is slow keeps none waiting."""
+        """Start a task for every chat with due jobs; a slow chat does not delay the others."""
         begun = []
         for bot in self._bots.values():
             for place in await self._due(bot):
@@ -150,9 +150,9 @@ class TelegramWorker(BackgroundTask):
         if task.cancelled():
             return
         if (error := task.exception()) is not None:
-            logger.error("%s: a mistake: %s", place.conversation, outline(error))
+            logger.error("%s: internal error: %s", place.conversation, outline(error))
         elif task.result():
-            self.wake()  # what came in at the very end was not looked at
+            self.wake()  # messages may have arrived after the last look
 
     async def _due(self, bot: BotSettings) -> list[Place]:
         """The bot's chats whose oldest job is due."""
@@ -164,7 +164,7 @@ class TelegramWorker(BackgroundTask):
     # -- one chat -----------------------------------------------------------------------------
 
     async def _chat(self, place: Place) -> int:
-        """Answer all that is due in a chat, in order, unless another process does."""
+        """Answer everything that is due in a chat, in order, unless another process does."""
         async with self._gate:
             try:
                 claim = await Claim.take(
@@ -173,14 +173,14 @@ class TelegramWorker(BackgroundTask):
                 return await self._claimed(place, claim) if claim else 0
             except FirnlineError as error:
                 why = outline(error)
-                logger.warning("%s: cannot be answered now: %s", place.conversation, why)
+                logger.warning("%s: cannot answer now: %s", place.conversation, why)
                 return 0
 
     async def _claimed(self, place: Place, claim: Claim) -> int:
         try:
             return await _renewing(claim, self._lease_seconds, self._all(place, claim))
         finally:
-            with suppress(FirnlineError):  # it runs out by itself
+            with suppress(FirnlineError):  # it expires
                 await asyncio.shield(claim.release())
 
     async def _all(self, place: Place, claim: Claim) -> int:
@@ -205,7 +205,7 @@ class TelegramWorker(BackgroundTask):
         return done
 
     async def _batch(self, batch: Sequence[Job], claim: Claim, *, patient: bool) -> int:
-        """Answer some messages together and send the answer; 1, for that is done with."""
+        """Answer some messages together and send the answer; returns 1."""
         first = batch[0]
         memory = await self._memory_of(first.place.tenant)
         found = await answer_to(memory, first.place.conversation, first.seq)
@@ -243,7 +243,7 @@ class TelegramWorker(BackgroundTask):
             await asyncio.wait({typing})
 
     async def _meant(self, jobs: Sequence[Job]) -> list[Job]:
-        """Those jobs that are for this bot; in a group, others are mentioned, too."""
+        """The jobs that are for this bot; in a group, a message may mention other users."""
         meant = [job for job in jobs if job.mentions is None or await self._is_me(job)]
         others = {job.seq for job in jobs} - {job.seq for job in meant}
         if others:
@@ -258,9 +258,9 @@ class TelegramWorker(BackgroundTask):
         return self._names[bot_id] in (job.mentions or ())
 
     async def _typing(self, job: Job) -> None:
-        """Show in the chat that an answer is being written."""
+        """Show the typing status in the chat."""
         while True:
-            # It does not matter if this fails.
+            # A failure does not matter.
             with suppress(TelegramError):
                 await self._apis[job.place.bot_id].call(
                     "sendChatAction",
@@ -273,7 +273,7 @@ class TelegramWorker(BackgroundTask):
     # -- sending ------------------------------------------------------------------------------
 
     async def _send(self, job: Job, found: Entry, claim: Claim) -> None:
-        """Send the parts of an answer that were not sent yet; what ends it for good is noted."""
+        """Send the remaining parts of an answer; a final failure is recorded."""
         sent = await delivery_of(self._store, job.place, found.seq)
         if sent.error:
             return
@@ -281,7 +281,7 @@ class TelegramWorker(BackgroundTask):
         try:
             for part in parts[len(sent.message_ids) :]:
                 if not claim.held:
-                    raise ConflictError(f"{job.place.conversation}: it took too long to send")
+                    raise ConflictError(f"{job.place.conversation}: the claim has expired")
                 number = await self._part(job, part, first=not sent.message_ids)
                 sent = replace(sent, message_ids=(*sent.message_ids, number))
                 await sent.save(self._store)
@@ -291,14 +291,14 @@ class TelegramWorker(BackgroundTask):
                 raise
             await replace(sent, error=str(error)).save(self._store)
             self._tell(job, "failed", len(sent.message_ids))
-            logger.warning("%s: an answer is not sent: %s", job.place.conversation, error)
+            logger.warning("%s: answer not sent: %s", job.place.conversation, error)
         else:
             self._tell(job, "sent", len(parts))
 
     async def _part(self, job: Job, text: str, *, first: bool) -> int:
-        """Send one part; returns the number that Telegram gave it."""
+        """Send one part; returns its message id."""
         message: dict[str, Any] = {"message_thread_id": job.forum_topic, "text": text}
-        if job.group and first:  # the answer hangs on the question; further parts just follow
+        if job.group and first:  # only the first part is a reply to the question
             reply = {"message_id": job.message_id, "allow_sending_without_reply": True}
             message["reply_parameters"] = reply
         api = self._apis[job.place.bot_id]
@@ -312,12 +312,12 @@ class TelegramWorker(BackgroundTask):
         return int(sent["message_id"])
 
     async def _postpone(self, first: Job, error: Exception) -> None:
-        """Note when to try again; the oldest job of a chat says it for all."""
+        """Schedule a retry; the oldest job of a chat holds the time for all."""
         attempts = first.attempts + 1
         wait = retry_delay(self._backoff, attempts, error)
         why = outline(error)
-        logger.warning("%s: no answer: %s; again in %.0f s", first.place.conversation, why, wait)
-        # Only what fails to answer counts for an apology, not what fails to send or to store.
+        logger.warning("%s: no answer: %s; retry in %.0f s", first.place.conversation, why, wait)
+        # Only failures to create an answer count for an apology, not failures to send or store.
         failed = not isinstance(error, TelegramError | StoreError)
         later = replace(
             first,
@@ -336,14 +336,14 @@ class TelegramWorker(BackgroundTask):
 
 
 def _together(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs that one answer is for: a command alone, else all up to the next command."""
+    """The jobs for one answer: a command alone, else all jobs up to the next command."""
     if not jobs or jobs[0].command in _FIXED:
         return [*jobs[:1]]
     return [*takewhile(lambda job: job.command not in _FIXED, jobs)]
 
 
 async def _renewing(claim: Claim, seconds: float, work: Awaitable[int]) -> int:
-    """Do the work and keep the claim alive meanwhile; without the claim the work is stopped."""
+    """Do the work and renew the claim meanwhile; the work stops if the claim is lost."""
     task = asyncio.ensure_future(work)
     try:
         while not task.done():
