@@ -5,6 +5,7 @@ FROM python:3.13-slim AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src src
+COPY tools/wheel tools/wheel
 RUN python -m venv /opt/firnline \
     && /opt/firnline/bin/pip install --no-cache-dir ".[server,mcp,recall,otel,postgres,mongo]"
 

