@@ -215,7 +215,7 @@ async def test_two_topics_can_be_made_one(memory):
     await memory.append("c", Message.user(about(2, 9)))
     assert await ids(memory) == {0}
     await check_books(memory)
-    with pytest.raises(InputError, match="one already"):
+    with pytest.raises(InputError, match="the same topic"):
         await memory.merge_topics("c", 0, 14)
     with pytest.raises(InputError, match="no topic 99"):
         await memory.merge_topics("c", 0, 99)
@@ -396,7 +396,7 @@ async def test_search_goes_across_topics_and_conversations_and_can_keep_to_some(
     assert ("b", 4) in await found(None, tags=["cranes"]), "what is new in the topic, too"
     with pytest.raises(InputError, match="no topic 1"):
         await found("a", topic=1)
-    with pytest.raises(InputError, match="which conversation"):
+    with pytest.raises(InputError, match="specify its conversation"):
         await found(None, topic=0)
 
 

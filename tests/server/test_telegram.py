@@ -273,7 +273,7 @@ async def test_forged_updates_are_rejected_without_a_reason(house, telegram):
     tries += [(house.url, [(HEADER, secret.encode())]) for secret in wrong]
     tries += [(house.url, [(HEADER, SECRET), (HEADER, SECRET)])]
     tries += [(unknown, [(HEADER, SECRET)]), (unknown, [])]
-    tries += [(unknown, [(HEADER, "no bot has this secret, for it has blanks")])]
+    tries += [(unknown, [(HEADER, "no bot has this secret: it has spaces")])]
     answers = [await post(url, body, headers) for url, headers in tries]
     assert {answer.status_code for answer in answers} == {401}
     assert {answer.content for answer in answers} == {b""}
@@ -1012,7 +1012,7 @@ async def test_set_webhook_and_info_by_hand(config, telegram, capsys):
 
 async def test_wrong_commands_are_explained_and_no_token_is_shown(config, telegram, capsys):
     assert await command("info", "--bot", "mouse") == 2
-    assert "there is: house" in capsys.readouterr().err
+    assert "configured bots: house" in capsys.readouterr().err
     assert await command("set-webhook", "--url", "chat.example.org") == 2
     assert "https://" in capsys.readouterr().err
     text = config.read_text()
