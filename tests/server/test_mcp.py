@@ -179,7 +179,7 @@ async def test_an_append_that_is_repeated_stores_nothing_twice(agent, memory):
     assert (await agent("append", **asked, idempotency_key="k"))["replayed"] is True
     other = {**asked, "messages": [{"role": "user", "text": "something else"}]}
     problem = await agent.refused("append", **other, idempotency_key="k")
-    assert "choose another key" in problem
+    assert "use a new key" in problem
     assert "trying again" not in problem
     assert len(await memory.read("c")) == 1
 

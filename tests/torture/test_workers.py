@@ -95,7 +95,7 @@ async def is_enough(memory, happened):
     """Whether enough happened for the test to prove something."""
     digests = [digest for name in CHATS for digest in await memory.digests(name)]
     completed = sum(digest.status == "completed" for digest in digests)
-    abandoned = sum("did not come back" in digest.error for digest in digests)
+    abandoned = sum("lost the lease" in digest.error for digest in digests)
     shortest = min([(await memory.head(name)).entries for name in CHATS])
     about = f"{completed} digests completed, {abandoned} abandoned, {shortest} entries or more"
     sys.stdout.write(f"{dict(happened)}, {about}\n")

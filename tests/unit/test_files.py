@@ -70,13 +70,13 @@ def test_a_failed_write_is_reported(tmp_path):
         pass
     (tmp_path / "there").touch()
     with (
-        pytest.raises(InputError, match="exists already"),
+        pytest.raises(InputError, match="already exists"),
         atomic_write(tmp_path / "there", new=True),
     ):
         pass
     (tmp_path / "link").symlink_to("nowhere")
     with (
-        pytest.raises(InputError, match="exists already"),
+        pytest.raises(InputError, match="already exists"),
         atomic_write(tmp_path / "link", new=True),
     ):
         pass

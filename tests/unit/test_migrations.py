@@ -131,7 +131,7 @@ def test_migrations_must_be_numbered_without_holes(tmp_path):
     (tmp_path / "0001_a.sql").write_text("")
     (tmp_path / "0003_c.sql").write_text("")
     (tmp_path / "README").write_text("")
-    with pytest.raises(StoreError, match="holes"):
+    with pytest.raises(StoreError, match="gaps"):
         migrate.load(tmp_path)
 
 

@@ -1,4 +1,4 @@
-"""Where conversations are kept. `open_store` picks the backend by URL."""
+"""Stores for conversations. `open_store` selects the backend by URL."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["RamStore", "SqliteStore", "missing_file", "open_store", "redact_url"
 
 _KNOWN = "use sqlite:///FILE, postgresql://HOST/DATABASE, mongodb://HOST/DATABASE or memory:"
 
-_HOW: Final = "write it as percent-encoded: urllib.parse.quote(password, safe='')"
+_HOW: Final = "percent-encode it with urllib.parse.quote(password, safe='')"
 _CREDENTIALS: Final = regex(r"^([a-z+]*:/*)?([^:@/]*):.*@", re.DOTALL | re.IGNORECASE)
 _SECRETS: Final = regex(
     r"(?<=[?&])(password|sslpassword|authMechanismProperties|tlsCertificateKeyFilePassword)=[^&#]*",
@@ -32,12 +32,12 @@ _OPTIONS = {"mode": ("rw", "ro"), "durability": ("full", "process")}
 def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     """The store at `url`, not yet opened.
 
-    - ``sqlite:///notes.db`` (relative) or ``sqlite:////var/lib/notes.db`` (absolute). Behind a
-      ``?``: ``mode=ro`` reads only, ``durability=process`` survives a crash but not a power cut.
+    - ``sqlite:///notes.db`` (relative) or ``sqlite:////var/lib/notes.db`` (absolute). Query
+      options: ``mode=ro`` (read-only), ``durability=process`` (survives a crash, not a power cut).
     - ``postgresql://user:password@host/database``, for many servers and workers on one database;
-      needs the extra ``firnline[postgres]``. Behind a ``?``: what libpq knows, such as ``sslmode``.
-    - ``mongodb://user:password@host/database`` (or ``mongodb+srv:``), the same on MongoDB; needs
-      ``firnline[mongo]``. Behind a ``?``: what its driver knows, but no weaker writes.
+      requires ``firnline[postgres]``. Query options: those of libpq, such as ``sslmode``.
+    - ``mongodb://user:password@host/database`` (or ``mongodb+srv:``), the same on MongoDB; requires
+      ``firnline[mongo]``. Query options: those of the driver, except weaker write concerns.
     - ``memory:`` keeps everything in memory.
     """
     if url in ("memory:", "memory://"):
@@ -52,12 +52,12 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
     if parts.scheme != "sqlite":
         raise BadURL(f"{redact_url(url)!r}: {_KNOWN}")
     if parts.fragment:
-        raise BadURL(f"{url!r}: write a # in a file's name as %23, sqlite:///notes%231.db")
+        raise BadURL(f"{url!r}: percent-encode # in a file name as %23: sqlite:///notes%231.db")
     path = unquote(parts.path)[1:]
     if parts.netloc or not path or path == ":memory:":
         raise BadURL(
-            f"{redact_url(url)!r}: the URL of a file has three slashes and a path, as in "
-            "sqlite:///notes.db or sqlite:////var/lib/notes.db; for a store in memory use memory:"
+            f"{redact_url(url)!r}: a SQLite URL has three slashes and a path, as in "
+            "sqlite:///notes.db or sqlite:////var/lib/notes.db; for an in-memory store use memory:"
         )
     options = _options(url, parts.query)
     return SqliteStore(
@@ -69,7 +69,7 @@ def open_store(url: str, *, clock: Clock = utc_now) -> Store:
 
 
 def _split(url: str) -> SplitResult:
-    if isinstance(url, str):  # and not a path, which people try
+    if isinstance(url, str):  # callers may pass a Path
         with suppress(ValueError):
             return urlsplit(url)
     raise BadURL(f"{redact_url(str(url))!r}: {_KNOWN}")
@@ -96,7 +96,7 @@ def _mongo(url: str, clock: Clock) -> Store:
 
 
 def missing_file(url: str) -> Path | None:
-    """The file that a store at `url` would have to create, or None if it has all it needs."""
+    """The file that a store at `url` would have to create, or None if no file is missing."""
     path = Path(unquote(_split(url).path)[1:])
     return path if url.startswith("sqlite:///") and not path.exists() else None
 
@@ -106,7 +106,7 @@ def _options(url: str, query: str) -> dict[str, str]:
     for name, value in options.items():
         if value not in _OPTIONS.get(name, ()):
             known = ", ".join(f"{key}={'|'.join(values)}" for key, values in _OPTIONS.items())
-            raise BadURL(f"{url!r}: {name}={value} is not an option; there are {known}")
+            raise BadURL(f"{url!r}: {name}={value} is not a valid option; use {known}")
     return options
 
 
@@ -117,14 +117,14 @@ def redact_url(url: str) -> str:
 
 
 def check_server_url(url: str) -> None:
-    """`BadURL` if the URL of a database server can be read in two ways."""
+    """Raise `BadURL` if the URL of a database server is ambiguous."""
     scheme, slashes, rest = url.partition("://")
     if not slashes:
-        raise BadURL(f"{scheme.partition(':')[0]}: the URL of a store has two slashes behind this:")
+        raise BadURL(f"{scheme.partition(':')[0]}: a database URL must have :// after its scheme")
     if re.search(r"%(?![0-9A-Fa-f]{2})", rest):
-        raise BadURL(f"{scheme}: a % in the URL does not begin a code; in a password, {_HOW}")
+        raise BadURL(f"{scheme}: invalid percent-encoding in the URL; if it is a password, {_HOW}")
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
-    # An @ behind an equals sign is in an option, as in ?user=me@cloud.
+    # An @ after an equals sign belongs to an option, as in ?user=me@cloud.
     cut = "@" not in authority and "@" in rest.partition("=")[0]
     if cut or authority.count("@") > 1:
-        raise BadURL(f"{scheme}: the URL's password or user has an @ / ? or # in it; {_HOW}")
+        raise BadURL(f"{scheme}: the user or password in the URL contains @ / ? or #; {_HOW}")

@@ -1,4 +1,4 @@
-"""Being cancelled in spite of drivers that forget it."""
+"""Preserves the cancellation of a task when a driver swallows it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def preserve_cancellation() -> Iterator[None]:
-    """Be cancelled if we were: drivers wait by `wait_for`.
+    """Raise `CancelledError` if the task was canceled within the block.
 
-    Before Python 3.12 that forgets a cancellation which comes at the moment when the wait is over,
-    and whoever has cancelled us would wait for us for ever.
+    Drivers use `wait_for`, which before Python 3.12 swallows a cancellation that arrives just as
+    the wait ends. The caller that canceled the task would then wait forever.
     """
     task = asyncio.current_task()
     before = task.cancelling() if task else 0

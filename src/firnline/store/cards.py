@@ -1,4 +1,4 @@
-"""What can be a card, and what is asked of cards: the same for every backend."""
+"""Validation, queries and checksums of cards, shared by all backends."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firnline.protocols import Store
 
 
 class CardFilters(TypedDict, total=False):
-    """Which cards of a kind: these names, with a prefix, after a name; at most `limit`."""
+    """Filters for cards of a kind: by names, by prefix, after a name; at most `limit`."""
 
     names: Sequence[str] | None
     prefix: str
@@ -25,13 +25,13 @@ class CardFilters(TypedDict, total=False):
 
 
 class TenantCards:
-    """The cards of one tenant: small named values that an edge keeps next to the log."""
+    """The cards of one tenant: small named values that an edge stores next to the log."""
 
     def __init__(self, store: Store, tenant: str) -> None:
         self._store, self._tenant = store, tenant
 
     async def get(self, kind: str, name: str) -> Card | None:
-        """The card of this name, or None."""
+        """The card with this name, or None."""
         found = await self.find(kind, names=[name])
         return found[0] if found else None
 
@@ -40,20 +40,20 @@ class TenantCards:
         return await self._store.cards(kind, tenant=self._tenant, **which)
 
     async def put(self, *cards: Card, absent: bool = False) -> int:
-        """Write cards together; returns how many were written. See `Store.put_cards`."""
+        """Write cards in one transaction; returns the number written. See `Store.put_cards`."""
         if any(card.tenant != self._tenant for card in cards):
-            raise InputError(f"card: only cards of the tenant {self._tenant!r} can be written here")
+            raise InputError(f"card: the tenant must be {self._tenant!r}")
         return await self._store.put_cards(cards, absent=absent)
 
     async def drop(
         self, kind: str, *, names: Sequence[str] | None = None, prefix: str | None = None
     ) -> int:
-        """Drop cards by names or by prefix; returns how many there were."""
+        """Drop cards by names or by prefix; returns the number dropped."""
         return await self._store.drop_cards(kind, self._tenant, names=names, prefix=prefix)
 
 
 class CardQuery(NamedTuple):
-    """Which cards of a kind are meant."""
+    """A query for cards of one kind."""
 
     kind: str
     tenant: str | None
@@ -62,7 +62,7 @@ class CardQuery(NamedTuple):
     after: str = ""
 
     def has(self, card: Card) -> bool:
-        """Whether the card is one of them; names are compared as their bytes are."""
+        """Whether the card matches; names are compared by their UTF-8 bytes."""
         return (
             card.kind == self.kind
             and self.tenant in (None, card.tenant)
@@ -73,16 +73,16 @@ class CardQuery(NamedTuple):
 
 
 def check_card(card: Card) -> None:
-    """Raise `InputError` if no store could keep this."""
+    """Raise `InputError` if the card is invalid."""
     _check_place(card.kind, card.tenant)
     clean_name(card.name, "card")
     if card.conversation is not None:
         clean_name(card.conversation, "conversation")
     if not isinstance(card.body, bytes):
-        raise InputError(f"card: its body is bytes, not {type(card.body).__name__}")
+        raise InputError(f"card: the body must be bytes, not {type(card.body).__name__}")
     if len(card.body) > limits.CARD_BYTES_MAX:
         raise InputError(
-            f"card: {len(card.body):,} bytes; up to {limits.CARD_BYTES_MAX:,} are taken"
+            f"card: {len(card.body):,} bytes; the limit is {limits.CARD_BYTES_MAX:,} bytes"
         )
 
 
@@ -93,13 +93,13 @@ def card_query(
     prefix: str,
     after: str = "",
 ) -> CardQuery:
-    """What is asked for, checked."""
+    """Build a query from checked arguments."""
     _check_place(kind, tenant)
     for text in (prefix, after):
         if len(text) > limits.NAME_CHARS_MAX or not text.isprintable():
-            raise InputError(f"card: {text!r} is not the name of a card, nor a part of one")
+            raise InputError(f"card: {text!r} is not a valid name or prefix")
     if after and tenant is None:
-        raise InputError("cards of all tenants cannot be paged by name alone; name the tenant")
+        raise InputError("card: after requires a tenant; names are unique only within a tenant")
     wanted = None if names is None else frozenset(clean_name(name, "card") for name in names)
     return CardQuery(kind, tenant, wanted, prefix, after)
 
@@ -107,9 +107,9 @@ def card_query(
 def drop_query(
     kind: str, tenant: str, names: Sequence[str] | None, prefix: str | None
 ) -> CardQuery:
-    """What is to be dropped, checked: never everything by accident."""
+    """Build a query for deletion; requires names or a prefix, so that none deletes all."""
     if names is None and prefix is None:
-        raise InputError('card: say which to drop, by names or by prefix; "" is every name')
+        raise InputError('card: pass names or prefix; prefix="" drops every name')
     return card_query(kind, tenant, names, prefix or "")
 
 
@@ -120,7 +120,7 @@ def _check_place(kind: str, tenant: str | None) -> None:
 
 
 def card_checksum(card: Card, conversation: int | None, updated_at: int) -> bytes:
-    """What a card is checked against when it is read: all that its row says."""
+    """The checksum of a card's complete row, verified on every read."""
     row = encode_json([card.kind, card.tenant, card.name, conversation, updated_at]).encode()
     return hashlib.sha256(len(row).to_bytes(8, "big") + row + card.body).digest()
 
@@ -128,14 +128,14 @@ def card_checksum(card: Card, conversation: int | None, updated_at: int) -> byte
 def verify_card(
     card: Card, number: int | None, of: tuple[Key, str] | None, updated_at: int, checksum: bytes
 ) -> Card:
-    """The card of a row, whole; or `StoreCorrupt`.
+    """The card of a row; raises `StoreCorrupt` if the row is damaged.
 
-    It must be what its checksum says, and its conversation its tenant's: `of` is the key and the
-    genesis hash of the conversation that has the card's `number`.
+    The checksum must match, and the conversation must belong to the card's tenant: `of` is the key
+    and the genesis hash of the conversation with the id `number`.
     """
     if number is not None:
         if of is None or of[0].tenant != card.tenant or genesis(of[0]) != of[1]:
-            raise StoreCorrupt("the row of a card is damaged: its conversation is not its tenant's")
+            raise StoreCorrupt("the row of a card is damaged: its conversation does not match")
         card = replace(card, conversation=of[0].conversation)
     if card_checksum(card, number, updated_at) != checksum:
         raise StoreCorrupt(f"the card {card.name!r} ({card.kind}) does not match its checksum")

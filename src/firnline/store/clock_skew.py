@@ -1,4 +1,4 @@
-"""The clock that all machines share is the database's; theirs may be wrong, or jump."""
+"""All machines share the database's clock, because their own may be wrong or jump."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Final
 
 from firnline.log.message import microseconds, utc_now
 
-_KNOWN_SECONDS: Final = 60.0
-_SURE_SECONDS: Final = 1.0  # an answer that took longer tells nothing
-_MEANT: Final = timedelta(seconds=2)  # less is how long things take
+_REFRESH_SECONDS: Final = 60.0
+_ANSWER_SECONDS_MAX: Final = 1.0  # a slower answer is too imprecise
+_SKEW_MIN: Final = timedelta(seconds=2)  # smaller differences are latency
 
 
 class Skew:
     """How far the database's clock is ahead of this machine's.
 
-    `ask` is for the database's time in microseconds. It is asked once a minute; between, the time
-    that has passed is told by a clock that nobody sets.
+    `ask` returns the database's time in microseconds. It is called once a minute; in between, the
+    elapsed time is measured with the monotonic clock.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[int]]) -> None:
@@ -26,15 +26,15 @@ class Skew:
         self._until = self._zero = 0.0
 
     async def ahead(self) -> timedelta:
-        """To be added to a time of this machine's; nothing where both are about the same."""
+        """The offset to add to this machine's time; zero if both clocks roughly agree."""
         began = time.monotonic()
         if began >= self._until:
             now = await self._ask()
             ended = time.monotonic()
-            if ended - began > _SURE_SECONDS:
+            if ended - began > _ANSWER_SECONDS_MAX:
                 return timedelta()
             self._zero = now / 1e6 - (began + ended) / 2
-            self._until = ended + _KNOWN_SECONDS
+            self._until = ended + _REFRESH_SECONDS
         there = self._zero + time.monotonic()
         ahead = timedelta(seconds=there - microseconds(utc_now()) / 1e6)
-        return ahead if abs(ahead) > _MEANT else timedelta()
+        return ahead if abs(ahead) > _SKEW_MIN else timedelta()

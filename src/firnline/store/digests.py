@@ -1,4 +1,4 @@
-"""Digests as bytes, and the rules of their version chain: the same for every backend."""
+"""Digest encoding and the rules of the version chain, shared by all backends."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def encode_digest(digest: Digest) -> bytes:
 def decode_digest(body: bytes, checksum: bytes | None = None) -> Digest:
     """The inverse of `encode_digest`; damage raises `StoreCorrupt`.
 
-    Fields that were unknown when it was stored have their defaults.
+    Fields added after it was stored get their defaults.
     """
     if checksum is not None and checksum_of(body) != checksum:
         raise StoreCorrupt("a digest does not match its checksum")
@@ -38,11 +38,11 @@ def decode_digest(body: bytes, checksum: bytes | None = None) -> Digest:
             fields[name] = _versions(fields.get(name, []))
         return Digest(**fields)
     except (ValueError, KeyError, TypeError, InputError) as error:
-        raise StoreCorrupt("what is stored is not a digest") from error
+        raise StoreCorrupt("the stored value is not a digest") from error
 
 
 def digest_created_at(body: bytes) -> datetime | None:
-    """When a digest was begun; unknown if it cannot be read, which is not told here."""
+    """When a digest was begun; None if it cannot be read."""
     try:
         return decode_digest(body).created_at
     except StoreCorrupt:
@@ -51,12 +51,12 @@ def digest_created_at(body: bytes) -> datetime | None:
 
 def _versions(listed: object) -> tuple[int, ...]:
     if not isinstance(listed, list) or any(type(version) is not int for version in listed):
-        raise TypeError("not a list of versions")
+        raise TypeError("expected a list of versions")
     return tuple(listed)
 
 
 def checksum_of(body: bytes) -> bytes:
-    """What a digest's bytes are checked against when they are read."""
+    """The checksum of stored bytes, verified on every read."""
     return hashlib.sha256(body).digest()
 
 
@@ -64,13 +64,13 @@ def checksum_of(body: bytes) -> bytes:
 
 
 def next_version(newest: Digest | None, last: int, digest: Digest, now: datetime) -> Digest:
-    """The digest as it is begun: processing, and behind `last`, the last version of any status.
+    """The digest as it is begun: with status processing and version `last` + 1.
 
-    It must continue `newest`, the newest completed one.
+    `last` is the highest version of any status. The base must be the `newest` completed one.
     """
     _check_base(digest, newest)
-    if not 0 <= digest.first_seq <= digest.last_seq + 1:  # what the application knows covers none
-        raise InputError(f"a digest over entries {digest.first_seq} to {digest.last_seq}")
+    if not 0 <= digest.first_seq <= digest.last_seq + 1:  # facts from the application cover none
+        raise InputError(f"a digest cannot cover entries {digest.first_seq} to {digest.last_seq}")
     return replace(digest, version=last + 1, status="processing", created_at=now)
 
 
@@ -78,53 +78,53 @@ def _check_base(digest: Digest, newest: Digest | None) -> None:
     actual = newest.version if newest else None
     if digest.base != actual:
         raise ConflictError(
-            f"the digest continues version {digest.base}, but {actual} is the newest completed one",
+            f"the digest is based on version {digest.base}, but the newest completed is {actual}",
             expected_base=digest.base,
             actual_base=actual,
         )
 
 
 def fail_abandoned(digest: Digest) -> Digest:
-    """A digest that was in the making when its lease was taken over has failed."""
+    """A digest that was processing when its lease was taken over becomes failed."""
     if digest.status != "processing":
         return digest
-    return replace(digest, status="failed", error="its worker did not come back")
+    return replace(digest, status="failed", error="its worker stopped or lost the lease")
 
 
 def damaged_digest(version: int) -> Digest:
-    """What stands for a digest of which nothing can be read any more."""
+    """The failed digest that replaces one that can no longer be read."""
     return Digest(version=version, first_seq=0, last_seq=0, status="failed", error="it was damaged")
 
 
 def check_lease_seconds(seconds: float) -> None:
-    """How long a lease may be held without being renewed."""
+    """Raise `InputError` unless a lease may last this long without renewal."""
     if not 0 < seconds <= limits.LEASE_SECONDS_MAX:
         raise InputError(
-            f"a lease of {seconds} s; more than 0 and up to {limits.LEASE_SECONDS_MAX}"
+            f"lease: {seconds} s; must be more than 0 and at most {limits.LEASE_SECONDS_MAX} s"
         )
 
 
 def check_finish(stored: Digest | None, digest: Digest, newest: Digest | None) -> None:
-    """A digest can be finished once, by whoever began it, into completed or failed.
+    """Raise unless the digest can be finished: once, by its own lease, as completed or failed.
 
-    What it continues may have been undone since it was begun; then it can only fail.
+    If its base has been undone since it was begun, it can only fail.
     """
     if stored is None or stored.status != "processing":
         raise ConflictError(f"digest {digest.version} is no longer being processed")
     if digest.status not in ("completed", "failed"):
-        raise InputError(f"a digest is finished as completed or failed, not {digest.status!r}")
+        raise InputError(f"a finished digest must be completed or failed, not {digest.status!r}")
     if digest.status == "completed" and not digest.text.strip():
-        raise InputError("an empty digest is not stored; fail it instead")
+        raise InputError("a completed digest must not be empty; finish it as failed")
     if digest.status == "completed":
         _check_base(digest, newest)
 
 
 def mark_undone(newest: Digest | None, version: int) -> Digest:
-    """The newest completed digest as it is undone; no other version can be."""
+    """The newest completed digest, marked as undone; no other version can be undone."""
     actual = newest.version if newest else None
     if newest is None or actual != version:
         raise ConflictError(
-            f"digest {version} cannot be undone: {actual} is the newest completed one",
+            f"digest {version} cannot be undone: the newest completed one is {actual}",
             expected_version=version,
             actual_version=actual,
         )
@@ -132,7 +132,7 @@ def mark_undone(newest: Digest | None, version: int) -> Digest:
 
 
 def lease_lost(lease: Lease) -> ConflictError:
-    """The error for a lease that is not the newest one any more."""
+    """The error for a lease that was taken over or released."""
     return ConflictError(
         f"the lease on {lease.key.conversation} (fence {lease.fence}) was taken over or released",
         fence=lease.fence,

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from firnline.errors import InputError
 
 @contextmanager
 def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
-    """Where to write what becomes `path` when all of it is there and on disk.
+    """Yield a temporary path; on success, it is synced and renamed to `path`.
 
-    A link's target is replaced, not the link; a pipe or device is written as it is. `new`: there
-    must be nothing yet. `InputError` if it cannot be written.
+    For a symbolic link, the target is replaced. A pipe or device is written directly. With `new`,
+    `path` must not exist. Raises `InputError` if it cannot be written.
     """
     try:
         if new and os.path.lexists(path):
-            raise InputError(f"{path} exists already; this goes to a new file")
+            raise InputError(f"{path} already exists; choose a new file")
         target = path.resolve()
         if target.exists() and not target.is_file():
             if target.is_dir():
@@ -30,10 +30,10 @@ def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
             with _partial_file(target) as file:
                 yield file
     except BrokenPipeError:
-        raise  # whoever reads has seen enough
+        raise  # the reader closed the pipe
     except OSError as error:
         if error.errno is None:
-            raise  # somebody's own, not the system's
+            raise  # raised by the caller's code, not by the system
         raise InputError(f"{path} cannot be written: {error.strerror}") from error
 
 

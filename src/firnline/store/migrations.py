@@ -1,4 +1,4 @@
-"""A folder of numbered SQL files, by which a schema was made: the same for every SQL backend."""
+"""Numbered SQL migration files, shared by all SQL backends."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def load(folder: Traversable) -> Mapping[int, str]:
         if (match := _FILE.fullmatch(file.name))
     }
     if sorted(found) != list(range(1, len(found) + 1)):
-        raise StoreError(f"the migrations are not numbered without holes: {sorted(found)}")
+        raise StoreError(f"the numbers of the migrations have gaps: {sorted(found)}")
     return dict(sorted(found.items()))
 
 
 def check_version(version: int, newest: int) -> None:
-    """Raise `StoreTooNew` if a newer Firnline has been there."""
+    """Raise `StoreTooNew` if a newer Firnline migrated the database."""
     if version > newest:
         raise StoreTooNew(
-            f"the database has schema {version}, this Firnline knows {newest}; install a newer "
-            "Firnline; nothing was changed"
+            f"the database has schema version {version}, newer than version {newest} of this "
+            "Firnline; upgrade Firnline; nothing was changed"
         )

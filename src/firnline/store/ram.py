@@ -1,7 +1,7 @@
-"""The store in memory: the reference that every other store is compared with.
+"""The in-memory store: the reference implementation that every other store is compared with.
 
-It is written to be read. It keeps what the protocol promises while the process lives, and nothing
-afterwards; nothing in it ever waits, so every method is one step that cannot be interleaved.
+It is written for readability, and keeps its data only while the process runs. Its methods never
+wait, so each is one step that cannot be interleaved with others.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class _RamConversation:
 
 
 class RamStore:
-    """Keeps conversations in memory, for tests and for a first try."""
+    """Keeps conversations in memory, for tests and experiments."""
 
     def __init__(self, *, clock: Clock = utc_now) -> None:
         self._clock = clock
@@ -94,11 +94,11 @@ class RamStore:
         self._open = False
 
     async def open(self) -> None:
-        """Begin."""
+        """Open the store."""
         self._open = True
 
     async def close(self) -> None:
-        """End; what was stored is kept until the object is gone."""
+        """Close the store; its data is kept as long as the object exists."""
         self._open = False
 
     def _find(self, key: Key) -> _RamConversation | None:
@@ -283,7 +283,7 @@ class RamStore:
     async def search(
         self, tenant: str, query: str, *, scope: Scope = EVERYTHING, limit: int = 20
     ) -> list[IndexMatch]:
-        """See `Store.search`; ranks by how many of the query's terms an entry has."""
+        """See `Store.search`; ranks by the number of query terms in an entry."""
         if scope.topics == ():
             return []
         matches, asked = [], set(query_terms(query))
@@ -304,7 +304,7 @@ class RamStore:
         return sorted(matches, key=lambda item: (-item.score, item[:2]))[: max(limit, 0)]
 
     async def rebuild_index(self, progress: Progress | None = None) -> None:
-        """See `Store.rebuild_index`; there is no index, search reads the log itself."""
+        """See `Store.rebuild_index`; there is no index: search reads the log."""
         del progress
 
     # -- vectors and topics -------------------------------------------------------------------
@@ -459,7 +459,7 @@ class RamStore:
         return digest
 
     async def fail_damaged(self, lease: Lease) -> int:
-        """See `Store.fail_damaged`; memory keeps objects, which are never half there."""
+        """See `Store.fail_damaged`; objects in memory are never damaged."""
         self._held(lease)
         return 0
 
@@ -503,19 +503,19 @@ class RamStore:
         known = [
             found for key, found in self._conversations.items() if tenant in (None, key.tenant)
         ]
-        owed = [found.pending_since for found in known if found.pending_since is not None]
-        making = [
+        due = [found.pending_since for found in known if found.pending_since is not None]
+        processing = [
             (item.created_at, found.lease_until)
             for found in known
             for item, _ in found.digests.values()
             if item.status == "processing"
         ]
         return Pending(
-            conversations=len(owed),
-            oldest=min(owed, default=None),
-            processing=len(making),
-            leased=sum(until is not None and until > now for _, until in making),
-            stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
+            conversations=len(due),
+            oldest=min(due, default=None),
+            processing=len(processing),
+            leased=sum(until is not None and until > now for _, until in processing),
+            stuck=sum(begun is not None and begun < stuck_before for begun, _ in processing),
             cards=sum(kind == cards and tenant in (None, of) for kind, of, _ in self._cards),
         )
 
@@ -558,7 +558,7 @@ class RamStore:
         return [self._cards[at] for at in self._asked(wanted)[: max(limit, 0)]]
 
     def _asked(self, wanted: CardQuery) -> list[tuple[str, str, str]]:
-        """Where the cards are that are meant, in their order."""
+        """The keys of the matching cards, in order."""
         if not self._open:
             raise StoreNotOpen
         found = [at for at, card in self._cards.items() if wanted.has(card)]
@@ -583,10 +583,10 @@ class RamStore:
             del self._cards[at]
         return len(gone)
 
-    # -- keeping ------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------
 
     async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
-        """See `Store.archive`; memory has nothing to compress, entries are only marked."""
+        """See `Store.archive`; entries are only marked, not compressed."""
         found = self._find(key)
         moved = self._mark(found, first_seq, last_seq, archived=True) if found else []
         size = sum(len(record.body) for record in moved)
@@ -620,7 +620,7 @@ class RamStore:
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`; memory has no file to copy."""
         del progress
-        raise InputError(f"a store in memory cannot be copied to {path}; export it instead")
+        raise InputError(f"an in-memory store cannot be backed up to {path}; export it instead")
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`; there are no files."""
@@ -631,7 +631,7 @@ class RamStore:
         """See `Store.check`."""
         del thorough
         count = len(self._conversations)
-        return [Finding("memory", "warning", f"{count:,} conversations, gone when this ends")]
+        return [Finding("memory", "warning", f"{count:,} conversations, lost on exit")]
 
 
 def _order(key: Key) -> tuple[bytes, bytes]:

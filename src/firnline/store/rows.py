@@ -1,4 +1,4 @@
-"""Rows of the log, and the rules for them: the same for every backend that keeps rows."""
+"""Rows of the log and their rules, shared by all backends that store rows."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from firnline.store import segments
 SEQ_MAX: Final = (1 << limits.SEQ_BITS) - 1
 
 ARCHIVE_BATCH: Final = 8 * limits.SEGMENT_ENTRIES_MAX
-"""Entries that are compressed between two looks at the store."""
+"""Entries compressed per read of the store."""
 
 
 class ConversationRow(NamedTuple):
-    """A conversation as a reader finds it."""
+    """A conversation's row."""
 
     key: Key
     id: int
@@ -52,7 +52,7 @@ class Segment(NamedTuple):
 
 
 def all_of_type(kind: type, *values: Any) -> bool:
-    """Whether all are of this type: SQLite's can change by a flipped bit, whatever is declared."""
+    """Whether all have this type: in SQLite, a bit flip can change the type of a value."""
     return all(type(value) is kind for value in values)
 
 
@@ -84,7 +84,7 @@ def check_append(
             actual_seq=next_seq,
         )
     if next_seq + len(drafts) > SEQ_MAX:
-        raise InputError(f"{key.conversation}: a conversation holds up to {SEQ_MAX:,} entries")
+        raise InputError(f"{key.conversation}: the limit is {SEQ_MAX:,} entries per conversation")
     for draft in drafts:
         draft.check()
 
@@ -92,7 +92,7 @@ def check_append(
 def next_entries(
     next_seq: int, total: int, hash_: str, drafts: Sequence[EntryDraft]
 ) -> tuple[Entry, ...]:
-    """The drafts as entries behind a head."""
+    """The drafts as entries that follow a head."""
     entries = []
     for seq, (message, body, tokens, tokenizer, _) in enumerate(drafts, next_seq):
         hash_ = next_hash(hash_, body, tokens, tokenizer)
@@ -102,10 +102,10 @@ def next_entries(
 
 
 def check_repeat(idempotency: Idempotency, fingerprint: str) -> None:
-    """Raise unless a key that was seen before stands for the same messages."""
+    """Raise `KeyReused` unless the key was used for the same messages."""
     if fingerprint != idempotency.fingerprint:
         raise KeyReused(
-            f"the idempotency key {idempotency.key!r} was used for others; choose another key",
+            f"the idempotency key {idempotency.key!r} was used for other messages; use a new key",
             idempotency_key=idempotency.key,
         )
 
@@ -121,9 +121,9 @@ def merge_records(
     *,
     tolerant: bool = False,
 ) -> Iterator[Record]:
-    """What is stored of a span, archived or live, by sequence number, unchecked and one by one.
+    """Yield the stored records of a span, archived and live, by sequence number, unverified.
 
-    A damaged segment raises `StoreCorrupt`; if `tolerant`, its records say what the problem is.
+    A damaged segment raises `StoreCorrupt`; if `tolerant`, its records contain the problem instead.
     """
     waiting = next(live, None)
     for segment in archived:
@@ -139,7 +139,7 @@ def merge_records(
 
 
 def unpack_segment(segment: Segment, *, tolerant: bool = False) -> list[Record]:
-    """The records of a segment; they must be what its row says they are."""
+    """The records of a segment; raises `StoreCorrupt` if they do not match its row."""
     first_seq, last_seq = segment.first_seq, segment.last_seq
     try:
         _check_types(segment)
@@ -170,42 +170,42 @@ def _check_types(segment: Segment) -> None:
 
 def _check_last(segment: Segment, last: Record) -> None:
     if (last.seq, last.hash, last.total) != (segment.last_seq, segment.hash, segment.total):
-        raise StoreCorrupt("an archived segment does not hold what its row says")
+        raise StoreCorrupt("an archived segment does not match its row")
 
 
 def _claimed_seqs(first_seq: int, last_seq: Any) -> range:
-    """The entries that a damaged row says it holds, as far as that can be."""
+    """The sequence numbers that a damaged row claims, up to the size limit of a segment."""
     last = last_seq if all_of_type(int, last_seq) else first_seq
     return range(first_seq, max(first_seq, min(last, first_seq + limits.SEGMENT_ENTRIES_MAX)) + 1)
 
 
 def verify_span(found: ConversationRow, stored: list[Record], first: int, last: int) -> list[Entry]:
-    """The entries of a span, checked: every one there, every hash derived again.
+    """The entries of a span, verified: none missing, every hash recomputed.
 
-    `stored` begins with the entry before the span, if there is one.
+    `stored` starts with the entry before the span, if there is one.
     """
     if [record.seq for record in stored] != list(range(max(first - 1, 0), last + 1)):
-        raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are not all there")
+        raise StoreCorrupt(f"{found.key.conversation}: entries {first} to {last} are incomplete")
     hash_before = stored.pop(0).hash if first > 0 else genesis(found.key)
     check_end(found, stored[-1])
     return chain.checked_entries(stored, hash_before)
 
 
 def check_end(found: ConversationRow, last: Record) -> None:
-    """The last entry of the log must be the one that the recorded head stands for."""
+    """Raise `StoreCorrupt` if the last entry of the log does not match the recorded head."""
     if last.seq == found.next_seq - 1 and last.hash != found.hash:
-        raise StoreCorrupt(f"{found.key.conversation}: the end of the log is not the recorded one")
+        raise StoreCorrupt(f"{found.key.conversation}: the log does not end at its recorded head")
 
 
 def fits(found: ConversationRow, item: Record, tokens_max: int) -> bool:
-    """Whether the log from this record to its end takes at most so many tokens."""
+    """Whether the log from this record to its end has at most `tokens_max` tokens."""
     if item.problem:
         raise StoreCorrupt(f"entry {item.seq}: {item.problem}", seq=item.seq)
     return found.total - (item.total - item.tokens) <= tokens_max
 
 
 def check_newest(found: ConversationRow, fitting: Sequence[Record]) -> None:
-    """A run of newest records must reach to the end of the log, without a hole."""
+    """Raise `StoreCorrupt` unless the records reach the end of the log without gaps."""
     if [item.seq for item in fitting] != list(range(fitting[0].seq, found.next_seq)):
         raise StoreCorrupt(f"{found.key.conversation}: entries are missing at the end of the log")
     check_end(found, fitting[-1])
@@ -227,14 +227,14 @@ def page(items: Iterable[Record], limit: int) -> list[Record]:
 
 
 class PackedSegment(NamedTuple):
-    """A segment ready to be written, and the bytes that its entries had."""
+    """A segment ready to be written, and the uncompressed size of its entries."""
 
     segment: Segment
     plain_bytes: int
 
 
 def split_runs(records: Iterable[Record]) -> list[list[Record]]:
-    """Runs of neighbours."""
+    """Split records into runs of consecutive sequence numbers."""
     runs: list[list[Record]] = []
     for item in records:
         if runs and runs[-1][-1].seq + 1 == item.seq:
@@ -245,7 +245,7 @@ def split_runs(records: Iterable[Record]) -> list[list[Record]]:
 
 
 def pack_run(run: Sequence[Record], hash_before: str) -> Iterator[PackedSegment]:
-    """A run of neighbours, compressed; what is damaged never is."""
+    """Compress a run of consecutive records; a damaged one raises `StoreCorrupt`."""
     chain.checked_entries(run, hash_before)
     for part in segments.spans(run):
         body, checksum = segments.pack(part)

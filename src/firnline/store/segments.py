@@ -1,11 +1,11 @@
-"""Archived entries: columns of what a run of entries has in common, and their texts, compressed.
+"""Archived entries: columns with the metadata of a run of entries, and their compressed texts.
 
 A plain text message costs its compressed text and a few bytes for its role, time and tokens; any
-other message is kept as its canonical bytes. What is unpacked is compared with a checksum, and its
-hashes are derived again, so a damaged segment is an error and never a text.
+other message is stored as its canonical bytes. Unpacking verifies a checksum and recomputes the
+hashes, so a damaged segment raises an error and never returns wrong text.
 
-The dictionary is part of the package. It is not trained on the user's own messages: fragments of
-them would live on in it after `erase`.
+The compression dictionary is part of the package. It is not trained on the user's messages, because
+fragments of them would remain in it after `erase`.
 
 Layout: format, size of columns, size of texts, columns, texts (one zstd frame, NUL between texts,
 which no stored text contains). Columns: kinds, names, tokenizers, times, tokens.
@@ -38,16 +38,16 @@ from firnline.log.message import (
 
 LEVEL: Final = 19
 _FORMAT: Final = 1
-_RAW: Final = 0  # a message with more to it than these columns hold
+_RAW: Final = 0  # a message with more fields than the columns hold
 _NAMED: Final = 8  # added to the kind of a message that has a name
-_MIXED: Final = 0xFF  # not all of a segment's tokens were counted by the same tokenizer
+_MIXED: Final = 0xFF  # a segment's tokens were counted by several tokenizers
 _MORE: Final = 0x80
 _TEXT_BYTES_MAX: Final = limits.SEGMENT_BYTES_MAX + 2 * limits.MESSAGE_BYTES_MAX
 _CHECKSUM_BYTES: Final = 16
 
 
 def spans(records: Iterable[Record]) -> Iterator[list[Record]]:
-    """Cut consecutive records into runs that make good segments."""
+    """Split consecutive records into runs of the size of a segment."""
     run: list[Record] = []
     size = 0
     for record in records:
@@ -74,9 +74,9 @@ def pack(records: Sequence[Record]) -> tuple[bytes, bytes]:
 def unpack(
     packed: bytes, checksum: bytes, *, first_seq: int, hash_before: str, total_before: int
 ) -> list[Record]:
-    """The records of a segment; anything but what was packed raises `StoreCorrupt`."""
+    """The records of a segment; damage raises `StoreCorrupt`."""
     if packed[:1] != bytes([_FORMAT]):
-        raise StoreCorrupt("an archived segment has a format this Firnline does not know")
+        raise StoreCorrupt("an archived segment has an unknown format")
     try:
         data = _ColumnReader(packed[1:])
         columns_size, texts_size = data.number(), data.number()
@@ -89,11 +89,11 @@ def unpack(
     try:
         return _records(columns, texts, first_seq, hash_before, total_before)
     except (ValueError, LookupError, OverflowError, StopIteration, InputError) as error:
-        raise StoreCorrupt("an archived segment is not one") from error
+        raise StoreCorrupt("an archived segment has invalid contents") from error
 
 
 def _checksum(packed: bytes, texts: bytes) -> bytes:
-    """Over what is stored and what it stands for: neither disk nor codec is trusted."""
+    """Covers the stored bytes and the texts: neither the disk nor the codec is trusted."""
     size = len(packed).to_bytes(8, "big")
     return hashlib.sha256(size + packed + texts).digest()[:_CHECKSUM_BYTES]
 
@@ -102,7 +102,7 @@ def _checksum(packed: bytes, texts: bytes) -> bytes:
 
 
 def _columns(records: Sequence[Record]) -> tuple[bytes, bytes]:
-    """The columns of a run of records, and its texts: first the names, then what was said."""
+    """The columns of a run of records, and its texts: first the names, then the messages."""
     kinds: list[int] = []
     texts: list[bytes] = []
     times: list[int] = []
@@ -130,7 +130,7 @@ def _columns(records: Sequence[Record]) -> tuple[bytes, bytes]:
 
 
 def _plain_message(body: bytes) -> tuple[Role, bytes, str | None, int] | None:
-    """Role, text, name and time, if they are all there is to the message; else None."""
+    """Role, text, name and time, or None if the message has other fields."""
     message = decode(body)
     text, time = message.content, message.created_at
     if not isinstance(text, str) or time is None:
@@ -151,7 +151,7 @@ def _tokenizers(records: Sequence[Record]) -> bytes:
 
 
 def _put_times(column: bytearray, times: Sequence[int]) -> None:
-    """The first time, then the steps, in the coarsest unit that loses nothing."""
+    """Append the first time, then the steps, in the coarsest lossless unit."""
     steps = [b - a for a, b in pairwise(times)]
     unit = math.gcd(*steps) or 1
     _put(column, unit)
@@ -190,7 +190,7 @@ def _records(
 
 
 def _put(column: bytearray, number: int) -> None:
-    """Append a number, seven bits a byte."""
+    """Append a number, seven bits per byte."""
     while number >= _MORE:
         column.append(number & 0x7F | _MORE)
         number >>= 7
@@ -198,12 +198,12 @@ def _put(column: bytearray, number: int) -> None:
 
 
 def _zigzag(number: int) -> int:
-    """Signed to unsigned, small ones staying small."""
+    """Encode a signed number as unsigned; small numbers stay small."""
     return number * 2 if number >= 0 else -number * 2 - 1
 
 
 class _ColumnReader:
-    """Walks over the columns."""
+    """Reads the columns in order."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -262,7 +262,7 @@ def _to_decompress() -> zstandard.ZstdCompressionDict:
 
 @lru_cache(maxsize=1)
 def _to_compress() -> zstandard.ZstdCompressionDict:
-    """Digested once for all compressors: that takes longer than all they do with it."""
+    """Precomputed once for all compressors, because that takes longer than compressing."""
     dictionary = _dictionary()
     dictionary.precompute_compress(compression_params=_parameters())
     return dictionary
@@ -279,7 +279,7 @@ def _parameters() -> zstandard.ZstdCompressionParameters:
 
 
 def _compress(texts: bytes) -> bytes:
-    # A compressor is of one thread, and cheap to make.
+    # Compressors must not be shared between threads; creating one is cheap.
     compressor = zstandard.ZstdCompressor(
         dict_data=_to_compress(), compression_params=_parameters()
     )
@@ -288,7 +288,7 @@ def _compress(texts: bytes) -> bytes:
 
 def _decompress(packed: bytes, size: int) -> bytes:
     if size > _TEXT_BYTES_MAX:
-        raise StoreCorrupt("an archived segment claims to be larger than any is")
+        raise StoreCorrupt("an archived segment claims more than the maximum size")
     decompressor = zstandard.ZstdDecompressor(
         dict_data=_to_decompress(), format=zstandard.FORMAT_ZSTD1_MAGICLESS
     )

@@ -1,4 +1,4 @@
-"""Topics as bytes, and the rules by which they are saved: the same for every backend."""
+"""Topic encoding and the rules for saving topics, shared by all backends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def decode_topic(body: bytes, checksum: bytes | None = None) -> Topic:
         fields["tags"] = tuple(fields["tags"])
         return Topic(**fields)
     except (ValueError, KeyError, TypeError, InputError) as error:
-        raise StoreCorrupt("what is stored is not a topic") from error
+        raise StoreCorrupt("the stored value is not a topic") from error
 
 
 def check_assignment(
@@ -49,9 +49,9 @@ def check_assignment(
     revision: tuple[int, int],
     next_seq: tuple[int, int],
 ) -> None:
-    """Raise unless the assignment was decided on the present state, and is one that can be.
+    """Raise unless the assignment is valid and based on the current revision.
 
-    `revision` is the one given and the present one, `next_seq` the one given and the log's end.
+    `revision` is (given, current); `next_seq` is (given, end of the log).
     """
     given, present = revision
     if given != present:
@@ -65,11 +65,11 @@ def check_assignment(
         raise InputError(f"{key.conversation} has {end} entries; {reach} cannot be assigned")
     seqs = [*members, *(topic.id for topic in topics)]
     if any(not 0 <= seq < end for seq in seqs):
-        raise InputError(f"{key.conversation}: a topic or a member is none of its {end} entries")
+        raise InputError(f"{key.conversation}: a topic or a member is not one of its {end} entries")
 
 
 class TopicCache:
-    """Topics as they were last read, by conversation and revision; ids are never used again."""
+    """Caches topics by conversation and revision; ids are never reused."""
 
     def __init__(self) -> None:
         self._topics: OrderedDict[int, tuple[int, dict[int, Topic]]] = OrderedDict()
@@ -80,14 +80,14 @@ class TopicCache:
         return None if cached is None or cached[0] != revision else cached[1]
 
     def update(self, id_: int, revision: int, topics: Sequence[Topic]) -> None:
-        """A new revision was saved."""
+        """Apply a newly saved revision to the cached one."""
         cached = self.get(id_, revision - 1)
         if cached is not None:
             changed = {**cached, **{topic.id: topic for topic in topics}}
             self.put(id_, revision, dict(sorted(changed.items())))
 
     def put(self, id_: int, revision: int, topics: dict[int, Topic]) -> None:
-        """Remember them, and forget what was cache first if there are too many."""
+        """Cache the topics; if there are too many, evicts the oldest."""
         self._topics[id_] = revision, topics
         if len(self._topics) > limits.TOPICS_REMEMBERED:
             self._topics.popitem(last=False)

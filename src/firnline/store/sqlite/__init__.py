@@ -1,4 +1,4 @@
-"""The embedded store: one SQLite file, through the library that apsw brings along."""
+"""The embedded store: one SQLite file, accessed with the SQLite library bundled in apsw."""
 
 from firnline.store.sqlite.store import SqliteStore
 

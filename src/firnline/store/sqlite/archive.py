@@ -1,4 +1,4 @@
-"""Moving old entries into compressed segments and back. Nothing about them changes."""
+"""Moves old entries into compressed segments and back, without changing them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firnline.store.sqlite import log
 def pack(
     connection: apsw.Connection, found: log.SqliteRow, first: int, last: int
 ) -> list[PackedSegment]:
-    """Compress the first live entries of a span; reads only, so nobody has to wait for it."""
+    """Compress the first live entries of a span; only reads, so it blocks no other caller."""
     first, last = max(first, 0), min(last, found.next_seq - 1)
     if first > last:
         return []
@@ -28,23 +28,23 @@ def pack(
 
 
 def store(connection: apsw.Connection, found: log.SqliteRow, packed: PackedSegment) -> Archived:
-    """Swap live entries for their segment, in one transaction.
+    """Replace live entries by their segment, in one transaction.
 
-    The segment was packed from what a reader saw a moment ago, so all is checked again.
+    The segment was packed from an earlier snapshot, so everything is checked again.
     """
     segment = packed.segment
     hash_now = (
         log.hash_at(connection, found, segment.last_seq) if _is_current(connection, found) else ""
     )
     if hash_now != segment.hash:
-        raise ConflictError(f"{found.key.conversation}: it was erased or changed meanwhile")
+        raise ConflictError(f"{found.key.conversation}: it was erased or changed in the meantime")
     first_id = found.entry_id(segment.first_seq)
     connection.execute(
         "DELETE FROM entry WHERE id BETWEEN ? AND ?", (first_id, found.entry_id(segment.last_seq))
     )
     entries = segment.last_seq - segment.first_seq + 1
     if connection.changes() != entries:
-        raise ConflictError(f"{found.key.conversation}: the entries were moved by somebody else")
+        raise ConflictError(f"{found.key.conversation}: another caller has moved the entries")
     connection.execute(
         "INSERT INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (first_id, *segment[1:])
     )
@@ -64,7 +64,7 @@ def _is_current(connection: apsw.Connection, found: log.SqliteRow) -> bool:
 
 
 def restore(connection: apsw.Connection, found: log.SqliteRow, first: int, last: int) -> int:
-    """Make the entries of every segment that touches the span live again."""
+    """Unpack every segment that overlaps the span into live entries."""
     restored = 0
     first, last = max(first, 0), min(last, found.next_seq - 1)
     touching = list(log.segment_rows(connection, found, first, last)) if first <= last else []

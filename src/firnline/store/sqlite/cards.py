@@ -1,4 +1,4 @@
-"""Cards: small named values that edges keep beside the log."""
+"""Cards: small named values that edges store next to the log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from firnline.log.message import encode_json
 from firnline.store.cards import CardQuery, card_checksum, verify_card
 from firnline.store.sqlite.write_buffer import WriteBuffer
 
-# As bytes, whatever they have become: a text that is not text would stop those who look for damage.
+# Cast to bytes: invalid UTF-8 in a damaged text would raise in the code that looks for damage.
 _COLUMNS: Final = (
     "SELECT CAST(card.kind AS BLOB), CAST(card.tenant AS BLOB), CAST(card.name AS BLOB),"
     " card.conversation, card.updated_at, CAST(checksum AS BLOB), CAST(body AS BLOB),"
@@ -22,7 +22,7 @@ _COLUMNS: Final = (
 )
 _INSERT: Final = "INSERT OR IGNORE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
 _REPLACE: Final = "INSERT OR REPLACE INTO card VALUES (?, ?, ?, ?, ?, ?, ?)"
-_LAST: Final = "\U0010ffff"  # behind every character that a name can have
+_LAST: Final = "\U0010ffff"  # sorts after every character that a name can contain
 
 
 def put_cards(
@@ -33,7 +33,7 @@ def put_cards(
     *,
     absent: bool,
 ) -> int:
-    """Write those whose conversation is there, or that have none."""
+    """Write the cards whose conversation exists, or that have none."""
     rows = []
     for card in cards:
         number = None
@@ -50,7 +50,7 @@ def put_cards(
 
 
 def select_cards(connection: apsw.Connection, asked: CardQuery, limit: int) -> list[Card]:
-    """The cards that are asked for, each one checked."""
+    """The matching cards, each one verified."""
     where, values = _where(asked)
     rows = connection.execute(
         f"{_COLUMNS} WHERE {where} ORDER BY card.tenant, card.name LIMIT ?",
@@ -58,13 +58,13 @@ def select_cards(connection: apsw.Connection, asked: CardQuery, limit: int) -> l
     )
     cards = [_card(row) for row in rows]
     if not all(asked.has(card) for card in cards):
-        # A flipped type puts a row where others are looked for, and its checksum is right.
-        raise StoreCorrupt(f"a card among those of the kind {asked.kind!r} is not one of them")
+        # A bit flip in a type can misplace a row while its checksum still matches.
+        raise StoreCorrupt(f"a row among the cards of the kind {asked.kind!r} is misplaced")
     return cards
 
 
 def card_kinds(connection: apsw.Connection) -> list[str]:
-    """Every kind there is; from one to the next by the index, whatever lies between."""
+    """Every kind; one index lookup per kind, however many cards it has."""
     rows = connection.execute(
         "WITH RECURSIVE known (kind) AS (SELECT min(kind) FROM card UNION ALL"
         " SELECT (SELECT min(kind) FROM card WHERE kind > known.kind) FROM known"
@@ -74,9 +74,9 @@ def card_kinds(connection: apsw.Connection) -> list[str]:
 
 
 def drop_cards(connection: apsw.Connection, asked: CardQuery) -> int:
-    """Delete the cards that are asked for; returns how many there were."""
+    """Delete the matching cards; returns the number deleted."""
     where, values = _where(asked)
-    # Compared once more, without the index: a damaged one must not lead to other rows.
+    # Compared again without the index: a damaged index must not lead to other rows.
     own = " AND +kind = ? AND +tenant = ?"
     connection.execute(
         f"DELETE FROM card WHERE {where}{own}",  # noqa: S608
@@ -86,7 +86,7 @@ def drop_cards(connection: apsw.Connection, asked: CardQuery) -> int:
 
 
 def damaged_cards(connection: apsw.Connection) -> Iterator[str]:
-    """What is wrong with cards, one by one."""
+    """Yield the problem of each damaged card."""
     for row in connection.execute(_COLUMNS):
         try:
             _card(row)
@@ -95,7 +95,7 @@ def damaged_cards(connection: apsw.Connection) -> Iterator[str]:
 
 
 def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:
-    """A condition and its values; every part of it can be looked up in the table itself."""
+    """A condition and its values; every part of it can use the primary key."""
     parts: dict[str, Any] = {"card.kind = ?": asked.kind}
     if asked.tenant is not None:
         parts["card.tenant = ?"] = asked.tenant
@@ -110,7 +110,7 @@ def _where(asked: CardQuery) -> tuple[str, tuple[Any, ...]]:
 
 
 def _card(row: tuple[Any, ...]) -> Card:
-    """The card of a row; it must be what its checksum says, and its conversation its tenant's."""
+    """The card of a row; raises `StoreCorrupt` if the row is damaged."""
     *names, number, updated_at, checksum, body, of_tenant, of_name, start = row
     try:
         kind, tenant, name = (text.decode() for text in names)

@@ -1,4 +1,4 @@
-"""Opening a database the one safe way, and turning the driver's errors into ours."""
+"""Opens databases with safe settings, and translates the driver's errors."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from firnline.protocols import Progress
 from firnline.store.files import atomic_write
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
-SQLITE_VERSION_MIN: Final = (3, 51, 3)  # before it, several processes could corrupt a WAL database
+SQLITE_VERSION_MIN: Final = (3, 51, 3)  # older ones can corrupt a WAL database of several processes
 
 CACHE_KILOBYTES: Final = 32_000  # the writer's; the last page of each busy conversation fits
-_BACKUP_PAGES: Final = 1_024  # copied in one step of a backup
-CHECKPOINT_PAGES: Final = 2_000  # 8 MB of write-ahead log, then its pages move to the file
+_BACKUP_PAGES: Final = 1_024  # copied per step of a backup
+CHECKPOINT_PAGES: Final = 2_000  # a checkpoint runs after 8 MB of write-ahead log
 
 NETWORK_FILESYSTEMS: Final = frozenset(
     [
@@ -65,18 +65,18 @@ _HEADER_BYTES: Final = 100
 
 _ERRORS: Final[tuple[tuple[type[apsw.Error], type[StoreError], str], ...]] = (
     (apsw.CorruptError, StoreCorrupt, "the file is damaged"),
-    (apsw.NotADBError, StoreCorrupt, "the file is not a database, or its beginning is damaged"),
-    (apsw.FullError, StoreFull, "no room left, nothing was written"),
+    (apsw.NotADBError, StoreCorrupt, "the file is not a database, or its header is damaged"),
+    (apsw.FullError, StoreFull, "no space left, nothing was written"),
     (apsw.ReadOnlyError, StoreReadOnly, "it can be read but not written"),
-    (apsw.BusyError, StoreUnavailable, "another process holds the database"),
-    (apsw.LockedError, StoreUnavailable, "another connection holds a table"),
+    (apsw.BusyError, StoreUnavailable, "another process has locked the database"),
+    (apsw.LockedError, StoreUnavailable, "another connection has locked a table"),
     (apsw.IOError, StoreUnavailable, "the disk failed"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseFile:
-    """Which file, and how it may be used."""
+    """A database file and how to open it."""
 
     path: Path
     read_only: bool = False
@@ -86,7 +86,7 @@ class DatabaseFile:
 
 
 def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
-    """Open a connection with every setting our promises rest on."""
+    """Open a connection with the settings that the store's guarantees depend on."""
     flags = apsw.SQLITE_OPEN_READONLY
     if writer:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
@@ -103,18 +103,18 @@ def _set_up(connection: apsw.Connection, place: DatabaseFile, *, writer: bool) -
     connection.set_busy_handler(busy_handler(place.busy_seconds))
     for name, value in PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {value}")
-    # Only the writer moves pages out of the write-ahead log.
+    # Only the writer checkpoints the write-ahead log.
     connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES if writer else 0}")
     connection.execute(f"PRAGMA cache_size = -{CACHE_KILOBYTES if writer else 4_000}")
     connection.execute(f"PRAGMA synchronous = {'FULL' if place.full_sync else 'NORMAL'}")
     if writer:
         mode = connection.execute("PRAGMA journal_mode = WAL").get
         if mode != "wal":
-            raise StoreError(f"{place.path}: SQLite answered journal_mode={mode}, WAL is needed")
+            raise StoreError(f"{place.path}: SQLite returned journal_mode={mode}; WAL is required")
 
 
 def busy_handler(seconds: float) -> Callable[[int], bool]:
-    """Wait for another process in short uneven steps: SQLite's own grow, and starve the unlucky."""
+    """Wait for a lock in short random steps: SQLite's own steps grow, so some waiters starve."""
     started = 0.0
 
     def wait(tries: int) -> bool:
@@ -131,10 +131,10 @@ def busy_handler(seconds: float) -> Callable[[int], bool]:
 
 
 def undo_interrupted(place: DatabaseFile) -> None:
-    """Let SQLite undo a change that a crash interrupted while the file was being created.
+    """Let SQLite roll back a change that a crash interrupted while the file was being created.
 
-    Until the file is in WAL mode, such a change lies in a journal beside it, and only a
-    connection that may write can play it back.
+    Until the file is in WAL mode, such a change has a rollback journal next to the file, and only
+    a connection that may write can replay it.
     """
     with closing(apsw.Connection(str(place.path), apsw.SQLITE_OPEN_READWRITE, place.vfs)) as file:
         file.set_busy_handler(busy_handler(place.busy_seconds))
@@ -143,9 +143,9 @@ def undo_interrupted(place: DatabaseFile) -> None:
 
 @final
 class translate_errors:  # noqa: N801 - read as `with translate_errors(path):`
-    """Map the driver's errors to ours; the one place where that is done."""
+    """Translate the driver's errors to Firnline's; the only place where that happens."""
 
-    # A class: a generator's context costs a small append several microseconds.
+    # A class: a generator context manager costs a small append several microseconds.
     __slots__ = ("_committing", "_path")
 
     def __init__(self, path: Path, *, committing: bool = False) -> None:
@@ -159,7 +159,7 @@ class translate_errors:  # noqa: N801 - read as `with translate_errors(path):`
         if error is None:
             return
         if isinstance(error, UnicodeDecodeError):
-            raise StoreCorrupt(f"{self._path}: a text is not text: {error}") from error
+            raise StoreCorrupt(f"{self._path}: invalid UTF-8 in a text: {error}") from error
         if isinstance(error, apsw.Error):
             raise _translate_error(error, self._path, committing=self._committing) from error
 
@@ -170,11 +170,11 @@ def _translate_error(error: apsw.Error, path: Path, *, committing: bool) -> Stor
         return StoreError(f"{path}: the search index is damaged; {advice}")
     if getattr(error, "extendedresult", 0) == apsw.SQLITE_READONLY_ROLLBACK:
         advice = "open it once for writing"
-        return StoreReadOnly(f"{path}: a crash left a change half done; {advice}")
+        return StoreReadOnly(f"{path}: a crash left an unfinished change; {advice}")
     if isinstance(error, apsw.CantOpenError):
         return StoreUnavailable(f"{path} cannot be opened: {_open_problem(path)}")
     if isinstance(error, apsw.IOError) and committing:
-        return StoreTimeout(f"{path}: the disk failed in a commit: {error}")
+        return StoreTimeout(f"{path}: the disk failed during a commit: {error}")
     for kind, ours, what in _ERRORS:
         if isinstance(error, kind):
             return ours(f"{path}: {what}: {error}")
@@ -182,11 +182,11 @@ def _translate_error(error: apsw.Error, path: Path, *, committing: bool) -> Stor
 
 
 def release_cursors(error: BaseException | None, foreign: BaseException | None) -> None:
-    """Let go of the queries in the frames that an error keeps alive for its traceback.
+    """Release the cursors in the frames that an error's traceback keeps alive.
 
-    A query that is not finished keeps its snapshot, so whoever keeps the error would keep a
-    reader in the past, and the write-ahead log from being emptied. `foreign` is what the caller
-    was handling before: the frames of that are not ours, and some may still be needed.
+    An unfinished query keeps its snapshot. A caller that keeps the error would keep the snapshot
+    open, and the write-ahead log could not be truncated. `foreign` is the exception that the
+    caller was already handling: its frames are not ours, and may still be in use.
     """
     while error is not None and error is not foreign:
         traceback.clear_frames(error.__traceback__)
@@ -194,7 +194,7 @@ def release_cursors(error: BaseException | None, foreign: BaseException | None) 
 
 
 def detach_context(error: BaseException | None, foreign: BaseException | None) -> None:
-    """Take from an error what another caller was handling while it was raised."""
+    """Remove another caller's exception from an error's context."""
     while error is not None and foreign is not None:
         if error.__context__ is foreign:
             error.__context__ = None
@@ -210,7 +210,7 @@ def _open_problem(path: Path) -> str:
 
 
 def check_library() -> None:
-    """Refuse a SQLite that can corrupt a database written by several processes."""
+    """Reject a SQLite that can corrupt a database written by several processes."""
     version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
     if version < SQLITE_VERSION_MIN:
         raise StoreError(
@@ -220,34 +220,34 @@ def check_library() -> None:
 
 
 def check_size(path: Path) -> None:
-    """Refuse a folder, and what is too short to be a database: SQLite would call it new."""
+    """Reject a folder, and a file too short to be a database: SQLite would treat it as new."""
     if path.is_dir():
         raise BadURL(f"{path} is a folder; name a file in it, such as {path}/firnline.db")
     if path.is_file() and 0 < path.stat().st_size < _HEADER_BYTES:
-        raise StoreCorrupt(f"{path}: the file is not a database, or it was cut off")
+        raise StoreCorrupt(f"{path}: the file is not a database, or it is truncated")
 
 
 def check_filesystem(path: Path, mounts: str | None = None) -> None:
-    """Refuse a network file system: SQLite's locks do not hold there."""
+    """Reject a network file system: SQLite's locks are unreliable there."""
     if mounts is None:
         table = Path("/proc/mounts")
         mounts = table.read_text(errors="replace") if table.exists() else ""
     kind = filesystem_of(path.resolve(), mounts)
     if kind in NETWORK_FILESYSTEMS:
         raise BadURL(
-            f"{path} lies on a network file system ({kind}), where SQLite's locks do not hold; "
+            f"{path} is on a network file system ({kind}), where SQLite's locks are unreliable; "
             "use a local disk"
         )
 
 
 def filesystem_of(path: Path, mounts: str) -> str:
-    """The type of the file system that holds `path`, from the text of /proc/mounts; else empty."""
+    """The type of the file system that holds `path`, from the text of /proc/mounts; or empty."""
     best, kind = 0, ""
     for line in mounts.splitlines():
         _, point, this_kind, *_ = [*line.split(), "", "", ""]
         if "\\" in point:
             point = point.encode().decode("unicode_escape")
-        # As texts, because this is done whenever a store is opened, and paths take their time.
+        # Compared as strings, because this runs on every open and `Path` is slow.
         if len(point) > best and f"{path}/".startswith(f"{point.rstrip('/')}/"):
             best, kind = len(point), this_kind
     return kind
@@ -274,7 +274,7 @@ def copy_to(place: DatabaseFile, path: Path, progress: Progress | None) -> None:
 
 
 def _copy(source: apsw.Connection, target: apsw.Connection, progress: Progress | None) -> None:
-    # In a snapshot, or every commit of others would make the copy begin anew.
+    # In a snapshot; otherwise every commit by another connection restarts the copy.
     source.execute("BEGIN; SELECT count(*) FROM conversation").fetchall()
     with target.backup("main", source, "main") as copy:
         while not copy.done:

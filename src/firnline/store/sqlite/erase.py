@@ -1,9 +1,9 @@
-"""The one destructive verb. What it erases leaves no byte in the file, its log or its index.
+"""Erasure, the only destructive operation: no byte remains in the file, its log or its index.
 
-Deleting rows is not enough: pages keep old copies in their gaps, and the search index keeps terms
-until it is merged. So the rows go first, in one transaction that also notes that the file has to be
-scrubbed; then the index is merged, the file is written anew and the write-ahead log emptied. A
-crash in between leaves the note, and the next open finishes the work.
+Deleting rows is not enough: free space in pages keeps old copies, and the search index keeps terms
+until it is merged. The rows are deleted in one transaction that also records a pending scrub. Then
+the index is merged, the file vacuumed and the write-ahead log truncated. If a crash interrupts
+this, the next open finishes the pending scrub.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EMBEDDERS: Final = "SELECT id FROM embedder"
 
 
 def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
-    """Delete and scrub, in one go that nothing but a crash can part."""
+    """Delete and scrub; only a crash can separate the two."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         erased = _delete(connection, key, now)
@@ -33,14 +33,14 @@ def erase(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         if scrub_pending(connection):
-            scrub(connection)  # what an earlier erasure left
+            scrub(connection)  # pending from an earlier erasure
         raise
     scrub(connection)
     return erased
 
 
 def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
-    """Delete every row the conversation owns, and note that the file is to be scrubbed."""
+    """Delete every row of the conversation, and record the pending scrub."""
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
@@ -68,12 +68,12 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
 
 
 def scrub_pending(connection: apsw.Connection) -> bool:
-    """Whether an erasure is still to be finished."""
+    """Whether an erasure is unfinished."""
     return bool(fetch_one(connection, "SELECT 1 FROM owed WHERE what = 'scrub'"))
 
 
 def scrub(connection: apsw.Connection) -> None:
-    """Rewrite the file without what was deleted; outside any transaction."""
+    """Rewrite the file without deleted data; must run outside a transaction."""
     connection.execute("INSERT INTO search (search) VALUES ('optimize')")
     connection.execute("VACUUM")
     _empty_log(connection)
@@ -81,7 +81,7 @@ def scrub(connection: apsw.Connection) -> None:
 
 
 def _empty_log(connection: apsw.Connection) -> None:
-    """Empty the write-ahead log, which readers can hold up for a moment."""
+    """Truncate the write-ahead log; readers can delay this briefly."""
     deadline = time.monotonic() + limits.SCRUB_SECONDS
     while True:
         busy, _, _ = fetch_one(connection, "PRAGMA wal_checkpoint(TRUNCATE)")
@@ -89,7 +89,7 @@ def _empty_log(connection: apsw.Connection) -> None:
             return
         if time.monotonic() > deadline:
             raise StoreUnavailable(
-                "the conversation is erased, but a reader holds on to old pages of the file; "
+                "the conversation is erased, but a reader still uses old pages of the file; "
                 "erase again or reopen the store to finish"
             )
         time.sleep(0.01)

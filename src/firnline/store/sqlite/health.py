@@ -22,7 +22,7 @@ _CONTENT = {
 
 
 def check(connection: apsw.Connection, place: DatabaseFile, *, thorough: bool) -> list[Finding]:
-    """Everything that can be told without changing anything."""
+    """All checks; none of them changes anything."""
     version = fetch_one(connection, "PRAGMA user_version")[0]
     counts = ", ".join(
         f"{fetch_one(connection, f'SELECT count(*) FROM {table}')[0]:,} {words}"  # noqa: S608
@@ -97,7 +97,7 @@ def _room(path: Path) -> Finding:
 
 
 def _write_ahead_log(path: Path) -> Finding:
-    # The name, never an open(): opening and closing the database's files drops SQLite's locks.
+    # By name, never by open(): closing one of the database's files drops SQLite's locks.
     log = path.with_name(path.name + "-wal")
     size = log.stat().st_size if log.exists() else 0
     state = "ok" if size <= _LOG_MAX else "warning"

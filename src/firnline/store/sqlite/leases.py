@@ -26,7 +26,7 @@ from firnline.store.digests import (
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
 
-# As bytes, whatever they have become: a text that is not text would stop those who look for damage.
+# Cast to bytes: invalid UTF-8 in a damaged text would raise in the code that looks for damage.
 _COLUMNS: Final = (
     "SELECT id, CAST(status AS BLOB), CAST(body AS BLOB), CAST(checksum AS BLOB) FROM digest"
 )
@@ -37,11 +37,11 @@ _NO_TOPIC: Final = -1
 def lease(
     connection: apsw.Connection, key: Key, owner: str, now: datetime, seconds: float
 ) -> Lease | None:
-    """Take the lease if nobody holds it, or if its time is over."""
+    """Acquire the lease if it is free or expired."""
     until = microseconds(now) + int(seconds * 1e6)
     row = fetch_one(
         connection,
-        # Above all fences of earlier conversations of this name: ids only grow.
+        # Greater than all fences of erased conversations with this name: ids only grow.
         "UPDATE conversation SET fence = max(fence, id << 32) + 1, lease_owner = ?, lease_until = ?"
         " WHERE tenant = ? AND name = ? AND (lease_until IS NULL OR lease_until <= ?)"
         " RETURNING fence",
@@ -69,7 +69,7 @@ def renew(connection: apsw.Connection, lease: Lease, now: datetime, seconds: flo
 
 
 def release(connection: apsw.Connection, lease: Lease) -> None:
-    """Let go of the lease; the fence stays, so that it only ever grows."""
+    """Release the lease; the fence is kept, so that it only grows."""
     connection.execute(
         "UPDATE conversation SET lease_owner = NULL, lease_until = NULL"
         " WHERE tenant = ? AND name = ? AND fence = ? AND lease_owner = ?",
@@ -78,7 +78,7 @@ def release(connection: apsw.Connection, lease: Lease) -> None:
 
 
 def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: datetime) -> Digest:
-    """Record a digest in the making; what an earlier holder left in the making has failed."""
+    """Record a digest as processing; those an earlier holder left processing become failed."""
     found = _leased_row(connection, lease)
     last = _last_version(connection, found) or 0
     newest = newest_digest(connection, found, digest.topic)
@@ -90,7 +90,7 @@ def begin(connection: apsw.Connection, lease: Lease, digest: Digest, now: dateti
 
 
 def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
-    """Complete or fail what this lease began."""
+    """Complete or fail a digest that this lease began."""
     found = _leased_row(connection, lease)
     row = fetch_one(
         connection,
@@ -104,7 +104,7 @@ def finish(connection: apsw.Connection, lease: Lease, digest: Digest) -> Digest:
 
 
 def undo(connection: apsw.Connection, lease: Lease, version: int) -> Digest:
-    """Take the newest completed digest out of force, in place."""
+    """Mark the newest completed digest as undone, in place."""
     found = _leased_row(connection, lease)
     asked = next(iter(digests(connection, found, [version])), None)
     newest = newest_digest(connection, found, asked.topic if asked else None)
@@ -114,9 +114,9 @@ def undo(connection: apsw.Connection, lease: Lease, version: int) -> Digest:
 
 
 def fail_damaged(connection: apsw.Connection, lease: Lease) -> int:
-    """Put a failed digest in the place of each that cannot be read; returns how many."""
+    """Replace each unreadable digest by a failed one; returns the number replaced."""
     found = _leased_row(connection, lease)
-    # First, for what the indexes say of a damaged row is not what the row says.
+    # First, because index entries of a damaged row may not match the row.
     connection.execute("REINDEX digest")
     rows = connection.execute(f"{_COLUMNS} WHERE id BETWEEN ? AND ?", _digest_range(found))
     damaged = [row[0] & log.SEQ_MASK for row in rows if not _is_readable(found, row)]
@@ -138,7 +138,7 @@ def digests(
     found: log.SqliteRow,
     versions: Sequence[int] | None = None,
 ) -> list[Digest]:
-    """The conversation's digests by version: all of them, or those asked for that exist."""
+    """The conversation's digests by version: all, or those of `versions` that exist."""
     if versions is None:
         rows = connection.execute(
             f"{_COLUMNS} WHERE id BETWEEN ? AND ? ORDER BY id", _digest_range(found)
@@ -153,7 +153,7 @@ def digests(
 def newest_digest(
     connection: apsw.Connection, found: log.SqliteRow, topic: int | None = None
 ) -> Digest | None:
-    """The newest completed digest: the last of an index that holds only completed ones."""
+    """The newest completed digest, from a partial index on completed digests."""
     row = fetch_one(
         connection,
         f"{_COLUMNS} INDEXED BY digest_completed"
@@ -186,7 +186,7 @@ def _last_version(connection: apsw.Connection, found: log.SqliteRow) -> int | No
 
 
 def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> None:
-    """Write digests as they are, into a conversation that has none."""
+    """Write digests unchanged into a conversation that has none."""
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")
@@ -197,18 +197,18 @@ def put_all(connection: apsw.Connection, key: Key, items: Sequence[Digest]) -> N
 
 
 def _digest_range(found: log.SqliteRow) -> tuple[int, int]:
-    """Between these numbers the conversation's digests are kept."""
+    """The range of row ids of the conversation's digests."""
     return found.entry_id(0), found.entry_id(log.SEQ_MASK)
 
 
 def _digest(found: log.SqliteRow, row: tuple[Any, ...]) -> Digest:
-    """The digest of a row; it must be what the row says it is."""
+    """The digest of a row; raises `StoreCorrupt` if it does not match the row."""
     id_, status, body, checksum = row
     if None in row:
         raise StoreCorrupt(f"{found.key.conversation}: the row of a digest is damaged")
     digest = decode_digest(body, checksum)
     if (id_ & log.SEQ_MASK, status) != (digest.version, digest.status.encode()):
-        raise StoreCorrupt(f"{found.key.conversation}: a digest is not what its row says")
+        raise StoreCorrupt(f"{found.key.conversation}: a digest does not match its row")
     return digest
 
 

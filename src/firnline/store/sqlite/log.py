@@ -1,4 +1,4 @@
-"""The log in SQLite: appending on the writer's connection, reading on a reader's."""
+"""The log in SQLite: appends use the writer's connection, reads use a reader's."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ _HEAD: Final = (
 
 
 class SqliteRow(rows.ConversationRow):
-    """A conversation as a reader finds it, and the numbers that its rows have."""
+    """A conversation's row, and the ids of the rows that belong to it."""
 
     __slots__ = ()
 
     def entry_id(self, seq: int) -> int:
-        """The number under which an entry, a segment or a digest of the conversation is kept."""
+        """The row id of an entry, segment or digest of the conversation."""
         if not 0 <= seq <= SEQ_MASK:
-            raise InputError(f"{seq} is not a number that a conversation can have")
+            raise InputError(f"{seq} is not a valid sequence number")
         return self.id << limits.SEQ_BITS | seq
 
 
@@ -62,7 +62,7 @@ def append(
     expected_seq: int | None,
     idempotency: Idempotency | None,
 ) -> Appended:
-    """Add messages; all that can be refused is refused before the first write."""
+    """Add messages; all checks run before the first write."""
     head = heads.find(connection, key)
     if idempotency and head and (done := _replay(connection, heads, key, head, idempotency)):
         return done
@@ -86,7 +86,7 @@ def append(
 def _new_rows(
     head: OpenHead, entries: Sequence[Entry], drafts: Sequence[EntryDraft]
 ) -> list[tuple[Any, ...]]:
-    """The rows of new entries; moves the head behind them."""
+    """The rows of new entries; advances the head."""
     base, last = head.id << limits.SEQ_BITS, entries[-1]
     head.next_seq, head.total, head.hash = last.seq + 1, last.total, last.hash
     head.updated_at = microseconds(drafts[-1].time)
@@ -113,7 +113,7 @@ def _replay(
         return None
     fingerprint, first, last = row
     rows.check_repeat(idempotency, fingerprint)
-    heads.flush(connection)  # they may have been appended a moment ago, in this very transaction
+    heads.flush(connection)  # the entries may have been appended in this transaction
     found = SqliteRow(key, head.id, head.next_seq, head.total, head.hash)
     return Appended(tuple(span(connection, found, first, last)), replayed=True)
 
@@ -132,7 +132,7 @@ def find(connection: apsw.Connection, key: Key) -> SqliteRow | None:
 
 
 def head(connection: apsw.Connection, key: Key) -> Head | None:
-    """Where the conversation stands."""
+    """The conversation's head, or None."""
     row = fetch_one(connection, f"{_HEAD} WHERE tenant = ? AND name = ?", key)
     return rows.head_of(row) if row else None
 
@@ -150,7 +150,7 @@ def conversations(
 
 
 def span(connection: apsw.Connection, found: SqliteRow, first: int, last: int) -> list[Entry]:
-    """The entries `first` to `last`, checked: every one there, every hash derived again."""
+    """The entries `first` to `last`, verified: none missing, every hash recomputed."""
     if first > last:
         return []
     before = max(first - 1, 0)
@@ -168,7 +168,7 @@ def records(
     *,
     tolerant: bool = False,
 ) -> Iterator[Record]:
-    """What is stored of a span, archived or live, unchecked; see `rows.merge_records`."""
+    """The stored records of a span, unverified; see `rows.merge_records`."""
     live = _live(connection, found, first, last)
     archived = segment_rows(connection, found, first, last)
     return rows.merge_records(live, archived, first, last, tolerant=tolerant)
@@ -180,7 +180,7 @@ def _live(
     ids = found.entry_id(first), found.entry_id(last)
     for id_, body, tokens, total, hash_, tokenizer in connection.execute(f"{_SPAN} {order}", ids):
         if id_ >> limits.SEQ_BITS != found.id:
-            raise StoreCorrupt(f"{found.key.conversation}: a row among its entries is not its own")
+            raise StoreCorrupt(f"{found.key.conversation}: a row among its entries is misplaced")
         whole = (
             all_of_type(bytes, body)
             and all_of_type(int, tokens, total)
@@ -205,12 +205,12 @@ def segment_rows(
     )
     for id_, *columns in touching:
         if id_ >> limits.SEQ_BITS != found.id:
-            raise StoreCorrupt(f"{found.key.conversation}: a row among its segments is not its own")
+            raise StoreCorrupt(f"{found.key.conversation}: a row among its segments is misplaced")
         yield Segment(id_ & SEQ_MASK, *columns)
 
 
 def hash_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> str:
-    """The chain's value at `seq`; -1 is before the first entry."""
+    """The chain hash at `seq`; -1 is before the first entry."""
     if seq < 0:
         return genesis(found.key)
     row = fetch_one(connection, "SELECT hash FROM entry WHERE id = ?", (found.entry_id(seq),))
@@ -236,7 +236,7 @@ def _archived_at(connection: apsw.Connection, found: SqliteRow, seq: int) -> Rec
 
 
 def newest(connection: apsw.Connection, found: SqliteRow, tokens_max: int) -> list[Entry]:
-    """Walk back from the end until the next entry would not fit."""
+    """The newest entries that fit, read backwards from the end."""
     fitting: list[Record] = []
     for item in _backwards(connection, found):
         if not rows.fits(found, item, tokens_max):
@@ -276,7 +276,7 @@ def dated(
     limit: int,
     first_seq: int = 0,
 ) -> list[Entry]:
-    """The entries said in [since, until), as far as the views of the log have come."""
+    """The entries dated in [since, until), as far as the log is indexed."""
     said = connection.execute(
         "SELECT seq FROM said WHERE conversation = ? AND at >= ? AND at < ? AND seq >= ? "
         "ORDER BY seq LIMIT ?",
@@ -286,7 +286,7 @@ def dated(
 
 
 def at(connection: apsw.Connection, found: SqliteRow, seqs: Sequence[int]) -> list[Entry]:
-    """The entries at these sequence numbers, which ascend."""
+    """The entries at these sequence numbers, which must be ascending."""
     return [entry for first, last in runs(seqs) for entry in span(connection, found, first, last)]
 
 
@@ -294,13 +294,13 @@ def at(connection: apsw.Connection, found: SqliteRow, seqs: Sequence[int]) -> li
 
 
 def pin(connection: apsw.Connection, key: Key, seq: int) -> None:
-    """Mark an entry; nothing happens if it is marked already."""
+    """Pin an entry; does nothing if it is already pinned."""
     values = _entry_key(connection, key, seq)
     connection.execute("INSERT OR IGNORE INTO pin VALUES (?, ?)", values)
 
 
 def unpin(connection: apsw.Connection, key: Key, seq: int) -> None:
-    """Take the mark away; nothing happens if there is none."""
+    """Unpin an entry; does nothing if it is not pinned."""
     values = _entry_key(connection, key, seq)
     connection.execute("DELETE FROM pin WHERE conversation = ? AND seq = ?", values)
 
@@ -315,12 +315,12 @@ def _entry_key(connection: apsw.Connection, key: Key, seq: int) -> tuple[int, in
 
 
 def pinned(connection: apsw.Connection, found: SqliteRow) -> list[Entry]:
-    """The marked entries; a mark on what is not there is damage."""
+    """The pinned entries; raises `StoreCorrupt` if one does not exist."""
     marks = connection.execute(
         "SELECT seq FROM pin WHERE conversation = ? ORDER BY seq", [found.id]
     )
     seqs = [seq for (seq,) in marks]
     for seq in seqs:
         if type(seq) is not int or not 0 <= seq < found.next_seq:
-            raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is pinned but not there")
+            raise StoreCorrupt(f"{found.key.conversation}: entry {seq} is pinned but missing")
     return at(connection, found, seqs)

@@ -1,4 +1,4 @@
-"""The schema, by numbered steps. Each is applied once, in one transaction."""
+"""Schema migrations: numbered steps, each applied once, in one transaction."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from firnline.store.sqlite.connection import (
 
 
 def shipped_migrations() -> Mapping[int, str]:
-    """The migrations that come with this Firnline: number to SQL."""
+    """The migrations of this Firnline version, by number."""
     return load(resources.files("firnline").joinpath("store/sqlite/migrations"))
 
 
 def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
-    """Bring the database to the newest schema; returns its version. Refuses what is not ours."""
+    """Migrate the database to the newest schema; returns its version. Rejects other databases."""
     version = check(connection, max(migrations))
     for number in range(version + 1, max(migrations) + 1):
         connection.execute("BEGIN IMMEDIATE")
         try:
-            # Another process may have done this one while we waited.
+            # Another process may have applied this one in the meantime.
             if check(connection, max(migrations)) < number:
                 connection.execute(migrations[number])
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -47,7 +47,7 @@ def migrate(connection: apsw.Connection, migrations: Mapping[int, str]) -> int:
 
 def check(connection: apsw.Connection, newest: int) -> int:
     """The database's schema version; raises if it is newer than `newest` or not Firnline's."""
-    # By one statement, so of one moment: another process may be creating the file right now.
+    # One statement, so one snapshot: another process may be creating the file.
     version, owner, tables = connection.execute(
         "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_schema)"
         " FROM pragma_user_version, pragma_application_id"
@@ -61,9 +61,9 @@ def check(connection: apsw.Connection, newest: int) -> int:
 
 
 def open_file(place: DatabaseFile) -> apsw.Connection | None:
-    """The writing connection to the migrated file; None if it is only read. Blocks.
+    """Migrate the file; returns the writer's connection, or None if read-only. Blocks.
 
-    With patience: SQLite does not wait while others create the file.
+    Retries, because SQLite does not wait while another process creates the file.
     """
     deadline = time.monotonic() + place.busy_seconds
     while True:
@@ -93,7 +93,7 @@ def _try_to_open(place: DatabaseFile) -> apsw.Connection | None:
 
 
 def _inspect(place: DatabaseFile) -> None:
-    """Look before anything is written: what is not ours stays as it is."""
+    """Check the file before anything is written: a foreign database is not changed."""
     try:
         look = connect(place, writer=False)
     except apsw.ReadOnlyError:

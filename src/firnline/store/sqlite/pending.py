@@ -1,4 +1,4 @@
-"""What is owed: the conversations that are to be digested, and from when on."""
+"""Pending work: the conversations to be digested, and when each is due."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firnline.store.sqlite.connection import fetch_one
 
 
 def mark(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool) -> None:
-    """Note when it is due; nothing is written if there is a note that is to be kept."""
+    """Record when the conversation is due; an existing time is kept unless `postpone`."""
     connection.execute(
         "UPDATE conversation SET owed_at = ?1 WHERE tenant = ?2 AND name = ?3"
         " AND (owed_at IS NULL OR (?4 AND owed_at != ?1))",
@@ -26,7 +26,7 @@ def mark(connection: apsw.Connection, key: Key, due: datetime, *, postpone: bool
 
 def due(connection: apsw.Connection, now: datetime, limit: int, tenant: str | None) -> list[Key]:
     """The conversations that are due, longest due first."""
-    # A row that is damaged must not hold up the others: whoever reads its conversation is told.
+    # Unverified: a damaged row must not block the others; reading its conversation raises.
     rows = connection.execute(
         "SELECT tenant, name FROM conversation INDEXED BY conversation_owed"
         " WHERE owed_at <= ?1 AND (?3 IS NULL OR tenant = ?3) ORDER BY owed_at, id LIMIT ?2",
@@ -42,8 +42,8 @@ def count(
     cards: str,
     tenant: str | None,
 ) -> Pending:
-    """What is owed and under way: counted in indexes that hold only that."""
-    owed, oldest = fetch_one(
+    """Count pending conversations and digests in progress, with partial indexes."""
+    waiting, oldest = fetch_one(
         connection,
         "SELECT count(*), min(owed_at) FROM conversation INDEXED BY conversation_owed"
         " WHERE owed_at IS NOT NULL AND (?1 IS NULL OR tenant = ?1)",
@@ -56,24 +56,24 @@ def count(
         f" WHERE status = 'processing' AND (?1 IS NULL OR ({whose}) = ?1) LIMIT ?2",
         (tenant, limits.WATCHED_MAX),
     )
-    making = [(digest_created_at(body), lease) for body, lease in rows]
+    processing = [(digest_created_at(body), lease) for body, lease in rows]
     (kept,) = fetch_one(
         connection,
         "SELECT count(*) FROM card WHERE kind = ?1 AND (?2 IS NULL OR tenant = ?2)",
         (cards, tenant),
     )
     return Pending(
-        conversations=owed,
+        conversations=waiting,
         oldest=None if oldest is None else from_microseconds(oldest),
-        processing=len(making),
-        leased=sum(lease is not None and lease > microseconds(now) for _, lease in making),
-        stuck=sum(begun is not None and begun < stuck_before for begun, _ in making),
+        processing=len(processing),
+        leased=sum(lease is not None and lease > microseconds(now) for _, lease in processing),
+        stuck=sum(begun is not None and begun < stuck_before for begun, _ in processing),
         cards=kept,
     )
 
 
 def clear(connection: apsw.Connection, key: Key, last_seq: int) -> bool:
-    """Forget the note, unless there are entries that whoever settles has not seen."""
+    """Clear the pending mark; False if there are entries after `last_seq`."""
     found = log.find(connection, key)
     if found is not None and found.next_seq > last_seq + 1:
         return False

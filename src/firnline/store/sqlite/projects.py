@@ -1,4 +1,4 @@
-"""What is known of conversations and projects besides their messages."""
+"""Metadata of conversations and projects."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def save(connection: apsw.Connection, tenant: str, project: Project) -> None:
 
 
 def indexed(connection: apsw.Connection) -> tuple[int, int]:
-    """Entries in the search index, and entries in all."""
+    """The number of indexed entries, and of all entries."""
     done, all_of_them = fetch_one(
         connection, "SELECT coalesce(sum(indexed), 0), coalesce(sum(next_seq), 0) FROM conversation"
     )
@@ -78,7 +78,7 @@ def indexed(connection: apsw.Connection) -> tuple[int, int]:
 
 
 def tenants(connection: apsw.Connection) -> list[str]:
-    """Every tenant that has something here."""
+    """Every tenant that has a conversation, a project or a card."""
     rows = connection.execute(
         "SELECT tenant FROM conversation UNION SELECT tenant FROM project"
         " UNION SELECT tenant FROM card ORDER BY tenant"

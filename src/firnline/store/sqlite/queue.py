@@ -1,4 +1,4 @@
-"""Those who wait for the writer's thread, in the order in which they came."""
+"""The jobs that wait for the writer's thread, in order of arrival."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ T = TypeVar("T")
 
 
 class JobQueue(Generic[T]):
-    """A queue that any thread may put into, and one takes from.
+    """A queue with many producer threads and one consumer.
 
-    Not `queue.SimpleQueue`: before Python 3.13, its `get` with a timeout waits for ever if the
-    machine stalls for that long between its two looks at the clock.
+    Not `queue.SimpleQueue`: before Python 3.13, its `get` with a timeout waits forever if the
+    machine stalls for that long between its two reads of the clock.
     """
 
     def __init__(self) -> None:
         self._waiting = deque[T]()
-        self._bell = threading.Lock()  # free: it was rung since somebody last waited for it
+        self._bell = threading.Lock()  # unlocked: rung since the last wait
         self._bell.acquire()
-        self._enough = 1  # how many must wait before it is rung
+        self._enough = 1  # the number of waiting items that rings it
 
     def __len__(self) -> int:
-        """How many wait."""
+        """The number of waiting items."""
         return len(self._waiting)
 
     def put(self, item: T) -> None:
-        """Come in last."""
+        """Append an item."""
         self._waiting.append(item)
         if len(self._waiting) >= self._enough and self._bell.locked():
-            with suppress(RuntimeError):  # another was quicker to ring
+            with suppress(RuntimeError):  # another thread rang it first
                 self._bell.release()
 
     def get(self, timeout: float | None = None) -> T:
-        """Take the first; `queue.Empty` if none has come in time."""
+        """Take the first item; raises `queue.Empty` if none arrives in time."""
         while not self._waiting:
-            # A bell that was rung for what is taken by now costs one more turn, not more time.
+            # A ring for an item that is already taken costs one more turn, not more time.
             if not self._bell.acquire(timeout=-1 if timeout is None else timeout):
                 raise queue.Empty
         return self._waiting.popleft()
 
     def gather(self, enough: int, pause: float) -> None:
-        """Sleep until so many wait, or until nobody has come for a `pause`.
+        """Sleep until `enough` items wait, or none has arrived for a `pause`.
 
-        Being woken for each of them would cost more than what each of them wants.
+        Waking up for each item would cost more than its work.
         """
         self._enough, before = enough, -1
         try:

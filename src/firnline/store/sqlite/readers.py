@@ -1,6 +1,6 @@
-"""The readers of a process: a few threads, each with a connection of its own.
+"""The readers of a process: a few threads, each with its own connection.
 
-They read snapshots of the database, so they never wait for the writer, nor it for them.
+They read snapshots of the database, so readers and the writer never wait for each other.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger("firnline")
 
 
 class Readers:
-    """Runs pieces of work on reading connections."""
+    """Runs units of work on read-only connections."""
 
     def __init__(self, place: DatabaseFile) -> None:
         self._place = place
@@ -42,29 +42,29 @@ class Readers:
         self._closed = False
 
     async def run(self, work: Work[T]) -> T:
-        """Run `work`; all that it reads is of one moment."""
+        """Run `work` on one snapshot."""
         loop = asyncio.get_running_loop()
         try:
             reading = loop.run_in_executor(self._threads, self._on_thread, work)
-        except RuntimeError:  # another thread has just closed it
+        except RuntimeError:  # closed by another thread
             raise StoreNotOpen from None
         return await reading
 
     async def glance(self, work: Work[T]) -> T:
-        """Like `run`, for a row or two: on the caller's thread, where it takes less than a switch.
+        """Like `run`, for a row or two: on the caller's thread, which is faster than a switch.
 
-        It waits for nobody there either: whatever would make it wait, a thread waits for.
+        It never waits there: if something is locked, a reader thread does the work.
         """
         try:
             if self._at_hand.acquire(blocking=False):
                 return self._at_once(work)
         except StoreUnavailable as error:
-            logger.debug("a thread waits instead: %s", error)
+            logger.debug("read moved to a reader thread: %s", error)
         finally:
-            try:  # not asked first whether it is ours: a signal could come between
+            try:  # without asking if it is ours: a signal could come in between
                 self._at_hand.release()
             except RuntimeError as error:
-                logger.debug("another thread has it: %s", error)
+                logger.debug("connection is in use by another thread: %s", error)
         return await self.run(work)
 
     def _at_once(self, work: Work[T]) -> T:
@@ -78,9 +78,9 @@ class Readers:
             return _in_snapshot(self._nearby, work)
 
     def close(self) -> None:
-        """Finish what is being read and close the connections. Blocks."""
+        """Finish running reads, then close the connections. Blocks."""
         self._threads.shutdown()
-        with self._at_hand:  # another thread may be at a glance
+        with self._at_hand:  # another thread may be in `glance`
             self._closed = True
             while self._connections:
                 self._connections.pop().close()

@@ -1,4 +1,4 @@
-"""The views of the log by word and by date; they catch up in the writer's quiet moments."""
+"""The indexes of the log by word and by date; updated while the writer is idle."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from firnline.store.rows import page
 from firnline.store.sqlite import log
 from firnline.store.sqlite.connection import fetch_one
 
-_RANK: Final = "bm25(1.0, 0.2, 0.1)"  # its own words, those before it, who spoke and when
+_RANK: Final = "bm25(1.0, 0.2, 0.1)"  # own words, words of the entry before, speaker and date
 _EVER: Final = 1 << 62
 
 
@@ -67,7 +67,7 @@ def index_pending(connection: apsw.Connection, conversation: int, until: int = 1
 def unindexed(
     connection: apsw.Connection, tenant: str | None = None, conversation: str | None = None
 ) -> list[tuple[int, int]]:
-    """The conversations that the views have not caught up with, and how far they have to."""
+    """The conversations with entries that are not indexed, and where their logs end."""
     return list(
         connection.execute(
             "SELECT id, next_seq FROM conversation WHERE indexed < next_seq"
@@ -78,7 +78,7 @@ def unindexed(
 
 
 def clear(connection: apsw.Connection) -> None:
-    """Empty the views, so that they are made anew from the log."""
+    """Empty the indexes, so that they are rebuilt from the log."""
     connection.execute("INSERT INTO search (search) VALUES ('delete-all')")
     connection.execute("DELETE FROM said")
     connection.execute("UPDATE conversation SET indexed = 0")
@@ -87,18 +87,18 @@ def clear(connection: apsw.Connection) -> None:
 def matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """Search what is indexed: first what has the words itself, then who and when they name."""
+    """Search the index: first entries with the words, then entries by speaker and date."""
     asked = query_terms(query)
     if not asked or limit <= 0:
         return []
     words = _or_expression(asked)
-    telling = _rare_terms(connection, asked)
-    said = f"(terms : ({_or_expression(telling)})) AND ({{terms before facts}} : ({words}))"
+    rare = _rare_terms(connection, asked)
+    said = f"(terms : ({_or_expression(rare)})) AND ({{terms before facts}} : ({words}))"
     found = _matches(connection, tenant, said, scope, limit)
-    if not found and len(telling) < len(asked):  # the rare ones are elsewhere in the store alone
+    if not found and len(rare) < len(asked):  # the rare terms occur only outside the scope
         found = _matches(connection, tenant, f"terms : ({words})", scope, limit)
     if len(found) < limit:
-        # Who speaks is in half of all entries; to weigh all of these would take long.
+        # A speaker's terms are in half of all entries; ranking all of them is slow.
         known = {match[:2] for match in found}
         about = _matches(connection, tenant, f"facts : ({words})", scope, limit)
         found += [match for match in about if match[:2] not in known]
@@ -112,9 +112,9 @@ def _or_expression(terms: Sequence[tuple[str, ...]]) -> str:
 def _rare_terms(
     connection: apsw.Connection, asked: Sequence[tuple[str, ...]]
 ) -> Sequence[tuple[str, ...]]:
-    """The rarest of the terms, as many as a search can weigh; at least one that is there at all.
+    """The rarest terms, as many as a search can rank; at least one that occurs at all.
 
-    What only the others lead to would rank last; where one of the rare ones is, they count.
+    Entries with only common terms would rank last; next to a rare term, common ones still count.
     """
     known = sorted(((_entries_with(connection, term), term) for term in asked), key=itemgetter(0))
     chosen: list[tuple[str, ...]] = []
@@ -128,7 +128,7 @@ def _rare_terms(
 
 
 def _entries_with(connection: apsw.Connection, term: tuple[str, ...]) -> int:
-    """In how many entries of the whole store a term is, at most."""
+    """The number of entries in the whole store that contain a term, at most."""
     counts = connection.executemany(
         "SELECT doc FROM term WHERE term = ? AND col = 'terms'", [(stem(word),) for word in term]
     )
@@ -181,7 +181,7 @@ def _of_roles(expression: str, scope: Scope) -> str:
 def _sound_matches(
     connection: apsw.Connection, tenant: str, rows: apsw.Cursor, scope: Scope
 ) -> Iterator[IndexMatch]:
-    """The rows that are within the topics of the scope; a damaged conversation raises."""
+    """Yield the rows within the scope's topics; a damaged conversation raises `StoreCorrupt`."""
     checked: set[int] = set()
     for rowid, points, name, *about in rows:
         if about[0] not in checked:
@@ -210,7 +210,7 @@ def _in_topics(
 def unindexed_matches(
     connection: apsw.Connection, tenant: str, query: str, scope: Scope, limit: int
 ) -> list[IndexMatch]:
-    """Search, by reading it, what is not indexed: a store that is only read cannot catch up."""
+    """Search unindexed entries by reading them: a read-only store cannot update its index."""
     found: list[IndexMatch] = []
     asked = set(query_terms(query))
     for id_, _ in unindexed(connection, tenant, scope.conversation):
@@ -219,7 +219,7 @@ def unindexed_matches(
         )
         place = log.find(connection, Key(tenant, name))
         if place is None or scope.project not in (None, project) or scope.topics is not None:
-            continue  # what is not indexed is in no topic
+            continue  # an unindexed entry has no topic
         if first < 0:
             raise StoreCorrupt(f"the row of the conversation {name!r} is damaged")
         for record in log.records(connection, place, first, place.next_seq - 1, tolerant=True):
@@ -237,4 +237,4 @@ def _message(record: Record) -> Message | None:
     try:
         return None if record.problem else decode(record.body)
     except StoreCorrupt:
-        return None  # nothing can be found in it; reading it or verifying says so
+        return None  # it matches nothing; reading or verifying it reports the damage

@@ -97,8 +97,8 @@ if hasattr(os, "register_at_fork"):
 class SqliteStore:
     """Keeps conversations in one SQLite file that several processes may share.
 
-    `full_sync` off keeps every promise but one: a power cut, not a crash of the process, may lose
-    the newest messages. `vfs` names a SQLite VFS registered with apsw.
+    With `full_sync=False`, a power cut may lose the newest messages; a crash of the process does
+    not. `vfs` names a SQLite VFS registered with apsw.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class SqliteStore:
     # -- opening and closing ------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Create or migrate the file, and finish what a crash left undone."""
+        """Create or migrate the file, and finish what a crash interrupted."""
         if self._readers is not None:
             raise StoreError("the store is open already")
         self._process = os.getpid()
@@ -144,14 +144,14 @@ class SqliteStore:
             if await self._read(erase.scrub_pending):
                 await self._write(erase.scrub, alone=True)
         except StoreUnavailable as error:
-            # Still owed; `check` says so, and the next erasure or opening tries again.
-            logger.warning("an erasure could not be finished: %s", error)
+            # Still pending: `check` reports it, and the next erasure or open retries.
+            logger.warning("erasure could not be finished: %s", error)
         except BaseException:
             await self.close()
             raise
 
     async def close(self) -> None:
-        """Write what is queued, then let go of the file."""
+        """Write what is queued, then close the file."""
         readers, self._readers = self._readers, None
         writer, self._writer = self._writer, None
         if readers is not None and self._process == os.getpid():
@@ -160,7 +160,7 @@ class SqliteStore:
     def _let_go(self, readers: Readers, writer: Writer | None) -> None:
         try:
             readers.close()
-        finally:  # whatever a failing disk does to one, the other ends, too
+        finally:  # on a failing disk, close the writer even if the readers fail
             if writer is not None:
                 writer.close()
             _open_here[self._place.path] -= 1
@@ -168,13 +168,13 @@ class SqliteStore:
     def _write(self, work: Work[T], *, alone: bool = False, size: float = LARGE) -> Awaitable[T]:
         self._check_process()
         if self._place.read_only:
-            raise StoreReadOnly(f"{self._place.path} is opened for reading only")
+            raise StoreReadOnly(f"{self._place.path} is open read-only")
         if self._writer is None:
             raise StoreNotOpen
         return self._writer.run(work, alone=alone, size=size)
 
     async def _change(self, work: Work[T]) -> T:
-        """Like `_write`, for work that reads what appends before it in the transaction wrote."""
+        """Like `_write`, for work that reads entries appended earlier in the transaction."""
 
         def after_appends(connection: apsw.Connection) -> T:
             self._heads.flush(connection)
@@ -183,7 +183,7 @@ class SqliteStore:
         return await self._write(after_appends)
 
     async def _read(self, work: Work[T], *, glance: bool = False) -> T:
-        """What `work` reads; `glance`: a row or two that an index finds."""
+        """Return what `work` reads; `glance` is for a row or two found by an index."""
         self._check_process()
         if self._readers is None:
             raise StoreNotOpen
@@ -270,7 +270,7 @@ class SqliteStore:
         """See `Store.records`."""
 
         def work(connection: apsw.Connection, found: log.SqliteRow) -> list[Record]:
-            # To the very end: what lies behind the recorded head is to be found, too.
+            # To the very end, to include records after the recorded head.
             stored = log.records(connection, found, first_seq, log.SEQ_MASK, tolerant=True)
             return page(stored, limit)
 
@@ -344,7 +344,7 @@ class SqliteStore:
         return await self._read(work)
 
     async def _catch_up(self, tenant: str | None = None, conversation: str | None = None) -> None:
-        """Index what is there now, a bounded transaction at a time: appends get between."""
+        """Index the present entries in bounded transactions, so that appends can run in between."""
         behind = await self._read(lambda con: search.unindexed(con, tenant, conversation))
         for id_, until in behind:
             while await self._change(partial(search.index_pending, conversation=id_, until=until)):
@@ -520,7 +520,7 @@ class SqliteStore:
         unwanted = drop_query(kind, tenant, names, prefix)
         return await self._write(lambda con: drop_cards(con, unwanted))
 
-    # -- keeping ------------------------------------------------------------------------------
+    # -- maintenance --------------------------------------------------------------------------
 
     async def archive(self, key: Key, first_seq: int, last_seq: int) -> Archived:
         """See `Store.archive`."""
@@ -553,12 +553,12 @@ class SqliteStore:
 
     async def backup(self, path: Path, progress: Progress | None = None) -> None:
         """See `Store.backup`."""
-        await self._read(lambda _: None)  # is it open, in this process?
+        await self._read(lambda _: None)  # raises unless it is open in this process
         await asyncio.to_thread(copy_to, self._place, path, progress)
 
     def owns(self, path: Path) -> bool:
         """See `Store.owns`."""
-        # By name and inode, never by opening it: that would drop SQLite's locks.
+        # By name and inode, never by opening the file: that would drop SQLite's locks.
         own = self._place.path
         files = [own, *(own.with_name(own.name + end) for end in ("-wal", "-shm"))]
         return any(path.exists() and file.exists() and path.samefile(file) for file in files)
@@ -574,7 +574,7 @@ class SqliteStore:
 def _on_conversation(
     key: Key, work: Callable[[apsw.Connection, log.SqliteRow], T], otherwise: T
 ) -> Work[T]:
-    """`work` on the conversation if there is one."""
+    """Run `work` on the conversation; returns `otherwise` if there is none."""
 
     def on_connection(connection: apsw.Connection) -> T:
         found = log.find(connection, key)

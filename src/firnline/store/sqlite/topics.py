@@ -18,7 +18,7 @@ from firnline.store.topics import TopicCache, check_assignment, decode_topic, en
 def read_topics(
     connection: apsw.Connection, found: log.SqliteRow, cache: TopicCache
 ) -> TopicAssignments:
-    """The topics, how far they reach, and their revision; read only if they are others."""
+    """The topics, the assigned entries and the revision; read only if the revision changed."""
     next_seq, revision = _progress(connection, found)
     known = cache.get(found.id, revision)
     if known is not None:
@@ -29,14 +29,14 @@ def read_topics(
 
 
 def _load_topics(connection: apsw.Connection, found: log.SqliteRow) -> TopicAssignments:
-    """The topics, how far they reach, and their revision."""
+    """Read the topics, the assigned entries and the revision."""
     rows = connection.execute(
         "SELECT id, checksum, body FROM topic WHERE id BETWEEN ? AND ? ORDER BY id",
         (found.entry_id(0), found.entry_id(log.SEQ_MASK)),
     )
     topics = {id_ & log.SEQ_MASK: decode_topic(body, checksum) for id_, checksum, body in rows}
     if any(id_ != topic.id for id_, topic in topics.items()):
-        raise StoreCorrupt(f"{found.key.conversation}: a topic is not what its row says")
+        raise StoreCorrupt(f"{found.key.conversation}: a topic does not match its row")
     return TopicAssignments(topics, *_progress(connection, found))
 
 
@@ -54,10 +54,7 @@ def save_topics(
     members: Mapping[int, int | None],
     expected: tuple[int, int | None],
 ) -> tuple[int, int]:
-    """Save topics and members if nothing was saved since they were decided on.
-
-    Returns the conversation's number and the new revision.
-    """
+    """Save topics and members if the revision is unchanged; returns (id, new revision)."""
     found = log.find(connection, key)
     if found is None:
         raise UnknownConversation(f"there is no conversation {key.conversation!r}")

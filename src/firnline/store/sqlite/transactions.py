@@ -1,4 +1,4 @@
-"""The writing connection: pieces of work that share a commit, each done wholly or not at all."""
+"""The writer's connection: units of work that share a commit, each one atomic."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ Work = Callable[[apsw.Connection], T]
 
 
 class Hooks(Protocol):
-    """What is done around a transaction."""
+    """Callbacks around a transaction."""
 
     def begin(self, connection: apsw.Connection) -> None:
-        """The transaction has begun; nobody else can write now."""
+        """The transaction has begun; no other connection can write."""
 
     def mark(self, connection: apsw.Connection) -> int:
         """A number that grows with every change made in the transaction."""
         ...
 
     def flush(self, connection: apsw.Connection) -> None:
-        """Write what is still to be written in the transaction."""
+        """Write what is buffered, in the transaction."""
 
     def committed(self, connection: apsw.Connection) -> None:
         """The transaction is durable."""
@@ -45,53 +45,53 @@ class Hooks(Protocol):
         """The transaction was rolled back."""
 
     def idle(self, connection: apsw.Connection) -> bool:
-        """In a transaction of its own, in a quiet moment; returns whether there is more to do."""
+        """Do background work in its own transaction; returns whether there is more to do."""
         ...
 
 
 class Outcome(NamedTuple):
-    """What became of a piece of work."""
+    """The result or error of a unit of work."""
 
     result: Any = None
     error: BaseException | None = None
 
 
 def fail_all(error: BaseException, callers: int) -> list[Outcome]:
-    """One error for several callers, to each an object of its own: raising it changes it."""
+    """One error for several callers, as separate objects: raising an error modifies it."""
     return [Outcome(error=_copy_error(error) if number else error) for number in range(callers)]
 
 
 def _copy_error(error: BaseException) -> BaseException:
     if not isinstance(error, StoreError):
-        return error  # nobody knows how it is made
+        return error  # its constructor is unknown
     twin = type(error)(*error.args, **error.context)
     twin.__cause__ = error.__cause__
     return twin
 
 
 class Transactions:
-    """The writing connection. One thread at a time may use it.
+    """The writer's connection. One thread at a time may use it.
 
-    A signal may interrupt whoever uses it between any two steps. What was begun is rolled back
-    then, and the next one finds all as it should be.
+    A signal may interrupt that thread between any two steps. The open transaction is then rolled
+    back, and the next one starts from a consistent state.
     """
 
     def __init__(self, place: DatabaseFile, connection: apsw.Connection, hooks: Hooks) -> None:
         self.fatal = ""
-        self.wrote = False  # whether the last transaction was committed, and had changes
-        self.commit_seconds = 0.0  # how long that took
+        self.wrote = False  # whether the last transaction committed changes
+        self.commit_seconds = 0.0  # the duration of the last commit
         self._place = place
         self._connection = connection
         self._hooks = hooks
         self._patience = busy_handler(place.busy_seconds)
         self._patient: bool | None = True
-        self._kept_from = 0  # the pages written before the log was kept from moving its own
+        self._kept_from = 0  # pages written when automatic checkpoints were last switched
         self._reopen = False
         self._at_once = False
         self._foreign: BaseException | None = None
 
     def begin(self, *, patient: bool = True) -> BaseException | None:
-        """Get the database's one right to write; returns why not."""
+        """Take the database's write lock; returns the error if that fails."""
         self.wrote = False
         try:
             with translate_errors(self._place.path):
@@ -105,12 +105,12 @@ class Transactions:
         return None
 
     def run_at_once(self, works: Sequence[Work[Any]]) -> list[Outcome] | None:
-        """In one commit, without waiting for anybody; None if one would have to, or each alone."""
+        """Run in one commit, without waiting; None if it would wait, or each must run alone."""
         if self._reopen or self._log_is_full():
             return None
         try:
             self._at_once = True
-            self._foreign = sys.exception()  # the caller's, which it handles just now
+            self._foreign = sys.exception()  # the exception that the caller is handling
             error = self.begin(patient=False)
             if error is None:
                 return self._run(works)
@@ -124,9 +124,9 @@ class Transactions:
         return None
 
     def finish(self, works: Sequence[Work[Any]]) -> list[Outcome]:
-        """After `begin`: do all that, and commit."""
+        """After `begin`: run the work and commit."""
         outcomes = self._run(works)
-        if outcomes is None:  # one of them broke the transaction: each gets its own
+        if outcomes is None:  # one broke the transaction: each gets its own
             return [self._run_single(work) for work in works]
         return outcomes
 
@@ -137,7 +137,7 @@ class Transactions:
         return outcome
 
     def _run(self, works: Sequence[Work[Any]]) -> list[Outcome] | None:
-        """The outcomes after a commit; None after a rollback that the others must not suffer."""
+        """The outcomes after a commit; None after a rollback if the others are to be retried."""
         connection = self._connection
         before = self._hooks.mark(connection)
         outcomes: list[Outcome] = []
@@ -150,8 +150,8 @@ class Transactions:
             except BaseException as error:  # noqa: BLE001 - it is the caller's, and is given to it
                 outcome = Outcome(error=error)
                 self._let_go(error)
-                # What was refused on purpose was so before the first change. Anything else may
-                # have come in the middle of one, even where no change shows.
+                # Firnline's own errors are raised before the first change. Any other error may
+                # come in the middle of one, even if no change is visible.
                 refused = isinstance(error, FirnlineError) and connection.in_transaction
                 if not refused or self._hooks.mark(connection) != mark:
                     self._recover(error)
@@ -166,13 +166,13 @@ class Transactions:
             self._recover(error)
             self._pass_on(error)
             if len(works) > 1 and unstored and not isinstance(error, StoreError):
-                return None  # something in one of them that cannot be written
+                return None  # one of them has a value that cannot be written
             return fail_all(error, len(works))
         self.wrote = self._hooks.mark(connection) != before
         return outcomes
 
     def _pass_on(self, error: BaseException) -> None:
-        """A signal that comes to a caller's own thread is no outcome of what others wrote."""
+        """Raise a signal on a caller's own thread: it is not an outcome for other callers."""
         if self._at_once and not isinstance(error, Exception):
             raise error
 
@@ -184,7 +184,7 @@ class Transactions:
         self._hooks.committed(self._connection)
 
     def run_alone(self, work: Work[Any]) -> Outcome:
-        """Outside any transaction, for what SQLite does not allow inside one."""
+        """Run outside a transaction, for what SQLite does not allow inside one."""
         try:
             with translate_errors(self._place.path):
                 self._connect()
@@ -195,7 +195,7 @@ class Transactions:
             return Outcome(error=error)
 
     def run_idle(self) -> bool:
-        """Use a quiet moment; returns whether there is more to do."""
+        """Do background work; returns whether there is more to do."""
         if self.begin():
             return False
         try:
@@ -203,13 +203,13 @@ class Transactions:
                 again = self._hooks.idle(self._connection)
                 self._commit()
         except BaseException as error:  # noqa: BLE001
-            # Nobody asked for this work, so nobody is told now; whoever needs it meets the error.
+            # No caller waits for this work; a caller that needs it later gets the error.
             self._recover(error)
             return False
         return again
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the connection."""
         with translate_errors(self._place.path):
             self._connection.close()
 
@@ -220,44 +220,44 @@ class Transactions:
             self._reopen = False
 
     def _be_patient(self, patient: bool) -> None:
-        """Wait for other processes, and move the log's pages after a commit: thousands; or not."""
+        """Set whether to wait for other processes and to checkpoint the log after a commit."""
         if patient is not self._patient:
-            self._patient = None  # neither, until both are set
+            self._patient = None  # unknown until both are set
             self._connection.set_busy_handler(self._patience if patient else None)
             self._connection.wal_autocheckpoint(CHECKPOINT_PAGES if patient else 0)
             self._kept_from = self._pages_written()
             self._patient = patient
 
     def _log_is_full(self) -> bool:
-        """Whether it is time for the thread, which lets the log move its pages."""
+        """Whether the log needs a checkpoint, which only the writer's thread runs."""
         kept = self._pages_written() - self._kept_from
         return self._patient is False and not 0 <= kept < CHECKPOINT_PAGES
 
     def _pages_written(self) -> int:
-        """How many pages the connection has written to the log; begins anew after 2**31."""
+        """The number of pages the connection has written to the log; wraps after 2**31."""
         return int(self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_WRITE)[0])
 
     def _recover(self, error: BaseException) -> None:
-        """Get back to a state from which the next write can be tried, or must not be."""
+        """Restore a state in which the next write can run; on corruption, disable writes."""
         self._let_go(error)
         self._hooks.forget()
         if isinstance(error, StoreCorrupt) and isinstance(error.__cause__, apsw.Error):
-            self.fatal = f"{error}; nothing more is written to it"
+            self.fatal = f"{error}; further writes are disabled"
         try:
             if not self._reopen and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
-            # After a failed sync the kernel may have dropped the pages: start from the disk again.
+            # After a failed sync the kernel may have dropped the pages: reread from disk.
             if isinstance(error, StoreTimeout):
                 self._drop_connection()
         except apsw.Error:
             self._drop_connection()
 
     def _let_go(self, error: BaseException) -> None:
-        """An error keeps nothing that is ours, and nothing of another caller."""
+        """Detach an error from our cursors and from another caller's exception."""
         release_cursors(error, self._foreign)
         detach_context(error, self._foreign)
 
     def _drop_connection(self) -> None:
         self._reopen = True
-        with suppress(apsw.Error):  # a disk that fails can fail this, too
+        with suppress(apsw.Error):  # a failing disk can fail this, too
             self._connection.close()

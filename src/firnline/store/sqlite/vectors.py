@@ -1,4 +1,4 @@
-"""Vectors of entries, by embedder; and how far each embedder has come."""
+"""Vectors of entries by embedder, and the progress of each embedder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from firnline.store.sqlite.connection import fetch_one
 
 
 def embedded_to(connection: apsw.Connection, found: log.SqliteRow, model: str) -> int:
-    """How many of the first entries have been through the embedder."""
+    """The number of leading entries that the embedder has processed."""
     row = fetch_one(
         connection,
         "SELECT e.next_seq FROM embedded e JOIN embedder m ON m.id = e.embedder"
@@ -31,7 +31,7 @@ def put_vectors(
     vectors: Sequence[Vector],
     span: tuple[int, int],
 ) -> bool:
-    """Keep the vectors of a span that begins where this embedder had come to."""
+    """Store the vectors of a span; False unless it starts where this embedder stopped."""
     first_seq, next_seq = span
     if embedded_to(connection, found, model) != first_seq or next_seq > found.next_seq:
         return False
@@ -55,7 +55,7 @@ def _embedder(connection: apsw.Connection, model: str) -> int | None:
 
 
 def _drop_others(connection: apsw.Connection, found: log.SqliteRow, embedder: int | None) -> None:
-    """Once one embedder has been through all, nobody asks for what others made of it."""
+    """Delete other embedders' vectors, which are unused once one has processed every entry."""
     others: list[Any] = connection.execute(
         "DELETE FROM embedded WHERE conversation = ? AND embedder != ? RETURNING embedder",
         (found.id, embedder),
@@ -81,7 +81,7 @@ def vector_page(
     first_seq: int,
     limit: int,
 ) -> list[Vector]:
-    """Vectors from `first_seq` on; the parts of the last entry are all there."""
+    """Vectors from `first_seq` on; the last entry is always complete."""
     rows = connection.execute(
         "SELECT id, part, body FROM vector WHERE embedder = ? AND id BETWEEN ? AND ?"
         " ORDER BY id, part",
@@ -112,7 +112,7 @@ def vectors_at(
 
 
 def unembedded(connection: apsw.Connection, tenant: str, model: str, limit: int) -> list[Key]:
-    """Conversations that the embedder has not come to the end of, newest first."""
+    """Conversations with entries that the embedder has not processed, newest first."""
     rows = connection.execute(
         "SELECT c.name FROM conversation c LEFT JOIN embedded e ON e.conversation = c.id"
         " AND e.embedder = (SELECT id FROM embedder WHERE name = ?)"

@@ -1,9 +1,9 @@
-"""Where each conversation stands, as the writer knows it, and what is yet to be written to it.
+"""The writer's cache of conversation heads, and its buffer of new entries.
 
-The writer is the only one of its process that appends, so it may remember heads between
-transactions, as long as no other process has written: SQLite's data version tells. New entries are
-collected and written just before the commit, many by one statement: each statement gives up
-Python's lock and has to wait to get it back.
+Only the writer appends in its process, so it may cache heads between transactions as long as no
+other process has written, which SQLite's data version shows. New entries are buffered and written
+just before the commit, many per statement: each statement releases Python's lock and has to wait to
+get it back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from firnline.errors import StoreCorrupt
 from firnline.log.entry import Key, genesis
 from firnline.store.sqlite.connection import fetch_one
 
-_REMEMBERED_MAX: Final = 10_000
+_HEADS_MAX: Final = 10_000
 _ROWS_MAX: Final = 128  # rows in one statement; a power of two
 
 _INSERT: Final = "INSERT INTO entry VALUES {}"
@@ -45,7 +45,7 @@ class OpenHead:
 
 
 class WriteBuffer:
-    """The writer's hooks: keeps heads, and writes what was appended before each commit."""
+    """The writer's hooks: cache heads, and write new entries before each commit."""
 
     def __init__(self, index_pending: Callable[[apsw.Connection, int], bool]) -> None:
         self._index_pending = index_pending
@@ -57,16 +57,16 @@ class WriteBuffer:
         self._version = -1
 
     def begin(self, connection: apsw.Connection) -> None:
-        """Forget what another process may have changed."""
-        if connection.data_version() != self._version or len(self._known) > _REMEMBERED_MAX:
+        """Drop cached heads that another process may have changed."""
+        if connection.data_version() != self._version or len(self._known) > _HEADS_MAX:
             self._known.clear()
 
     def mark(self, connection: apsw.Connection) -> int:
-        """Changes made so far, and rows that are still to be written."""
+        """The number of changes made and of rows buffered so far."""
         return connection.total_changes() + self._added
 
     def flush(self, connection: apsw.Connection) -> None:
-        """Write the entries that were appended, and the heads that they moved."""
+        """Write the buffered entries, and the heads that they advanced."""
         if not self._rows:
             return
         heads = [
@@ -82,17 +82,17 @@ class WriteBuffer:
         self._changed.clear()
 
     def committed(self, connection: apsw.Connection) -> None:
-        """Our own commits count, too; those of others show when the next transaction begins."""
+        """Note the data version, so that `begin` detects commits by other processes."""
         self._version = connection.data_version()
 
     def forget(self) -> None:
-        """The transaction was rolled back: nothing that was cache is sure any more."""
+        """Drop everything cached or buffered: the transaction was rolled back."""
         self._known.clear()
         self._changed.clear()
         self._rows.clear()
 
     def idle(self, connection: apsw.Connection) -> bool:
-        """Use the quiet moment to catch up with the views of the log."""
+        """Index a page of entries; returns whether there is more to index."""
         for conversation in self._behind:
             if not self._index_pending(connection, conversation):
                 self._behind.discard(conversation)
@@ -100,11 +100,11 @@ class WriteBuffer:
         return False
 
     def fell_behind(self, conversations: Iterable[int]) -> None:
-        """The views of the log have not yet come as far as these conversations."""
+        """Mark conversations that are not fully indexed."""
         self._behind.update(conversations)
 
     def add(self, head: OpenHead, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Append rows to a conversation; they are written by the next `flush`."""
+        """Buffer new rows of a conversation; the next `flush` writes them."""
         self._rows.extend(rows)
         self._added += len(rows)
         self._changed[head.id] = head

@@ -1,11 +1,11 @@
-"""The one writer of a process: a thread, a queue, and commits that callers share.
+"""The only writer of a process: a thread, a queue, and group commits.
 
-While one transaction is being made durable, the next writes queue up; they then go into one
-transaction together. So a disk that takes a millisecond per commit still takes thousands of
-messages a second, and each caller is answered only after its own message is on the disk.
+While one transaction commits, new writes queue up and then share the next one. So a disk that needs
+a millisecond per commit still stores thousands of messages a second, and a call returns only after
+its own message is on disk.
 
-On a disk that takes less than two threads take to wake each other, small writes are made durable on
-the callers' own thread: the first of those who come in together writes for all of them.
+If a commit is faster than waking another thread, small writes are committed on the callers' own
+thread: the first of several concurrent callers commits for all of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ T = TypeVar("T")
 logger = logging.getLogger("firnline")
 
 LARGE: Final = math.inf
-"""The bytes of a write of which nothing is known."""
+"""The size of a write that is unknown."""
+
+_UNSURE: Final = "shared commit interrupted; outcome unknown: retry with the same idempotency key"
 
 
 class _Job(NamedTuple):
@@ -51,33 +53,33 @@ class _Job(NamedTuple):
 
 
 class _CommitSpeed:
-    """Whether the disk has of late been so quick that a commit may hold up its caller's thread."""
+    """Whether recent commits were fast enough to run on the caller's thread."""
 
     def __init__(self) -> None:
         self._quick_ones = 0
 
     def note(self, seconds: float) -> None:
-        """A commit took so long."""
+        """Record the duration of a commit."""
         self._quick_ones = self._quick_ones + 1 if seconds <= limits.COMMIT_QUICK_SECONDS else 0
 
     def is_quick(self) -> bool:
-        """Proved by the thread, and lost by one slow commit."""
+        """True after several fast commits in a row; one slow commit resets it."""
         return self._quick_ones >= limits.COMMITS_PROVING
 
 
 class Writer:
-    """Runs pieces of work on the writing connection, each wholly or not at all."""
+    """Runs units of work on the writer's connection, each one atomic."""
 
     def __init__(self, place: DatabaseFile, connection: apsw.Connection, hooks: Hooks) -> None:
         self._transactions = Transactions(place, connection, hooks)
-        self._in_use = threading.RLock()  # whoever has it may use them
+        self._in_use = threading.RLock()  # protects the transactions
         self._pace = _CommitSpeed()
         self._fatal = ""
-        self._jobs = JobQueue[_Job | None]()  # None: look around
-        self._entrance = threading.Lock()
+        self._jobs = JobQueue[_Job | None]()  # None wakes the thread
+        self._queue_lock = threading.Lock()
         self._closed = False
-        self._coming: dict[asyncio.AbstractEventLoop, list[_Job]] = {}  # let others come in first
-        self._in_line: set[asyncio.Future[Any]] = set()  # until they are written
+        self._coming: dict[asyncio.AbstractEventLoop, list[_Job]] = {}  # gathered to share a commit
+        self._in_line: set[asyncio.Future[Any]] = set()  # queued or being written
         self._ahead: list[_Job | None] = []
         self._crowd = 1
         self._busy = True
@@ -88,25 +90,25 @@ class Writer:
     async def run(self, work: Work[T], *, alone: bool = False, size: float = LARGE) -> T:
         """Run `work` in a transaction that is durable when this returns.
 
-        `alone`: outside any transaction, for what SQLite does not allow inside one. `size`: the
-        bytes that it writes, if nothing else about it takes time.
+        `alone` runs it outside a transaction, for what SQLite does not allow inside one. `size` is
+        the number of bytes written, if nothing else in it takes time.
         """
         self._check()
         loop = asyncio.get_running_loop()
         coming = self._coming.get(loop, ())
         if len(self._jobs) + len(coming) >= limits.WRITES_WAITING_MAX:
-            raise StoreUnavailable("too many writes are waiting; slow down and try again")
+            raise StoreUnavailable("too many pending writes; slow down and retry")
         future: asyncio.Future[T] = loop.create_future()
         job = _Job(work, future, alone, size)
-        if coming or self._pace.is_quick():  # nobody overtakes those who are coming
-            await self._come_in(job)
+        if coming or self._pace.is_quick():  # never overtake gathered jobs
+            await self._join_commit(job)
         else:
             self._enqueue([job])
         return await future
 
     def close(self) -> None:
         """Finish the queue, stop, and close the connection. Blocks."""
-        with self._entrance:
+        with self._queue_lock:
             self._closed = True
             self._jobs.put(None)
         self._thread.join()
@@ -122,36 +124,36 @@ class Writer:
             raise StoreCorrupt(fatal)
 
     def _enqueue(self, jobs: Sequence[_Job]) -> None:
-        with self._entrance:  # whoever is in is answered, also by a thread that stops
+        with self._queue_lock:  # every queued job gets an outcome, even if the thread stops
             self._check()
             for job in jobs:
                 try:
                     self._in_line.add(job.future)
                     self._jobs.put(job)
-                except BaseException:  # a signal; nobody may wait for what is not in the queue
+                except BaseException:  # a signal: the job may not be in the queue
                     self._in_line.discard(job.future)
                     raise
 
-    async def _come_in(self, job: _Job) -> None:
-        """With all of this loop that are ready now; the first of them sees to all."""
+    async def _join_commit(self, job: _Job) -> None:
+        """Share a commit with the callers of this loop that are ready; the first one runs it."""
         loop = job.future.get_loop()
         jobs: list[_Job] = []
         try:
             coming = self._coming.setdefault(loop, [])
             coming.append(job)
             await asyncio.sleep(0)
-            if self._coming.get(loop) is coming:  # else another was the first
+            if self._coming.get(loop) is coming:  # else another caller was first
                 jobs = coming
                 del self._coming[loop]
-                self._let_in(jobs)
+                self._write_or_enqueue(jobs)
         except BaseException:
-            self._turn_back(job)
-            unsure = StoreTimeout("whoever wrote for all was interrupted; it may be stored")
+            self._withdraw(job)
+            unsure = StoreTimeout(_UNSURE)
             _resolve(zip([job.future for job in jobs], fail_all(unsure, len(jobs)), strict=True))
             raise
 
-    def _turn_back(self, job: _Job) -> None:
-        """Nobody writes for one who gives up on the way in, nor tells it anything."""
+    def _withdraw(self, job: _Job) -> None:
+        """Withdraw the job of a caller that is interrupted before its job is taken."""
         loop = job.future.get_loop()
         coming = self._coming.get(loop, [])
         if job in coming:
@@ -160,7 +162,7 @@ class Writer:
                 del self._coming[loop]
         job.future.cancel()
 
-    def _let_in(self, jobs: Sequence[_Job]) -> None:
+    def _write_or_enqueue(self, jobs: Sequence[_Job]) -> None:
         try:
             outcomes = self._run_at_once(jobs) if self._is_quiet(jobs) else None
             if outcomes is None:
@@ -171,13 +173,13 @@ class Writer:
         _resolve(zip([job.future for job in jobs], outcomes, strict=True))
 
     def _is_quiet(self, jobs: Sequence[_Job]) -> bool:
-        """Whether these are few and small, and all others, even who gave up, are stored."""
+        """Whether the jobs are few and small, and all earlier ones, even canceled, are stored."""
         few = len(jobs) <= limits.BATCH_WRITES_MAX
         small = sum([job.size for job in jobs]) <= limits.COMMIT_AT_ONCE_BYTES
         return few and small and not self._in_line and self._pace.is_quick()
 
     def _run_at_once(self, jobs: Sequence[_Job]) -> list[Outcome] | None:
-        """What becomes of them here and now; None if a thread had better wait for something."""
+        """The outcomes if run on this thread; None if the writer's thread must run the jobs."""
         try:
             if not self._in_use.acquire(blocking=False):
                 return None
@@ -189,18 +191,18 @@ class Writer:
                 self._wake()
             return outcomes
         finally:
-            try:  # not asked first whether it is ours: a signal could come between
+            try:  # without asking if it is ours: a signal could come in between
                 self._in_use.release()
             except RuntimeError as error:
-                logger.debug("another thread has it: %s", error)
+                logger.debug("writer is in use by another thread: %s", error)
 
     def _note(self) -> None:
-        """Only what was written, and is durable, proves a disk."""
+        """Record the commit's duration; only a commit with changes measures the disk."""
         if self._transactions.wrote:
             self._pace.note(self._transactions.commit_seconds)
 
     def _wake(self) -> None:
-        """Let the thread look out for a quiet moment."""
+        """Wake the thread, so that it does background work when idle."""
         if not self._busy:
             self._busy = True
             self._jobs.put(None)
@@ -212,9 +214,9 @@ class Writer:
             while self._serve_one():
                 pass
         except BaseException as error:
-            # A mistake of ours. Nobody may wait for a thread that is gone.
-            with self._entrance:
-                self._fatal = f"the writer has stopped: {error!r}"
+            # A bug. No caller may wait for a thread that has stopped.
+            with self._queue_lock:
+                self._fatal = f"internal error: the writer has stopped: {error!r}"
                 left = list(self._in_line)
             _answer(left, fail_all(StoreError(self._fatal), len(left)))
             raise
@@ -247,8 +249,8 @@ class Writer:
         batch = [first]
         self._wait_for_others(batch)
         error = self._transactions.begin()
-        # Only now, with the lock held, look who else is waiting: more share the commit. And if
-        # there is none to be had, whoever waits behind the first would wait in vain.
+        # Gather only now, with the lock held, so that more jobs share the commit. If there is no
+        # lock, all waiting jobs fail together, instead of waiting for it one after the other.
         self._gather(batch)
         if error:
             return batch, fail_all(error, len(batch))
@@ -258,19 +260,19 @@ class Writer:
         return batch, outcomes
 
     def _wait_for_others(self, batch: list[_Job]) -> None:
-        """Give those who shared the last commit, and were just answered, a moment to come back."""
+        """Wait briefly for the callers that shared the last commit to write again."""
         missing = self._crowd - len(batch)
         if missing > 0 and not self._ahead:
             self._jobs.gather(missing, limits.CROWD_SECONDS)
 
     def _gather(self, batch: list[_Job]) -> None:
-        """Take all that are waiting and can share a commit."""
+        """Take all waiting jobs that can share a commit."""
         while len(batch) < limits.BATCH_WRITES_MAX and not self._ahead:
             if not self._take(batch, 0):
                 return
 
     def _take(self, batch: list[_Job], timeout: float) -> bool:
-        """Take the next job into the batch, or put it aside; False if there is none in time."""
+        """Take the next job into the batch, or set it aside; False if none arrives in time."""
         try:
             job = self._jobs.get(timeout)
         except queue.Empty:
@@ -283,19 +285,19 @@ class Writer:
 
 
 def _answer(futures: Sequence[asyncio.Future[Any]], outcomes: Sequence[Outcome]) -> None:
-    """Wake the callers: one visit to each event loop."""
+    """Wake the callers, with one callback per event loop."""
     loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
     for future, outcome in zip(futures, outcomes, strict=True):
         loops.setdefault(future.get_loop(), []).append((future, outcome))
     for loop, group in loops.items():
-        with suppress(RuntimeError):  # a loop that is closed has nobody left who waits
+        with suppress(RuntimeError):  # a closed loop has no waiting callers
             loop.call_soon_threadsafe(_resolve, group)
 
 
 def _resolve(answers: Iterable[tuple[asyncio.Future[Any], Outcome]]) -> None:
     for future, (result, error) in answers:
         if future.done():
-            continue  # the caller was cancelled; what it wrote is stored all the same
+            continue  # the caller was canceled; its write is stored anyway
         if error is not None:
             future.set_exception(error)
         else:
