@@ -31,7 +31,7 @@ def serve(tmp_path):
         lines = []
         for line in process.stdout:
             lines.append(line)
-            if line.startswith("Ctrl-C"):
+            if line.startswith("Press Ctrl-C"):
                 break
         return process, "".join(lines)
 

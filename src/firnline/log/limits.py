@@ -29,14 +29,14 @@ IMPORT_VALUE_CHARS_MAX: Final = 128 * 1024 * 1024
 """Characters of one JSON value, such as a conversation with all its branches."""
 IMPORT_BATCH_MESSAGES: Final = 500
 """Messages stored in one append."""
-IMPORT_BATCH_CHARS: Final = 2 * 1024 * 1024
-"""Characters of messages after which a batch ends."""
 IMPORT_HELD_MAX: Final = 100_000
 """Messages of a conversation that are held in memory while a file is sorted."""
-IMPORT_COPIED_MAX: Final = 100_000
+IMPORT_COPIED_MAX: Final = IMPORT_HELD_MAX
 """Messages copied for all branches of a conversation; further branches lack their beginning."""
 IMPORT_AT_ONCE: Final = 8
 """Short conversations imported concurrently."""
+IMPORT_BATCH_CHARS: Final = 2 * 1024 * 1024
+"""Characters of messages after which a batch ends."""
 IMPORT_TRIES_MAX: Final = 8
 """Attempts to import a conversation to which others append at the same time."""
 IMPORT_FILES_MAX: Final = 100_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from firnline.context.budget import Budget
@@ -50,13 +51,8 @@ def progressive(
             words=words,
             tokens_max=summary,
         )
-        return Plan(
-            recent_from=view.first_open,
-            digests=shown,
-            folds=(fold,),
-            data_tokens=data_tokens,
-            reason=f"{total:,} tokens are more than {threshold:,}",
-        )
+        reason = f"{total:,} tokens are more than {threshold:,}"
+        return replace(calm, folds=(fold,), reason=reason)
 
     return Strategy(
         "progressive",

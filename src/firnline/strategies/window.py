@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from firnline.context.budget import Budget
 from firnline.context.plan import Fold, Plan, Strategy, View, data_room, fold_end, keep_from
 from firnline.errors import InputError
@@ -27,13 +29,14 @@ def window(
 
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
+        calm = Plan(recent_from=view.first_open, digests=shown, heading=prefix)
         threshold = min(int(budget.window_tokens * trigger), budget.limit)
         total = view.total(data_room(budget))
         end = -1
         if total > threshold:
             end = fold_end(view, keep_from(view, 0, entries_min=keep_last))
         if end < 0:
-            return Plan(recent_from=view.first_open, digests=shown, heading=prefix)
+            return calm
         cap = min(summary_tokens, max(threshold // 4, 1))
         fold = Fold(
             first_seq=0,
@@ -44,13 +47,8 @@ def window(
             tokens_max=cap,
             prompt=prompt,
         )
-        return Plan(
-            recent_from=view.first_open,
-            digests=shown,
-            folds=(fold,),
-            heading=prefix,
-            reason=f"{total:,} tokens are more than {trigger:.0%} of the window",
-        )
+        reason = f"{total:,} tokens are more than {trigger:.0%} of the window"
+        return replace(calm, folds=(fold,), reason=reason)
 
     return Strategy(
         "window",
