@@ -169,7 +169,7 @@ async def test_many_statements_worth_of_entries_in_one_append(store):
 def test_the_sync_face_says_what_would_hang(path):
     with sync.Memory.open(f"sqlite:///{path}") as memory:
         memory.append("c", [Message.user("x")] * 3)
-        with pytest.raises(RuntimeError, match="started already"):
+        with pytest.raises(RuntimeError, match="already started"):
             memory.start()
         with pytest.raises(RuntimeError, match="own thread"):
             memory.verify("c", progress=lambda *_: memory.head("c"))

@@ -466,7 +466,7 @@ def test_the_color_scheme_is_changed_and_stored(site, page):
     site.open(page)
     root, ground = page.locator("html"), "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
-    button = page.get_by_role("button", name=re.compile("^Colours"))
+    button = page.get_by_role("button", name=re.compile("^Colors"))
     for theme in ("auto", "light", "dark"):
         expect(root).to_have_attribute("data-theme", theme)
         assert (page.evaluate(ground) == light) == (theme != "dark")

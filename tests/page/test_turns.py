@@ -160,6 +160,6 @@ def test_a_prompt_that_was_tampered_with_is_not_shown(asked, page, complaints):
     apart(forge())
     complaints.expected.append("500")
     panel = asked.panel(page, "turns")
-    expect(panel.get_by_role("alert")).to_contain_text("not the one that was sent")
+    expect(panel.get_by_role("alert")).to_contain_text("does not match its hash")
     expect(panel).not_to_contain_text("Be rude.")
     expect(panel).not_to_contain_text("proved")

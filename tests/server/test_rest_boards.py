@@ -104,7 +104,7 @@ def test_a_prompt_recorded_before_is_no_saving(api, house):
     api.post(f"{PATH}/turns", {"message": "Hello"})
     (kept,) = house.run(prompts.list_records(house.memory(), "c"))
     del kept["whole_tokens"]
-    assert costs._sent(kept).whole == kept["tokens"]
+    assert costs._size(kept).whole == kept["tokens"]
 
 
 # -- work -------------------------------------------------------------------------------------

@@ -217,4 +217,4 @@ def test_a_misspelt_filter_is_rejected_and_not_left_out(talk):
     assert problem["status"] == 422
     assert "query.unitl: unknown parameter; expected query, limit" in problem["detail"]
     more = talk.refused("GET", "/me", params={"verbose": 1})
-    assert more["detail"].endswith("it takes none")
+    assert more["detail"].endswith("expected none")

@@ -258,7 +258,7 @@ async def test_no_flipped_byte_lets_another_card_be_dropped(carded, tmp_path):
         with closing(apsw.Connection(str(copy))) as connection, suppress(apsw.Error):
             connection.execute("BEGIN")  # and never commit: it would only be slower
             before = connection.execute(others).get
-            cards.drop(connection, card_query("key", "default", None, ""))
+            cards.drop_cards(connection, card_query("key", "default", None, ""))
             assert connection.execute(others).get == before, f"byte {at - offset}"
             counted += 1
     assert counted > (offset + size - start) // 2

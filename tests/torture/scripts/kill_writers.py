@@ -86,7 +86,7 @@ class Talker:
         self._count = 0
 
     async def talk(self):
-        acts = [self.one, self.batch, self.keyed, self.archive, self.recall]
+        acts = [self.single, self.batch, self.keyed, self.archive, self.recall]
         while True:
             act = self._random.choices(acts, weights=[50, 25, 15, 5, 5])[0]
             await act("shared" if self._random.random() < 0.5 else self._own)
@@ -95,7 +95,7 @@ class Talker:
         words = self._random.choices(WORDS, k=self._random.randrange(20))
         return f"{self._name}-{self._count}{suffix} {' '.join(words)}"
 
-    async def fetch_one(self, conversation):
+    async def single(self, conversation):
         self._count += 1
         self.acked(conversation, await self._memory.append(conversation, said([self.text()])))
 
