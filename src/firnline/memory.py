@@ -11,12 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import (
-    AbstractAsyncContextManager,
-    aclosing,
-    nullcontext,
-    suppress,
-)
+from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from datetime import datetime
 from os import PathLike
 from pathlib import Path
@@ -29,9 +24,7 @@ from firnline.context.context import Context
 from firnline.context.plan import Strategy
 from firnline.context.tools import Toolbox, as_schemas, joined
 from firnline.context.view import in_force, is_still, span_of
-from firnline.digest import (
-    items,
-)
+from firnline.digest import items
 from firnline.engine import stats
 from firnline.engine.context_builder import BuildRequest
 from firnline.engine.digest_history import (
@@ -46,12 +39,7 @@ from firnline.engine.digest_history import (
 from firnline.engine.engine import Engine
 from firnline.engine.events import of_append, of_context, of_erase, of_fold, of_recall
 from firnline.engine.options import MemoryOptions, check_names
-from firnline.engine.recall import (
-    Filters,
-    check_filters,
-    check_time,
-    scope_of,
-)
+from firnline.engine.recall import Filters, check_filters, check_time, scope_of
 from firnline.engine.stats import Stats
 from firnline.engine.turn import (
     Dialogue,

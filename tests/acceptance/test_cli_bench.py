@@ -112,9 +112,7 @@ def test_an_interruption_leaves_no_files(folder, tmp_path):
     row["qa"] = row["qa"][:3] * 10_000
     (tmp_path / "set.json").write_text(json.dumps(row))
     process = subprocess.Popen(
-        [*PROGRAM, "locomo", "set.json"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        [*PROGRAM, "locomo", "set.json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     deadline = time.monotonic() + 60
     while not list(folder.glob("*/bench.db")) and time.monotonic() < deadline:

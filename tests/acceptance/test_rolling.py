@@ -228,10 +228,7 @@ async def test_a_task_in_progress_is_logged(url, caplog):
             await round_(memory, number)
         key = memory._key("c")
         await memory.store.lease(key, "somebody", 60)
-        with (
-            caplog.at_level(logging.DEBUG, "firnline"),
-            pytest.raises(ConflictError),
-        ):
+        with caplog.at_level(logging.DEBUG, "firnline"), pytest.raises(ConflictError):
             await memory.digest("c")
     assert "Summarization already in progress for c" in caplog.text
 

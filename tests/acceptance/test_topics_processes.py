@@ -164,8 +164,7 @@ async def test_two_memories_fold_and_come_back_side_by_side(tmp_path):
         for number in range(30):
             await ask(one, number // 3 % 3, number)
             contexts = await asyncio.gather(
-                *(memory.context("c", BUDGET) for memory in (one, two, one, two)),
-                two.topics("c"),
+                *(memory.context("c", BUDGET) for memory in (one, two, one, two)), two.topics("c")
             )
             for context in contexts[:-1]:
                 assert context.messages[-1].text == answer(number // 3 % 3, number)

@@ -106,9 +106,7 @@ async def test_a_request_is_logged_by_its_route_and_never_by_its_path_or_query(w
         assert word not in everything
 
 
-async def test_unknown_paths_share_a_label_and_mounts_use_their_first_part(
-    watched,
-):
+async def test_unknown_paths_share_a_label_and_mounts_use_their_first_part(watched):
     with logged():
         async with served(watched.app) as client:
             for number in range(3):

@@ -426,10 +426,7 @@ def test_a_client_that_drops_its_oldest_messages_is_understood_under_a_name(mode
 
 def test_an_unanswered_question_is_not_stored_again_when_it_is_repeated(model):
     with running(upstream=model.url) as server:
-        for sdk in (
-            client(f"{server.url}/c/named"),
-            client(server.url, max_retries=2),
-        ):
+        for sdk in (client(f"{server.url}/c/named"), client(server.url, max_retries=2)):
             model.fail("500", "503")
             message = {"role": "user", "content": "are you there?"}
             if sdk.max_retries == 0:

@@ -8,16 +8,7 @@ from datetime import timedelta
 from itertools import pairwise
 
 import pytest
-from torture_kit import (
-    TORTURE,
-    Clock,
-    Ledger,
-    Script,
-    assert_healthy,
-    settle_all,
-    soon,
-    store_at,
-)
+from torture_kit import TORTURE, Clock, Ledger, Script, assert_healthy, settle_all, soon, store_at
 
 from firnline.log.entry import Key
 from firnline.log.message import Message, utc_now

@@ -71,9 +71,7 @@ def test_missing_swapped_repeated_and_cut_off_entries_are_found(log):
     assert "entries 1 to 2 are missing" in _problems([a, d, e], head)
     assert "out of order" in _problems([a, b, b, c, d, e], head)
     assert _problems([a, replace(c, seq=1), replace(b, seq=2), d, e], head)
-    assert _problems([a, b, c, d], head) == [
-        "the log ends after 4 entries, 5 were acknowledged",
-    ]
+    assert _problems([a, b, c, d], head) == ["the log ends after 4 entries, 5 were acknowledged"]
     assert _problems([], head) == ["the log ends after 0 entries, 5 were acknowledged"]
 
 
@@ -93,10 +91,10 @@ def test_an_entry_replaced_together_with_its_hash_breaks_the_next_one(log):
 def test_the_recorded_head_is_compared(log):
     records, head = log
     assert _problems(records, replace(head, hash="x")) == [
-        "the last hash does not match the recorded head",
+        "the last hash does not match the recorded head"
     ]
     assert _problems(records, replace(head, tokens=7)) == [
-        "the token total does not match the recorded one",
+        "the token total does not match the recorded one"
     ]
 
 

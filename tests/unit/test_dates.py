@@ -362,11 +362,7 @@ words = st.sampled_from(WORDS.split())
 phrases = st.lists(words, max_size=7).map(" ".join) | st.lists(words, max_size=5).map("".join)
 
 
-@given(
-    st.text() | st.text("0123456789-/.: tqwz年月日") | phrases,
-    zones,
-    any_moments,
-)
+@given(st.text() | st.text("0123456789-/.: tqwz年月日") | phrases, zones, any_moments)
 @example("tomorrow", "UTC", datetime.max.replace(tzinfo=UTC))
 @example("9999-12-31 23:59 -14:00", "UTC", NOW)
 @example("last 99999 years", "UTC", NOW)

@@ -170,8 +170,7 @@ def test_what_the_application_states_wins_when_it_is_stated():
 
 
 @pytest.mark.parametrize(
-    "data",
-    [{"themes": {}}, {"entities": {}}, {"custom_fields": []}, {"entities": [object()]}],
+    "data", [{"themes": {}}, {"entities": {}}, {"custom_fields": []}, {"entities": [object()]}]
 )
 def test_what_the_application_states_has_the_right_shape(data):
     with pytest.raises(InputError):

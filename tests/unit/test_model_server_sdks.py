@@ -252,12 +252,7 @@ async def test_anthropics_thoughts_and_calls(client, server):
             "signature",
         ),
         (
-            [
-                {
-                    "role": "user",
-                    "content": [{"type": "text", "text": "x", "cache_control": {}}] * 5,
-                }
-            ],
+            [{"role": "user", "content": [{"type": "text", "text": "x", "cache_control": {}}] * 5}],
             {},
             "maximum of 4",
         ),

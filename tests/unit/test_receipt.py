@@ -148,8 +148,7 @@ def test_any_conversation_has_a_bounded_receipt_in_json(entries, text, carried):
 
 
 @pytest.mark.parametrize(
-    "said",
-    ["我们决定使用PostgreSQL数据库。", "我叫王小明。", "我喜欢绿茶和红茶。"],
+    "said", ["我们决定使用PostgreSQL数据库。", "我叫王小明。", "我喜欢绿茶和红茶。"]
 )
 def test_what_is_there_without_blanks_is_kept(said):
     paper = receipt(chat(said), f"User: {said} 博物馆早上开门。", ())

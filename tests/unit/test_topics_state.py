@@ -197,9 +197,7 @@ def talks(draw):
 
 
 few = st.builds(
-    Rules,
-    max_topics=st.integers(1, 4),
-    likeness=st.floats(-0.5, 0.9).map(lambda raw: {"m": raw}),
+    Rules, max_topics=st.integers(1, 4), likeness=st.floats(-0.5, 0.9).map(lambda raw: {"m": raw})
 )
 
 

@@ -80,12 +80,7 @@ _calls = st.builds(
     ),
 )
 _results = st.builds(
-    lambda call, content, more: {
-        "type": "tool_result",
-        "tool_use_id": call,
-        **content,
-        **more,
-    },
+    lambda call, content, more: {"type": "tool_result", "tool_use_id": call, **content, **more},
     _ids,
     st.fixed_dictionaries(
         {}, optional={"content": clean | st.lists(st.one_of(_texts, _images), max_size=3)}

@@ -131,12 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def command(
-        name: str,
-        run: Callable[..., int | None],
-        text: str,
-        words: str = "",
-        *,
-        store: bool = True,
+        name: str, run: Callable[..., int | None], text: str, words: str = "", *, store: bool = True
     ) -> argparse.ArgumentParser:
         parents = [shared] if store else []
         added = commands.add_parser(name, help=text, description=text, parents=parents)

@@ -81,9 +81,7 @@ def _add_mcp(command: Command) -> None:
     mcp = command("mcp", _mcp, text)
     mcp.add_argument("--read-only", action="store_true", help="do not offer the tool append")
     mcp.add_argument(
-        "--zone",
-        default="UTC",
-        help="the time zone of dates and times (default: %(default)s)",
+        "--zone", default="UTC", help="the time zone of dates and times (default: %(default)s)"
     )
     mcp.add_argument(
         "--embedder",

@@ -585,10 +585,7 @@ def _decode_list(kind: type[T], found: Any) -> list[T]:
 
 
 def _turn(
-    conversation: str,
-    message: str | MessageLike,
-    key: str | None,
-    options: Mapping[str, Any],
+    conversation: str, message: str | MessageLike, key: str | None, options: Mapping[str, Any]
 ) -> ApiRequest:
     return ApiRequest(
         method="POST",

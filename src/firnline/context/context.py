@@ -228,9 +228,7 @@ class Context:
     def with_section(self, section: Section, left_out: Sequence[LeftOut] = ()) -> Context:
         """The same context with one more section, which must fit."""
         return replace(
-            self,
-            sections=(*self.sections, section),
-            left_out=(*self.left_out, *left_out),
+            self, sections=(*self.sections, section), left_out=(*self.left_out, *left_out)
         )
 
     def explain(self) -> str:

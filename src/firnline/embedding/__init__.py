@@ -18,13 +18,7 @@ from firnline.errors import FirnlineError, InputError
 from firnline.models import Timeouts, locate_model
 from firnline.protocols import Embedder
 
-__all__ = [
-    "MiniLM",
-    "Multilingual",
-    "WordEmbedder",
-    "default_embedder",
-    "open_embedder",
-]
+__all__ = ["MiniLM", "Multilingual", "WordEmbedder", "default_embedder", "open_embedder"]
 
 
 class _Extra(NamedTuple):

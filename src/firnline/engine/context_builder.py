@@ -184,9 +184,7 @@ class ContextBuilder:
         planned: bool = False,
     ) -> _Scene:
         head, pinned, start = await asyncio.gather(
-            self._store.head(key),
-            self._store.pinned(key),
-            self._leading_system(key),
+            self._store.head(key), self._store.pinned(key), self._leading_system(key)
         )
         strategy = strategy or self._pending.strategies.strategy_of(head, planned=planned)
         view = await self._view(key, strategy, request.budget)

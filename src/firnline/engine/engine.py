@@ -8,12 +8,7 @@ from contextlib import AsyncExitStack
 
 from firnline import digest
 from firnline.context.budget import Budget
-from firnline.digest import (
-    model_extractor,
-    model_summarizer,
-    offline_extractor,
-    offline_summarizer,
-)
+from firnline.digest import model_extractor, model_summarizer, offline_extractor, offline_summarizer
 from firnline.embedding.words import WordEmbedder
 from firnline.engine.context_builder import ContextBuilder
 from firnline.engine.digester import Digester

@@ -164,10 +164,7 @@ def _vector_search(
     if embedder is None:
         return None, None
     try:
-        from firnline.engine.embedding_indexer import (  # noqa: PLC0415 - numpy is an optional extra
-            EmbeddingIndexer,
-            NearestVectors,
-        )
+        from firnline.engine.embedding_indexer import EmbeddingIndexer, NearestVectors  # noqa: PLC0415 - numpy is an optional extra
     except ModuleNotFoundError as error:
         if error.name and error.name.startswith("firnline"):
             raise

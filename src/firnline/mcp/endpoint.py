@@ -87,10 +87,7 @@ class Endpoint:
             zone=self._zone,
         )
         manager = StreamableHTTPSessionManager(
-            server,
-            json_response=True,
-            stateless=True,
-            max_request_body_size=self._body_bytes_max,
+            server, json_response=True, stateless=True, max_request_body_size=self._body_bytes_max
         )
         async with manager.run():
             self._app = manager.handle_request

@@ -105,11 +105,7 @@ class FallbackModel:
 
 
 def with_fallback(
-    model: ChatModel,
-    larger: ChatModel,
-    *,
-    near: float = NEAR,
-    window_tokens: int | None = None,
+    model: ChatModel, larger: ChatModel, *, near: float = NEAR, window_tokens: int | None = None
 ) -> FallbackModel:
     """`model`, and `larger` for requests near the first one's window.
 

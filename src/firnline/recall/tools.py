@@ -148,7 +148,7 @@ _SCHEMAS: Final[Mapping[str, dict[str, Any]]] = {
         limit=_integer("The most messages to show.", 1, limits.RECALL_DATED_MAX, 20),
     ),
     "get_extended_context": _schema(
-        count=_integer("How many of the newest messages.", 1, limits.RECALL_NEWEST_MAX, 30),
+        count=_integer("How many of the newest messages.", 1, limits.RECALL_NEWEST_MAX, 30)
     ),
     "get_message_by_id": _schema(["id"], id=_integer("The message's id.", 0)),
     "expand_digest": _schema(

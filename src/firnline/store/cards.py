@@ -87,11 +87,7 @@ def check_card(card: Card) -> None:
 
 
 def card_query(
-    kind: str,
-    tenant: str | None,
-    names: Sequence[str] | None,
-    prefix: str,
-    after: str = "",
+    kind: str, tenant: str | None, names: Sequence[str] | None, prefix: str, after: str = ""
 ) -> CardQuery:
     """Build a query from checked arguments."""
     _check_place(kind, tenant)

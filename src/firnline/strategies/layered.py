@@ -53,10 +53,7 @@ def layered(
             fold = _merged(parts, cap)
             reason = f"{len(parts)} digests are ready to become one"
         return Plan(
-            recent_from=view.first_open,
-            digests=shown,
-            folds=(fold,) if fold else (),
-            reason=reason,
+            recent_from=view.first_open, digests=shown, folds=(fold,) if fold else (), reason=reason
         )
 
     parameters = {

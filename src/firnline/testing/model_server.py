@@ -32,11 +32,7 @@ from typing import Any, Self
 
 from firnline.errors import InputError
 from firnline.testing import claude
-from firnline.testing.embeddings import (
-    EMBEDDING_FAULTS,
-    embeddings_answer,
-    embeddings_complaint,
-)
+from firnline.testing.embeddings import EMBEDDING_FAULTS, embeddings_answer, embeddings_complaint
 from firnline.testing.listener import Listener, held
 from firnline.testing.replies import (
     BODIES,

@@ -108,9 +108,7 @@ async def _plan(request: ProxyRequest, messages: Sequence[Message]) -> _Plan:
     if (not unanswered or again) and (prefix := await _find_prefix(memory, location.hashes)):
         count, conversation, seq = prefix
         log = await memory.read(
-            conversation,
-            first_seq=seq + 1,
-            limit=len(spoken) - count + limits.ENTRIES_BEYOND,
+            conversation, first_seq=seq + 1, limit=len(spoken) - count + limits.ENTRIES_BEYOND
         )
         if again and agree((), log).entries < len(log):  # that was the question of another client
             return _Plan(location, _new_messages(messages, 0))

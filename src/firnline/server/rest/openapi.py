@@ -62,9 +62,7 @@ ALWAYS: Final[Responses] = {
 MISSING: Final = problems(404)
 """Responses of routes with a name in the path."""
 
-_ETAG: Final = {
-    "ETag": {"description": "For `If-None-Match`.", "schema": {"type": "string"}},
-}
+_ETAG: Final = {"ETag": {"description": "For `If-None-Match`.", "schema": {"type": "string"}}}
 FOUND: Final[Responses] = {
     200: {"description": "Found.", "headers": _ETAG},
     304: {"description": "The client's copy (`If-None-Match`) is current."},
@@ -100,8 +98,5 @@ CONVERSATION: Final = "/conversations/{conversation}"
 def router(tag: str, prefix: str = "") -> APIRouter:
     """A router for one tag, with strict bodies."""
     return APIRouter(
-        prefix=prefix,
-        tags=[tag],
-        route_class=StrictRoute,
-        generate_unique_id_function=operation_id,
+        prefix=prefix, tags=[tag], route_class=StrictRoute, generate_unique_id_function=operation_id
     )

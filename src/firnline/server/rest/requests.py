@@ -150,8 +150,7 @@ class AppendRequest(RequestBody):
         description="In the OpenAI format; or objects with `message`, `created_at` and `metadata`.",
     )
     expected_seq: Seq | None = Field(
-        None,
-        description="Sequence number that the first message must get; otherwise 409.",
+        None, description="Sequence number that the first message must get; otherwise 409."
     )
 
 

@@ -63,11 +63,7 @@ class Page(BaseModel):
 
 Model = type[BaseModel]
 
-_WIRE: Final[dict[Any, Any]] = {
-    datetime: _INSTANT,
-    Message: _MESSAGE,
-    FirnlineError: Problem,
-}
+_WIRE: Final[dict[Any, Any]] = {datetime: _INSTANT, Message: _MESSAGE, FirnlineError: Problem}
 """What stands in the document for a class of the library."""
 
 

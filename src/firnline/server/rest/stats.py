@@ -36,10 +36,7 @@ _COST_KINDS: Final = ("lean", "with_tools", "whole")
     f"{CONVERSATION}/stats", response_model=schemas.ConversationStats, responses=FOUND_OR_MISSING
 )
 async def get_stats(
-    request: Request,
-    memory: Reading,
-    conversation: Conversation,
-    price: Price = stats.PRICE,
+    request: Request, memory: Reading, conversation: Conversation, price: Price = stats.PRICE
 ) -> Response:
     """The size of the conversation, and what an answer costs in three ways."""
     return etag_response(request, responses.plain(await memory.stats(conversation, price=price)))

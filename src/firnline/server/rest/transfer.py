@@ -129,8 +129,7 @@ async def begin_import(
         Query(max_length=500, description="Name of the file; allows files of other programs."),
     ] = None,
     as_format: Annotated[
-        str | None,
-        Query(alias="format", max_length=50, description="Its format, if known."),
+        str | None, Query(alias="format", max_length=50, description="Its format, if known.")
     ] = None,
     zone: Annotated[
         str, Query(max_length=100, description="Time zone of times without one.")

@@ -97,11 +97,7 @@ class _TurnCall:
     async def run(self) -> Turn:
         """The complete turn; its prompt is recorded."""
         turn = await self.memory.turn(
-            self.conversation,
-            self.message,
-            self.model,
-            idempotency_key=self.key,
-            **self.options,
+            self.conversation, self.message, self.model, idempotency_key=self.key, **self.options
         )
         await record_turn(self.memory, turn, self.model.name, "rest")
         return turn
@@ -109,11 +105,7 @@ class _TurnCall:
     async def pieces(self) -> AsyncIterator[str | Turn]:
         """The turn in pieces of text, then the turn."""
         async for piece in self.memory.stream(
-            self.conversation,
-            self.message,
-            self.model,
-            idempotency_key=self.key,
-            **self.options,
+            self.conversation, self.message, self.model, idempotency_key=self.key, **self.options
         ):
             if isinstance(piece, Turn):
                 await record_turn(self.memory, piece, self.model.name, "rest")

@@ -60,8 +60,7 @@ class BotSettings(BaseModel):
         description="reply to /help",
     )
     apology: str = Field(
-        "I cannot answer right now. Your message is stored.",
-        description="sent if the model fails",
+        "I cannot answer right now. Your message is stored.", description="sent if the model fails"
     )
     api_url: str = Field(TELEGRAM, description="the Bot API; change it for a self-hosted server")
 

@@ -19,13 +19,7 @@ from typing import Any, Final
 
 from firnline.engine.background import BackgroundTask, retry_delay
 from firnline.engine.events import Events, Values
-from firnline.errors import (
-    ConflictError,
-    FirnlineError,
-    StoreError,
-    UnknownConversation,
-    outline,
-)
+from firnline.errors import ConflictError, FirnlineError, StoreError, UnknownConversation, outline
 from firnline.log.entry import Entry
 from firnline.log.message import utc_now
 from firnline.memory import Memory
@@ -43,14 +37,7 @@ from firnline.server.telegram.answer import (
     questions_of,
 )
 from firnline.server.telegram.api import Api, TelegramError
-from firnline.server.telegram.jobs import (
-    Claim,
-    Job,
-    Place,
-    delivery_of,
-    drop_jobs,
-    jobs_of,
-)
+from firnline.server.telegram.jobs import Claim, Job, Place, delivery_of, drop_jobs, jobs_of
 from firnline.server.telegram.settings import BotSettings, checked
 from firnline.server.telegram.split import parts_of
 

@@ -68,9 +68,7 @@ async def _cut(database: MongoDatabase, state: HeadState, end: int) -> Doc | Non
             {"$set": {"tail": left, "flushed": {"$max": ["$flushed", end]}}},
             {
                 "$set": {
-                    "unflushed": {
-                        "$cond": [{"$eq": [{"$size": "$tail"}, 0]}, "$$REMOVE", True],
-                    }
+                    "unflushed": {"$cond": [{"$eq": [{"$size": "$tail"}, 0]}, "$$REMOVE", True]}
                 }
             },
         ],

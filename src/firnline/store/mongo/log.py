@@ -23,15 +23,7 @@ SEGMENTS_AT_ONCE: Final = 8
 _TRIES_MAX: Final = 20
 _NEWEST_MIN: Final = 32
 _TOKENS_EACH: Final = 16  # few messages are shorter
-_FIRST: Final = {
-    "_id": 0,
-    "seq": 1,
-    "body": 1,
-    "tokens": 1,
-    "total": 1,
-    "hash": 1,
-    "tokenizer": 1,
-}
+_FIRST: Final = {"_id": 0, "seq": 1, "body": 1, "tokens": 1, "total": 1, "hash": 1, "tokenizer": 1}
 
 
 async def read(

@@ -339,12 +339,7 @@ async def _backwards(
 
 
 async def dated(
-    transaction: Transaction,
-    key: Key,
-    since: datetime,
-    until: datetime,
-    limit: int,
-    first_seq: int,
+    transaction: Transaction, key: Key, since: datetime, until: datetime, limit: int, first_seq: int
 ) -> list[Entry]:
     """The entries with a date in [since, until)."""
     asked = (

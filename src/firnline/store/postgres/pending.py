@@ -52,11 +52,7 @@ async def due(transaction: Transaction, now: datetime, limit: int, tenant: str |
 
 
 async def count(
-    transaction: Transaction,
-    now: datetime,
-    stuck_before: datetime,
-    cards: str,
-    tenant: str | None,
+    transaction: Transaction, now: datetime, stuck_before: datetime, cards: str, tenant: str | None
 ) -> Pending:
     """Pending and processing work, counted in partial indexes."""
     own = "" if tenant is None else " AND {}tenant = %(tenant)s"

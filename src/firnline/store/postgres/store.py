@@ -343,8 +343,7 @@ class PostgresStore:
     ) -> int:
         """See `Store.assign`."""
         id_, saved = await self._write(
-            key.tenant,
-            lambda tx: save_topics(tx, key, topics, members, (revision, next_seq)),
+            key.tenant, lambda tx: save_topics(tx, key, topics, members, (revision, next_seq))
         )
         self._topics.update(id_, saved, topics)
         return saved

@@ -57,11 +57,7 @@ async def save_topics(
     next_seq, revision = progress[0] if progress else (0, 0)
     reach = next_seq if expected[1] is None else expected[1]
     check_assignment(
-        key,
-        topics,
-        members,
-        revision=(expected[0], revision),
-        next_seq=(reach, found.next_seq),
+        key, topics, members, revision=(expected[0], revision), next_seq=(reach, found.next_seq)
     )
     own = key.tenant, found.id
     bodies = [encode_topic(topic) for topic in topics]

@@ -41,11 +41,7 @@ async def embedded_to(transaction: Transaction, key: Key, model: str) -> int:
 
 
 async def put_vectors(
-    transaction: Transaction,
-    key: Key,
-    model: str,
-    vectors: Sequence[Vector],
-    span: tuple[int, int],
+    transaction: Transaction, key: Key, model: str, vectors: Sequence[Vector], span: tuple[int, int]
 ) -> bool:
     """Store the vectors of a span; False if it does not start at the embedder's progress."""
     first_seq, next_seq = span

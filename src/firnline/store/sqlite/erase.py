@@ -57,13 +57,7 @@ def _delete(connection: apsw.Connection, key: Key, now: datetime) -> Erased:
     connection.execute("DELETE FROM conversation WHERE id = ?", (found.id,))
     connection.execute("INSERT OR IGNORE INTO owed VALUES ('scrub')")
     return Erased(
-        key.conversation,
-        found.next_seq,
-        gone["digest"],
-        gone["segment"],
-        found.total,
-        head,
-        now,
+        key.conversation, found.next_seq, gone["digest"], gone["segment"], found.total, head, now
     )
 
 

@@ -134,9 +134,7 @@ def _is_readable(found: log.SqliteRow, row: tuple[Any, ...]) -> bool:
 
 
 def digests(
-    connection: apsw.Connection,
-    found: log.SqliteRow,
-    versions: Sequence[int] | None = None,
+    connection: apsw.Connection, found: log.SqliteRow, versions: Sequence[int] | None = None
 ) -> list[Digest]:
     """The conversation's digests by version: all, or those of `versions` that exist."""
     if versions is None:

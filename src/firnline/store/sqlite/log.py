@@ -161,12 +161,7 @@ def span(connection: apsw.Connection, found: SqliteRow, first: int, last: int) -
 
 
 def records(
-    connection: apsw.Connection,
-    found: SqliteRow,
-    first: int,
-    last: int,
-    *,
-    tolerant: bool = False,
+    connection: apsw.Connection, found: SqliteRow, first: int, last: int, *, tolerant: bool = False
 ) -> Iterator[Record]:
     """The stored records of a span, unverified; see `rows.merge_records`."""
     live = _live(connection, found, first, last)

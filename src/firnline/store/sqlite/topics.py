@@ -61,11 +61,7 @@ def save_topics(
     next_seq, revision = _progress(connection, found)
     reach = next_seq if expected[1] is None else expected[1]
     check_assignment(
-        key,
-        topics,
-        members,
-        revision=(expected[0], revision),
-        next_seq=(reach, found.next_seq),
+        key, topics, members, revision=(expected[0], revision), next_seq=(reach, found.next_seq)
     )
     for topic in topics:
         body = encode_topic(topic)

@@ -75,11 +75,7 @@ def delete_vectors(
 
 
 def vector_page(
-    connection: apsw.Connection,
-    found: log.SqliteRow,
-    model: str,
-    first_seq: int,
-    limit: int,
+    connection: apsw.Connection, found: log.SqliteRow, model: str, first_seq: int, limit: int
 ) -> list[Vector]:
     """Vectors from `first_seq` on; the last entry is always complete."""
     rows = connection.execute(
