@@ -176,6 +176,27 @@ def test_names_say_what_a_module_is_about():
         assert not any(part.endswith(("_v2", "_v3", "_new", "_old")) for part in parts), module
 
 
+SMALL_LINES = 60
+SMALL = {  # module: why it stands alone although it is small and one other module imports it
+    "adapters.langchain.summarizer": "a public name of its own",
+    "log.draft": "pure: what an append does before the store",
+    "recall.weights": "numbers, written by tools/ranker",
+    "server.health": "a router of its own",
+    "server.rest.me": "a resource of its own",
+    "store.sqlite.queue": "pure, with tests of its own",
+    "testing.provider_rules": "pure: what a provider accepts",
+}
+
+
+def test_a_small_module_of_one_other_is_merged_into_it():
+    importers = {
+        module: [other for other in MODULES if module in _imported_by(other)] for module in MODULES
+    }
+    for module, path in MODULES.items():
+        small = len(path.read_text().splitlines()) < SMALL_LINES and path.stem != "__init__"
+        assert not small or len(importers[module]) != 1 or module in SMALL, module
+
+
 def test_nothing_unsafe_or_foreign_is_imported():
     for module, node in _nodes(ast.Import):
         assert not BANNED_IMPORTS & {alias.name.split(".")[0] for alias in node.names}, module
