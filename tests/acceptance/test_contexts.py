@@ -48,7 +48,7 @@ def test_a_budget_says_what_is_wrong_with_it():
     for wrong in ("8000", "8,000", "8_000"):  # or a model of that name would be meant
         with pytest.raises(InputError, match="as a number"):
             as_budget(wrong)
-    with pytest.raises(InputError, match=r"'gpt4o-mini' is no model .* Budget\(window_tokens="):
+    with pytest.raises(InputError, match=r"'gpt4o-mini'.* Budget\(window_tokens="):
         as_budget("gpt4o-mini")
     with pytest.raises(InputError, match="whole numbers"):
         Budget(8e3)
@@ -353,9 +353,9 @@ async def test_a_custom_strategy(url):
         await play(memory, "c", 5)
         await memory.set_strategy("c", mine)
         assert (await memory.context("c", 2_000)).seqs == (8, 9)
-        with pytest.raises(InputError, match="none of"):
+        with pytest.raises(InputError, match="unknown"):
             await memory.set_strategy("c", "no-such")
-        with pytest.raises(InputError, match="none of"):
+        with pytest.raises(InputError, match="unknown"):
             await memory.set_strategy("c", Strategy("unknown", newest_only))
         with pytest.raises(InputError, match="different parameters"):
             await memory.set_strategy("c", Strategy("newest-only", newest_only, {"n": 2}))
@@ -368,7 +368,7 @@ async def test_a_custom_strategy(url):
 async def test_wrong_parameters_are_rejected_with_the_reason():
     with pytest.raises(InputError, match="keep_tokens"):
         strategies.progressive(keep_tokens=9_000)
-    with pytest.raises(InputError, match="'size' is none of its parameters"):
+    with pytest.raises(InputError, match="unknown parameter 'size'"):
         strategies.strategy("window", {"size": 3})
 
 
@@ -461,7 +461,7 @@ async def test_a_question_that_others_push_out_is_a_conflict(memory):
     (asked,) = await memory.append("c", Message.user("mine"))
     await memory.append("c", [Message.user("theirs " * 30) for _ in range(20)])
     context = await memory.context("c", 400, fold=False)
-    with pytest.raises(ConflictError, match="at the same time"):
+    with pytest.raises(ConflictError, match="filled the window"):
         context.up_to(asked.seq)
     whole = await memory.context("c", 100_000)
     assert [entry.seq for entry in whole.up_to(asked.seq)["recent"].entries] == [asked.seq]

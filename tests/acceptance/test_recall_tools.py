@@ -143,8 +143,8 @@ async def test_results_over_the_limit_and_no_results_are_reported(memory):
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
-        ("search_history", {"query": "x", "limit": 0}, "the least is 1"),
-        ("search_history", {"query": "x", "limit": 51}, "the most is 50"),
+        ("search_history", {"query": "x", "limit": 0}, "the minimum is 1"),
+        ("search_history", {"query": "x", "limit": 51}, "the maximum is 50"),
         ("search_history", {"query": 7}, "expected string, got integer"),
         ("search_history", {}, "missing arguments: query"),
         ("search_history", {"query": "x", "tenant": "b"}, "unknown arguments: tenant"),
@@ -152,8 +152,8 @@ async def test_results_over_the_limit_and_no_results_are_reported(memory):
         ("get_messages_by_date", {"date": "the day of the zebra"}, "yesterday"),
         ("get_messages_by_date", {"date": ""}, "yesterday"),
         ("get_messages_by_date", {"date": "2026-02-30"}, "2026-02-30"),
-        ("get_extended_context", {"count": 51}, "the most is 50"),
-        ("get_message_by_id", {"id": -1}, "the least is 0"),
+        ("get_extended_context", {"count": 51}, "the maximum is 50"),
+        ("get_message_by_id", {"id": -1}, "the minimum is 0"),
         ("get_message_by_id", {"id": 60}, "ids are 0 to 59"),
         ("get_message_by_id", {"id": 2**70}, "ids are 0 to 59"),
         ("get_message_by_id", {"id": "7"}, "expected integer, got string"),
@@ -321,7 +321,7 @@ async def test_the_loop_over_http_with_several_calls_at_once_and_wrong_ones(memo
     assert found["messages"][0]["text"] == "Order 1103 is at depot 3."
     assert len(dated["messages"]) == 2
     assert "unknown arguments: tenant" in tenant["error"]
-    assert "there are: mine, search_history" in unknown["error"]
+    assert "known: mine, search_history" in unknown["error"]
     assert "not JSON" in broken["error"]
     assert texts[5] == "my own tool"
     assert json.loads(texts[6])["messages"][0]["id"] == 7

@@ -28,7 +28,7 @@ END = "<!-- /walk -->"
 BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 9, 20),
     "context": (13, 36, 22, 61),
-    "recall": (9, 11, 13, 24),
+    "recall": (11, 11, 13, 31),
     "chat": (15, 37, 22, 55),
 }
 CALLS = {

@@ -45,10 +45,10 @@ async def _told(arguments: object) -> dict:
         ({"text": "x", "count": "3"}, "count: expected integer, got string"),
         ({"text": "x", "count": 3.5}, "count: expected integer, got number"),
         ({"text": "x", "count": True}, "count: expected integer, got boolean"),
-        ({"text": "x", "count": 0}, "count: 0 is too small; the least is 1"),
-        ({"text": "x", "count": 51}, "count: 51 is too large; the most is 50"),
-        ({"text": "x", "count": 10**4000}, "count: the number is too large; the most is 50"),
-        ({"text": "x", "share": -0.5}, "share: -0.5 is too small; the least is 0"),
+        ({"text": "x", "count": 0}, "count: 0 is too small; the minimum is 1"),
+        ({"text": "x", "count": 51}, "count: 51 is too large; the maximum is 50"),
+        ({"text": "x", "count": 10**4000}, "count: the number is too large; the maximum is 50"),
+        ({"text": "x", "share": -0.5}, "share: -0.5 is too small; the minimum is 0"),
         ({"text": "x", "share": float("nan")}, "share: the number is too small"),
         ({"text": "x", "share": []}, "share: expected number or null, got array"),
         ({"text": "x", "flag": 1}, "flag: expected boolean, got integer"),
@@ -98,7 +98,7 @@ def test_a_toolbox_is_a_sequence_in_every_shape():
         "description": "Say what was given.",
         "input_schema": SCHEMA,
     }
-    with pytest.raises(KeyError, match="there are: given, other"):
+    with pytest.raises(KeyError, match="known: given, other"):
         box["no such tool"]
     mine = Tool("given", print)
     assert joined([mine], box) == (mine, other)

@@ -1,11 +1,10 @@
-"""From a plan to a context: what goes in, in which order, and what gives way. Pure.
+"""Turns a plan into a context: what is included, in which order, and what is left out first. Pure.
 
-What must be in: the system's text, the pinned entries, the newest question of the user. If that
-does not fit, nothing is cut and `BudgetError` says what is in the way; only a question that is past
-already is shortened.
-Then, as long as there is room: the task, the important data, the digests, the newest entries one
-unit after the other, and what was recalled. So recalled entries give way first, then old entries,
-then old digests.
+Required are the system messages, the pinned entries and the user's newest question. If they do not
+fit, nothing is cut and `BudgetError` names what takes the room; only a past question is shortened.
+Then follow, while there is room: the task, the important data, the digests, the newest entries unit
+by unit, and recalled entries. So recalled entries are left out first, then old entries, then old
+digests.
 """
 
 from __future__ import annotations
@@ -43,19 +42,18 @@ from firnline.log.message import Message
 from firnline.log.tokens import REPLY_TOKENS
 
 _TASK_SHARE: Final = 4
-_PAST_SHARE: Final = 4  # what a question that is past leaves to all else
+_PAST_SHARE: Final = 4  # of the room is left for the rest by a past question
 _DATA_STEPS: Final = 16
 _DAY_TOKENS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that can go into a context, besides what the view holds.
+    """Everything a context can include besides the view.
 
-    `question` is the newest message of the user, wherever it lies; it is `past` if another one is
-    to be answered, which is not in the log yet. `recalled` are entries that
-    fit the question, best first, for which `recall_tokens` are kept. `log_tokens` are those of the
-    whole log.
+    `question` is the user's newest message; it is `past` if the question to answer is not stored
+    yet. `recalled` are entries that match the question, best first, with `recall_tokens` reserved
+    for them. `log_tokens` are those of the whole log.
     """
 
     conversation: str
@@ -74,12 +72,12 @@ class Material:
 
 
 def assemble(view: View, plan: Plan, budget: Budget, material: Material, sizes: Sizes) -> Context:
-    """The context that the plan asks for, as much of it as fits."""
+    """The context of the plan, as much of it as fits."""
     return _Assembly(view, plan, budget, material, sizes).context()
 
 
 class _Assembly:
-    """The room that is left, and what has been put into it so far."""
+    """The remaining room, and what is included so far."""
 
     def __init__(
         self, view: View, plan: Plan, budget: Budget, material: Material, sizes: Sizes
@@ -94,7 +92,7 @@ class _Assembly:
 
     def context(self) -> Context:
         question = self._mandatory()
-        # Shares are of what is free without the question: they must not change with every turn.
+        # Shares do not depend on the question, so that they are the same in every turn.
         free = self.room + sum(piece.tokens for piece in question) - self.material.recall_tokens
         recall = min(self.material.recall_tokens, self.room * 3 // 5)
         self.room -= recall
@@ -129,10 +127,10 @@ class _Assembly:
             log_tokens=self.material.log_tokens,
         )
 
-    # -- what must be in ----------------------------------------------------------------------
+    # -- required parts -----------------------------------------------------------------------
 
     def _mandatory(self) -> tuple[Piece, ...]:
-        """Take the room for what must be in; the pieces of the newest question."""
+        """Reserve the room for required parts; returns the pieces of the newest question."""
         system = tuple(
             self.sizes.pieces([part])[0] if isinstance(part, Entry) else self.sizes.piece(part)
             for part in self.material.system
@@ -140,8 +138,7 @@ class _Assembly:
         asked = self.material.question
         pins = [e for e in self.material.pinned if asked is None or e.seq != asked.seq]
         pinned = self.sizes.pieces(pins)
-        # Notes on what is not shown, before the question and behind it, are small, and a context
-        # must always have the room for them.
+        # There must always be room for the notes on gaps before and after the question.
         last = self.view.next_seq
         notes = self._gap(last, last).tokens * NOTES
         question = self._question(self.room - notes - sum(p.tokens for p in (*system, *pinned)))
@@ -155,7 +152,7 @@ class _Assembly:
             names = ", ".join(f"{name} {size:,}" for name, size in blockers.items())
             raise BudgetError(
                 f"{self.material.conversation}: at least {floor + self.budget.limit - self.room:,}"
-                f" tokens are needed, {self.budget.limit:,} are there: {names}",
+                f" tokens needed, {self.budget.limit:,} available: {names}",
                 floor=floor + self.budget.limit - self.room,
                 available=self.budget.limit,
                 blockers=blockers,
@@ -164,7 +161,7 @@ class _Assembly:
         return question
 
     def _question(self, free: int) -> tuple[Piece, ...]:
-        """The newest question, whole; one that is past leaves some of what is free to the rest."""
+        """The newest question, complete; a past one is shortened to leave room for the rest."""
         asked = self.material.question
         if asked is None:
             return ()
@@ -173,7 +170,7 @@ class _Assembly:
         if not self.material.past or asked in self.material.pinned or piece.tokens <= cap:
             return (piece,)
         short = excerpt(asked.message, cap, self.sizes, asked)
-        if short is None:  # too little room, or nothing to cut: it comes in with the rest, or not
+        if short is None:  # too little room, or nothing to cut: it is treated like other entries
             self.material = replace(self.material, question=None)
             return ()
         self._leave_out(f"the middle of entry {asked.seq}", "too long")
@@ -194,15 +191,15 @@ class _Assembly:
     # -- memory -------------------------------------------------------------------------------
 
     def _memory_room(self, free: int) -> int:
-        """What important data and digests may take: half, or more as long as the tail is short.
+        """The room for important data and digests: half, or more while the tail is short.
 
-        In one step, not turn by turn: what they show is the beginning of the prompt.
+        It changes in one step, not turn by turn, because they are at the start of the prompt.
         """
         short = self.view.open_tokens <= free // 4
         return free * 3 // 4 if short else free // 2
 
     def _data_room(self, memory: int) -> int:
-        """What of that the important data may take: a third, but the newest digest goes first."""
+        """The share of important data: a third, but the newest digest has priority."""
         share = memory // 3
         if not self.plan.digests:
             return share
@@ -218,7 +215,7 @@ class _Assembly:
         room = min(room, data_room(self.budget) if most is None else most)
         data = self.material.data if self.plan.important else {}
         whole = max(self.view.data_tokens, 1)
-        # What is surely too much is not even written down.
+        # Skip sizes that certainly do not fit.
         most_steps = _DATA_STEPS if whole <= room else room * _DATA_STEPS // whole + 1
         for steps in range(min(most_steps, _DATA_STEPS), 0, -1):
             kept = _newest_part(data, steps / _DATA_STEPS)
@@ -234,7 +231,7 @@ class _Assembly:
         return Section("important")
 
     def _digests(self, room: int) -> Section:
-        """The digests of the plan; if they do not all fit, the newest ones."""
+        """The digests of the plan, or the newest that fit."""
         chosen: list[Piece] = []
         shown = [d for d in self.view.digests if d.version in self.plan.digests and d.text]
         shown = [d for d in shown if d.text != NOTHING_YET]
@@ -257,7 +254,7 @@ class _Assembly:
         return max(shown, default=0)
 
     def _with_gap(self, digests: Section, recent: Section) -> Section:
-        """Say which entries are neither in a digest nor shown."""
+        """Add a note on the entries that are neither digested nor shown."""
         first = min((p.entry.seq for p in recent.pieces if p.entry), default=self.view.next_seq)
         start = self._covered() or sum(isinstance(part, Entry) for part in self.material.system)
         pins = {p.entry.seq for p in self.must["pinned"] if p.entry}
@@ -285,7 +282,7 @@ class _Assembly:
     # -- the newest entries -------------------------------------------------------------------
 
     def _recent(self, question: tuple[Piece, ...], room: int) -> Section:
-        """The newest units, one after the other as long as they fit, and the question anyway."""
+        """The newest units that fit, and always the question."""
         asked = self.material.question.seq if self.material.question else -1
         shown: list[tuple[Piece, ...]] = []
         count = 0
@@ -313,7 +310,7 @@ class _Assembly:
     def _with_question(
         self, question: tuple[Piece, ...], shown: Sequence[tuple[Piece, ...]]
     ) -> tuple[Piece, ...]:
-        """The pieces, the question among them: if it lies before them, with a note on the gap."""
+        """The pieces with the question; if it is older, with a note on the gap."""
         pieces = tuple(piece for group in shown for piece in group)
         numbers = [piece.entry.seq for piece in pieces if piece.entry]
         asked = self.material.question.seq if self.material.question else -1
@@ -329,7 +326,7 @@ class _Assembly:
     def _fitting(
         self, unit: Unit, room: int, question: tuple[Piece, ...]
     ) -> tuple[Piece, ...] | None:
-        """The unit as a whole, or with its long messages shortened; None if it does not fit."""
+        """The unit, complete or with long messages shortened; None if it does not fit."""
         given = {p.entry.seq: p for p in question if p.entry}
         asked = next(iter(given), -1)
         pieces = tuple(
@@ -353,16 +350,16 @@ class _Assembly:
         pins = self.must["pinned"]
         return tuple(p for p in pins if p.entry and p.entry.seq not in inside)
 
-    # -- what was recalled --------------------------------------------------------------------
+    # -- recalled entries ---------------------------------------------------------------------
 
     def _recall_room(self, kept: int) -> int:
-        """What recalled entries may take: what was kept for them, or what is left of little."""
+        """The room for recalled entries: what was reserved, or more if it is little."""
         if self.budget.recall_tokens is not None or not kept:
             return kept
         return max(kept, min(self.room, RECALL_TOKENS))
 
     def _recalled(self, recent: Section, room: int) -> tuple[Section, tuple[Hit, ...]]:
-        """Whole entries that fit the question, as one message marked as data."""
+        """Complete entries that match the question, as one message marked as data."""
         present = {piece.entry.seq for piece in recent.pieces if piece.entry}
         present |= {entry.seq for entry in self.material.pinned}
         absent = [hit for hit in self.material.recalled if hit.seq not in present]
@@ -377,7 +374,7 @@ class _Assembly:
         return Section("recalled"), ()
 
     def _chosen(self, hits: Sequence[Hit], room: int) -> list[Hit]:
-        """The best hits whose lines fit, by and large: lines are counted one by one."""
+        """The best hits whose lines fit, approximately: lines are counted separately."""
         chosen: list[Hit] = []
         used = self.sizes.of(render_recalled([]))
         days: set[date] = set()
@@ -408,7 +405,7 @@ def _named(unit: Unit) -> str:
 
 
 def _newest_part(data: Mapping[str, Any], share: float) -> dict[str, Any]:
-    """The newest `share` of each list and mapping; they are in the order in which things came."""
+    """The newest `share` of each list and mapping; they are ordered by time."""
     kept: dict[str, Any] = {}
     for name, value in data.items():
         most = max(int(len(value) * share), 1) if share < 1 else len(value)

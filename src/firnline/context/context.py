@@ -1,8 +1,7 @@
-"""What goes to the model: sections with exact token counts, never more than the budget. Pure.
+"""A context: sections with exact token counts, never more than the budget. Pure.
 
-The order is the order in which things change: what is always the same comes first, so that
-providers' prompt caches keep working, and what was recalled for this one question comes last, right
-before the question.
+Sections are ordered by how often they change: stable ones first, so that providers' prompt caches
+work; what was recalled for this question last, right before the question.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from firnline.log.wire import dump_anthropic, dump_openai_request
 
 NO_ROOM_FOR_DIGESTS: Final = "not all digests fit"
 NO_ROOM_FOR_ENTRIES: Final = "are in no digest and do not fit"
-MORE_TO_FOLD: Final = "there is more to fold than one context waits for"
+MORE_TO_FOLD: Final = "more digests are pending than one context waits for"
 
 SectionName: TypeAlias = Literal[
     "system", "pinned", "task", "important", "digests", "recent", "retrieved", "recalled"
@@ -31,8 +30,7 @@ SectionName: TypeAlias = Literal[
 class Piece(NamedTuple):
     """A message of the context and its exact tokens.
 
-    `entry` is the entry it stands for, `whole` whether it is shown word for word, or only its
-    beginning and its end.
+    `entry` is the entry it shows; `whole` is false if only its beginning and end are shown.
     """
 
     message: Message
@@ -43,7 +41,7 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the context, and why it is there."""
+    """A part of the context, and the reason for it."""
 
     name: SectionName
     pieces: tuple[Piece, ...] = ()
@@ -51,7 +49,7 @@ class Section:
 
     @property
     def tokens(self) -> int:
-        """What it takes."""
+        """The tokens of its messages."""
         return sum(piece.tokens for piece in self.pieces)
 
     @property
@@ -61,12 +59,12 @@ class Section:
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that are in it word for word."""
+        """The entries that it shows word for word."""
         return tuple(piece.entry for piece in self.pieces if piece.entry and piece.whole)
 
 
 class LeftOut(NamedTuple):
-    """Something that is not in the context, or not as a whole, and why."""
+    """Something that is missing from the context or shortened, and why."""
 
     what: str
     why: str
@@ -100,12 +98,11 @@ class Accounting:
 class Context:
     """What a model should see of a conversation.
 
-    `degraded` says why this is less than the strategy wanted, and is empty if it is not; `crowded`
-    is true if a larger window would have helped.
-    `stability` is the share of the last prompt that this one repeats from its start, which a
-    provider's cache need not read again; None for the first one. `hits` are the entries in its
-    recalled section, best first, with what their scores are made of. `log_tokens` are those of the
-    whole conversation, which need not be sent.
+    `degraded` lists why it shows less than the strategy wanted; `crowded` is true if a larger
+    window would have helped. `stability` is the share of the last prompt that this one repeats from
+    its start, which a provider can cache; None for the first one. `hits` are the entries in the
+    recalled section, best first, with the parts of their scores. `log_tokens` are those of the
+    whole conversation.
     """
 
     conversation: str
@@ -124,23 +121,23 @@ class Context:
 
     @property
     def tokens(self) -> int:
-        """What the request takes: every message, the tool schemas and the framing."""
+        """The tokens of the request: all messages, tool schemas and framing."""
         return self.tools_tokens + self.framing_tokens + sum(s.tokens for s in self.sections)
 
     @property
     def whole_tokens(self) -> int:
-        """What a request with the whole conversation in it would take."""
+        """The tokens of a request with the whole conversation."""
         given = sum(piece.tokens for piece in self["system"].pieces if piece.entry is None)
         return self.log_tokens + given + self.tools_tokens + self.framing_tokens
 
     @property
     def seqs(self) -> tuple[int, ...]:
-        """The sequence numbers of the entries that are present as messages, word for word."""
+        """The sequence numbers of the entries that are shown as messages, word for word."""
         return tuple(sorted({entry.seq for s in self.sections for entry in s.entries}))
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """All messages in the order in which they are sent, with their tokens."""
+        """All messages in sending order, with their tokens."""
         ordered: list[Piece] = []
         late = [piece for s in self.sections if s.name in _LATE for piece in s.pieces]
         for part in self.sections:
@@ -154,33 +151,33 @@ class Context:
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """All messages in the order in which they are sent."""
+        """All messages in sending order."""
         return tuple(piece.message for piece in self.pieces)
 
     def __getitem__(self, name: SectionName) -> Section:
-        """The section called `name`; an empty one if the context has none."""
+        """The section `name`; empty if the context does not have it."""
         return next((s for s in self.sections if s.name == name), Section(name))
 
     def to_openai(self, *, merge: bool = False) -> list[dict[str, Any]]:
-        """The messages in the OpenAI chat shape, as its endpoints take them.
+        """The messages in OpenAI's chat format.
 
-        `merge` joins neighbours of one role, for local models whose templates want them to take
-        turns.
+        `merge` joins neighbors of one role, for local models whose templates require alternating
+        roles.
         """
         messages = dump_openai_request(self.messages)
         return _merged(messages) if merge else messages
 
     def to_anthropic(self) -> dict[str, Any]:
-        """``system`` and ``messages`` in Anthropic's shape."""
+        """``system`` and ``messages`` in Anthropic's format."""
         return dump_anthropic(self.messages)
 
     def room_for_retrieval(self) -> int:
-        """The tokens that documents for this request may still take."""
+        """The tokens that are left for documents."""
         return max(self.budget.limit - self.tokens, 0)
 
     @property
     def reserved_tokens(self) -> int:
-        """What is taken of the window before anything is retrieved, the answer's reserve too."""
+        """The tokens of the window in use before retrieval, including the reserve."""
         return self.tokens + self.budget.reserve_tokens
 
     @property
@@ -204,21 +201,21 @@ class Context:
         )
 
     def up_to(self, seq: int) -> Context:
-        """The same without what was said behind the entry `seq`.
+        """The same without the entries after `seq`.
 
-        Several may ask in one conversation at once, and each is to be answered its own question.
-        `ConflictError` if the others have said so much in the meantime that it is not in it.
+        Concurrent questions in one conversation each get the answer to their own question.
+        `ConflictError` if later messages took so much room that entry `seq` is not shown.
         """
         recent = self["recent"].pieces
         kept = [p for p in recent if p.entry is None or p.entry.seq <= seq]
         own = self.with_recent(kept)
         shown = any(p.entry is not None and p.entry.seq == seq for p in own.pieces)
         if len(kept) < len(recent) and not shown:
-            raise ConflictError("others have asked so much at the same time that there is no room")
+            raise ConflictError("concurrent messages filled the window; retry")
         return own
 
     def with_recent(self, pieces: Sequence[Piece]) -> Context:
-        """The same with these messages at its end."""
+        """The same with these recent messages."""
         sections = (
             replace(section, pieces=tuple(pieces)) if section.name == "recent" else section
             for section in self.sections
@@ -232,7 +229,7 @@ class Context:
         )
 
     def explain(self) -> str:
-        """What is in the context and what is not, why, and what each part takes."""
+        """What is in the context, what is not, why, and the tokens of each part."""
         share = f"{self.tokens:,} of {self.budget.limit:,} tokens"
         lines = [f"{self.conversation}: {share}, strategy {self.strategy}"]
         lines += [f"  {_described(section)}" for section in self.sections]
@@ -250,7 +247,7 @@ _LATE = ("retrieved", "recalled")
 
 
 def kind_of(why: str) -> Literal["digests", "entries", "backlog", "model"]:
-    """What kind of reason one of a context's `degraded` is; ``model``: one was not to be had."""
+    """The kind of a reason in `degraded`; ``model``: a model failed or was not available."""
     if why == NO_ROOM_FOR_DIGESTS:
         return "digests"
     if why == MORE_TO_FOLD:
@@ -265,7 +262,7 @@ def _described(section: Section) -> str:
 
 
 def _ranges(seqs: Sequence[int]) -> str:
-    """Numbers as a reader would say them: 0-4, 7, 9-12."""
+    """Numbers as ranges: 0-4, 7, 9-12."""
     runs: list[tuple[int, int]] = []
     for seq in sorted(seqs):
         if runs and seq == runs[-1][1] + 1:
@@ -276,7 +273,7 @@ def _ranges(seqs: Sequence[int]) -> str:
 
 
 def _merged(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Neighbours of one role as one message, where both are plain text."""
+    """Join neighbors of one role if both are plain text."""
     joined: list[dict[str, Any]] = []
     for message in messages:
         before = joined[-1] if joined else {}
@@ -290,7 +287,7 @@ def _merged(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _question_at(pieces: Sequence[Piece]) -> int:
-    """The place of the newest question of the user; behind everything if there is none."""
+    """The position of the user's newest question; the end if there is none."""
     for at in range(len(pieces) - 1, -1, -1):
         if is_question(pieces[at].message):
             return at
@@ -300,11 +297,11 @@ def _question_at(pieces: Sequence[Piece]) -> int:
 # -- how much of the last prompt is repeated --------------------------------------------------
 
 Prompt: TypeAlias = tuple[tuple[str, int], ...]
-"""A prompt as a cache sees it: a hash and a size for each message."""
+"""A prompt for comparison: a hash and the tokens of each message."""
 
 
 def prompt_of(context: Context) -> Prompt:
-    """The context's prompt."""
+    """The prompt of a context."""
     return tuple((_fingerprint(piece), piece.tokens) for piece in context.pieces)
 
 
@@ -315,7 +312,7 @@ def _fingerprint(piece: Piece) -> str:
 
 
 def repeated(last: Prompt, new: Prompt) -> float:
-    """The share of the last prompt that is the beginning of the new one, too."""
+    """The share of the last prompt that the new one repeats from its start."""
     same = 0
     for old, now in zip(last, new, strict=False):
         if old[0] != now[0]:

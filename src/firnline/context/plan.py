@@ -1,6 +1,6 @@
-"""What a strategy sees and what it answers: `View` in, `Plan` out. Pure.
+"""What a strategy gets and returns: a `View` and a `Plan`. Pure.
 
-A unit is what no cut may part: a tool call with all of its results, or a single message.
+A unit is never separated: a tool call with all of its results, or a single message.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from firnline.log.text import Json
 
 
 class Unit(NamedTuple):
-    """Entries that stay together. `problem` says why no provider would take them, if none would.
+    """Entries that stay together. `problem` is the reason if no provider would accept them.
 
-    They are in the order in which a provider wants them: each call, its results, and then what was
-    said while the tool was at work.
+    They are in the order that providers require: each call, its results, then the messages that
+    arrived while the tool was running.
     """
 
     entries: tuple[Entry, ...]
@@ -42,7 +42,7 @@ class Unit(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        """Its size as it was counted when it was stored."""
+        """Its tokens as counted when it was stored."""
         return sum(entry.tokens for entry in self.entries)
 
 
@@ -73,7 +73,7 @@ def units(entries: Iterable[Entry]) -> list[Unit]:
 
 
 def _answers(log: Sequence[Entry]) -> dict[int, list[int]]:
-    """For each place with calls that are all answered, the places of their results."""
+    """For each position with calls that are all answered, the positions of their results."""
     waiting: list[tuple[int, Counter[str], list[int]]] = []
     complete: dict[int, list[int]] = {}
     for at, entry in enumerate(log):
@@ -94,7 +94,7 @@ def _answers(log: Sequence[Entry]) -> dict[int, list[int]]:
 
 
 def _reach(answers: Mapping[int, Sequence[int]], start: int) -> int:
-    """The last place of the unit that begins at `start`: calls inside it bring their results."""
+    """The last position of the unit that starts at `start`, with the results of calls inside it."""
     end, at = max(answers[start]), start
     while at <= end:
         end = max(end, *answers.get(at, [end]))
@@ -105,21 +105,21 @@ def _reach(answers: Mapping[int, Sequence[int]], start: int) -> int:
 def _in_order(
     log: Sequence[Entry], answers: Mapping[int, Sequence[int]], inside: range, others: set[int]
 ) -> tuple[Entry, ...]:
-    """Calls with their results first, then what came in between."""
+    """Calls with their results first, then the messages in between."""
     paired = [place for at in inside if at in answers for place in (at, *answers[at])]
     between = [at for at in inside if at not in answers and at not in others]
     return tuple(log[at] for at in (*paired, *between))
 
 
 def _problem(message: Message) -> str:
-    """What is wrong with a message that is not part of a whole tool call."""
+    """The problem of a message that is not part of a complete tool call."""
     if result_ids(message):
         return ORPHAN
     return UNANSWERED if call_ids(message) else ""
 
 
 def _with_half_answers(found: Sequence[Unit]) -> list[Unit]:
-    """A call that is not fully answered takes the results that directly follow it along."""
+    """Join an incompletely answered call with the results that directly follow it."""
     joined: list[Unit] = []
     for unit in found:
         before = joined[-1] if joined else None
@@ -136,31 +136,30 @@ def _called(unit: Unit) -> list[str]:
 
 
 def is_question(message: Message) -> bool:
-    """Whether the user says this, and not a tool in the user's place."""
+    """Whether this is a message of the user, not a tool's result in the role `user`."""
     return message.role == "user" and not result_ids(message)
 
 
 def ends_round(message: Message) -> bool:
-    """Whether this is an answer, and not a tool call on the way to it."""
+    """Whether this is an answer, not a tool call before it."""
     return message.role == "assistant" and not call_ids(message)
 
 
-# -- what a strategy sees ---------------------------------------------------------------------
+# -- what a strategy gets ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """A conversation as a strategy sees it: small, however long the log is.
+    """A conversation for a strategy; its size does not depend on the length of the log.
 
-    `entries` are the newest ones, without a hole up to the end. `digests` are those in force,
-    oldest span first; the entries from `first_open` on are in none of them and have `open_tokens`
-    in all. If they do not all fit into `entries`, `backlog` holds the first of them. `version` is
-    the newest completed digest's, whether the strategy has a use for it or not.
-    `fixed_tokens` is what every context of the conversation holds anyway: system, pins, task,
-    tools, framing. `data_tokens` is the size of the important data, `fold_tokens` what a summariser
-    takes at once; of a longer fold the engine makes several steps.
-    With a `topic`, `entries` are only that topic's active ones, in order and with holes, and there
-    is at most one digest: the topic's newest.
+    `entries` are the newest ones, without gaps, up to the end. `digests` are those in force, oldest
+    span first. No digest covers the entries from `first_open` on; they have `open_tokens` together.
+    If `entries` does not hold all of them, `backlog` holds the first ones. `version` is the newest
+    completed digest's, even if the strategy does not use it. `fixed_tokens` are in every context of
+    the conversation: system, pins, task, tools, framing. `data_tokens` are those of the important
+    data. A summarizer accepts `fold_tokens` at once; the engine splits a longer fold.
+    With a `topic`, `entries` are that topic's active ones, in order and with gaps, and there is at
+    most one digest: the topic's newest.
     """
 
     next_seq: int
@@ -178,48 +177,48 @@ class View:
 
     @property
     def digest_tokens(self) -> int:
-        """The size of the digests in force."""
+        """The tokens of the digests in force."""
         return sum(digest.tokens for digest in self.digests)
 
     def total(self, data_max: int) -> int:
-        """What a context with the digests and every entry after them would take.
+        """The tokens of a context with the digests and every entry after them.
 
-        The important data counts with at most `data_max`.
+        Important data counts with at most `data_max`.
         """
         data = min(self.data_tokens, data_max)
         return self.fixed_tokens + data + self.digest_tokens + self.open_tokens
 
     def open_units(self) -> list[Unit]:
-        """The first entries that no digest covers, as units; they start at `first_open`."""
+        """The units from `first_open` on, which no digest covers."""
         if self.backlog:
             return units(self.backlog)
         return units(entry for entry in self.entries if entry.seq >= self.first_open)
 
 
-# -- what it answers --------------------------------------------------------------------------
+# -- what it returns --------------------------------------------------------------------------
 
 
 FOLD_TOKENS_MIN: Final = 100
-"""Entries of fewer tokens are not worth a digest."""
+"""Fewer tokens are not worth a digest."""
 DATA_TOKENS: Final = 400
-"""What the important data may take, unless the budget is large."""
+"""The limit for important data, unless the budget is large."""
 RESIDUE_TOKENS: Final = 150
 """The default limit for facts quoted with a summary because it leaves them out."""
 
 
 def data_room(budget: Budget) -> int:
-    """What the important data may take of a budget."""
+    """The limit for important data in a budget."""
     return max(DATA_TOKENS, budget.limit // 16)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """A span of entries to be digested.
+    """A span of entries to digest.
 
-    Its text is made of the entries from `fresh_from` on and of the digests it `takes` in, and has
-    about `words`, at most `tokens_max` tokens; facts quoted with it have at most
-    `residue_tokens`. A fold that `slides` leaves out what was said before `first_seq`. A fold of a
-    `topic` takes only the entries of that topic in its span.
+    The digest is written from the entries from `fresh_from` on and the digests it `takes` in. It
+    has about `words` and at most `tokens_max` tokens, plus `residue_tokens` for quoted facts. A
+    fold that `slides` omits what was said before `first_seq`. With a `topic`, only entries of that
+    topic are digested.
     """
 
     first_seq: int
@@ -236,11 +235,11 @@ class Fold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the context should hold, and what should be digested.
+    """What the context should show, and what should be digested.
 
-    `digests` are the versions to show, `recent_from` is the first entry to show word for word, at
-    most `recent_count` of them and `recent_tokens`. `heading` stands above each digest, which is
-    said in the user's place unless `digest_role` is another.
+    `digests` are the versions to show. `recent_from` is the first entry to show word for word, with
+    at most `recent_count` entries and `recent_tokens`. `heading` is written above each digest;
+    digests have the role `digest_role`.
     """
 
     recent_from: int
@@ -257,11 +256,11 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to plan, with the name and the parameters under which it is stored.
+    """A function that plans contexts, with the name and the parameters stored for it.
 
-    `background`: folds are wanted after each round and need not be waited for. `slides`: what its
-    digests leave behind is meant to be forgotten; other strategies want the log covered from its
-    first entry on. `by_topic`: it is shown the active topic alone.
+    `background`: it folds after each round, and no call waits for that. `slides`: its digests cover
+    only a window; those of other strategies cover the log from its first entry on. `by_topic`: its
+    view has only the active topic.
     """
 
     name: str
@@ -272,7 +271,7 @@ class Strategy:
     by_topic: bool = False
 
     def __call__(self, view: View, budget: Budget) -> Plan:
-        """What should be done; see `plan`."""
+        """Call `plan`."""
         return self.plan(view, budget)
 
     def to_json(self) -> dict[str, Json]:
@@ -280,11 +279,11 @@ class Strategy:
         return {"name": self.name, "parameters": dict(self.parameters)}
 
 
-# -- the rules every plan obeys ---------------------------------------------------------------
+# -- the rules for every plan ----------------------------------------------------------------
 
 
 def check(view: View, plan: Plan) -> None:
-    """Raise `InputError` unless the plan is one that the engine may carry out."""
+    """Raise `InputError` if the engine cannot carry out the plan."""
     known = {digest.version: digest for digest in view.digests}
     if unknown := set(plan.digests) - set(known):
         raise InputError(f"the plan shows digests that are not in force: {sorted(unknown)}")
@@ -293,17 +292,17 @@ def check(view: View, plan: Plan) -> None:
     last = -1
     for fold in plan.folds:
         if not last < fold.first_seq <= fold.last_seq < view.next_seq:
-            raise InputError(f"the folds are not in order, or beyond the log: {fold}")
+            raise InputError(f"the folds are not in order, or not in the log: {fold}")
         if set(fold.takes) - set(known):
             raise InputError(f"the fold takes digests that are not in force: {fold.takes}")
         if fold.fresh_from > fold.last_seq and len(fold.takes) < 2:  # noqa: PLR2004
-            raise InputError(f"the fold has nothing new in it: {fold}")
+            raise InputError(f"the fold has no new entries: {fold}")
         _check_edge(view, fold)
         last = fold.last_seq
 
 
 def _check_edge(view: View, fold: Fold) -> None:
-    """A fold ends between units."""
+    """Raise `InputError` if a fold ends inside a unit."""
     for unit in units(view.backlog or view.entries):
         if unit.first_seq <= fold.last_seq < unit.last_seq:
             raise InputError(f"the fold ends at {fold.last_seq}, inside a tool call's unit")
@@ -312,8 +311,8 @@ def _check_edge(view: View, fold: Fold) -> None:
 def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
     """The last entry of the longest fold of open entries before `keep_from`; -1 if there is none.
 
-    It ends between units and takes at most `tokens_max` tokens, unless its first unit is larger. A
-    call that still waits for its results is not folded, nor is so little that nothing is gained.
+    It ends between units and has at most `tokens_max` tokens, unless its first unit is larger. A
+    call without all results is not folded, nor are too few tokens to gain anything.
     """
     found = view.open_units()
     end, taken = -1, 0
@@ -329,7 +328,7 @@ def fold_end(view: View, keep_from: int, tokens_max: int | None = None) -> int:
 def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
     """The first of the newest open entries that fit into `tokens_max`, at the start of a unit.
 
-    At least `entries_min` of them are kept, whatever they take.
+    At least `entries_min` entries are kept, whatever their size.
     """
     start, used = view.next_seq, 0
     found = units(entry for entry in view.entries if entry.seq >= view.first_open)
@@ -343,7 +342,7 @@ def keep_from(view: View, tokens_max: int, entries_min: int = 1) -> int:
 
 
 def covering(digests: Sequence[Digest]) -> tuple[Digest, ...]:
-    """Those of the digests, by span, that follow each other without a hole from entry 0 on."""
+    """The digests, ordered by span, that cover the log without a gap from entry 0 on."""
     found: list[Digest] = []
     for digest in digests:
         if digest.first_seq != (found[-1].last_seq + 1 if found else 0):

@@ -20,15 +20,15 @@ logger: Final = logging.getLogger("firnline.turn")
 
 Run: TypeAlias = Callable[..., "Awaitable[Any] | Any"]
 Through: TypeAlias = Callable[[Coroutine[Any, Any, str]], str]
-"""Waits for what a tool returns, for callers that cannot."""
+"""Waits for a tool's result, for synchronous callers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A function that a model may call by name.
 
-    `parameters` is the JSON schema of its arguments, which are passed by keyword. What it returns
-    is given to the model as text, anything but a string as JSON.
+    `parameters` is the JSON schema of its arguments, passed by keyword. The model gets the
+    result as text; anything but a string becomes JSON.
     """
 
     name: str
@@ -39,7 +39,7 @@ class Tool:
     )
 
     def to_openai(self) -> dict[str, Any]:
-        """The tool in the OpenAI shape."""
+        """The tool in OpenAI's format."""
         function = {
             "name": self.name,
             "description": self.description,
@@ -48,7 +48,7 @@ class Tool:
         return {"type": "function", "function": function}
 
     def to_anthropic(self) -> dict[str, Any]:
-        """The tool in Anthropic's shape."""
+        """The tool in Anthropic's format."""
         return {
             "name": self.name,
             "description": self.description,
@@ -57,10 +57,10 @@ class Tool:
 
 
 class Toolbox(Sequence[Tool]):
-    """Tools in their order, and each as a plain function by its name.
+    """Tools in order; each is also available as a function by its name.
 
-    ``toolbox["find"](order=1)`` checks the arguments and returns text; what is wrong is text, too.
-    The functions are to be awaited, unless there is `through`, which waits for them.
+    ``toolbox["find"](order=1)`` checks the arguments and returns text; errors are returned as text,
+    too. The functions are coroutines, unless `through` is set, which waits for them.
     """
 
     def __init__(self, tools: Iterable[Tool], through: Through | None = None) -> None:
@@ -94,29 +94,29 @@ class Toolbox(Sequence[Tool]):
         return Toolbox(self._tools, through)
 
     def to_openai(self) -> list[dict[str, Any]]:
-        """The tools in the OpenAI shape."""
+        """The tools in OpenAI's format."""
         return [tool.to_openai() for tool in self._tools]
 
     def to_anthropic(self) -> list[dict[str, Any]]:
-        """The tools in Anthropic's shape."""
+        """The tools in Anthropic's format."""
         return [tool.to_anthropic() for tool in self._tools]
 
 
 def joined(given: Iterable[Tool], more: Iterable[Tool]) -> tuple[Tool, ...]:
-    """The given tools and those of `more` that have other names."""
+    """The given tools, then those of `more` with other names."""
     first = tuple(given)
     names = {tool.name for tool in first}
     return (*first, *(tool for tool in more if tool.name not in names))
 
 
 def as_schemas(tools: Iterable[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    """The schemas of tools as a context counts them."""
-    return _of_kind(tools, Mapping, "schemas in the OpenAI shape, as Tool.to_openai() gives them")
+    """The tools as schemas, which a context counts."""
+    return _of_kind(tools, Mapping, "schemas in OpenAI's format, as Tool.to_openai() returns them")
 
 
 def as_tools(tools: Iterable[Tool]) -> tuple[Tool, ...]:
-    """The tools as a turn runs them."""
-    return _of_kind(tools, Tool, "Tool objects, each with the function that is to run")
+    """The tools as `Tool` objects, which a turn runs."""
+    return _of_kind(tools, Tool, "Tool objects, each with its function")
 
 
 def _of_kind(given: Any, kind: type, wanted: str) -> tuple[Any, ...]:
@@ -128,7 +128,7 @@ def _of_kind(given: Any, kind: type, wanted: str) -> tuple[Any, ...]:
 
 
 async def answer(call: ToolCall, tools: Sequence[Tool]) -> str:
-    """What a tool call returns; what is wrong with it is an answer, too, one the model can read."""
+    """The result of a tool call; errors are results, too, which the model can read."""
     tool = next((tool for tool in tools if tool.name == call.name), None)
     if tool is None:
         return _error(_unknown(call.name, tools))
@@ -152,15 +152,15 @@ async def _result(tool: Tool, arguments: Mapping[str, Any]) -> str:
     except asyncio.CancelledError:
         raise
     except InputError as error:
-        return _error(str(error))  # the arguments' fault, not the tool's
+        return _error(str(error))  # caused by the arguments, not the tool
     except Exception as error:
-        # Whatever a tool does wrong is its own; the model is told, and the turn goes on.
+        # A failing tool must not fail the turn: the model gets the error.
         logger.exception("the tool %s failed", tool.name)
         return _error(f"{type(error).__name__}: {error}")
 
 
 def _plain(tool: Tool, through: Through | None) -> Callable[..., Any]:
-    """The tool as a function with its own name, signature and docstring."""
+    """The tool as a function with its name, signature and docstring."""
 
     @wraps(tool.run)
     async def waited(*positional: Any, **named: Any) -> str:
@@ -182,7 +182,7 @@ def _plain(tool: Tool, through: Through | None) -> Callable[..., Any]:
     return plain
 
 
-# -- what arguments are taken -----------------------------------------------------------------
+# -- checking the arguments -------------------------------------------------------------------
 
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "string": (str,),
@@ -196,7 +196,7 @@ _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
 
 
 def _unfit(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
-    """Why the arguments cannot be taken; empty if they can."""
+    """The problem with the arguments; empty if there is none."""
     known = schema.get("properties", {})
     if unknown := [name for name in arguments if name not in known]:
         names = ", ".join(name[: limits.NAME_CHARS_MAX] for name in unknown[:3])
@@ -210,7 +210,7 @@ def _unfit(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
 
 
 def _misfit(value: object, schema: object) -> str:
-    """Why the schema of one argument does not allow `value`: its type or its range."""
+    """The problem with the value of one argument: its type or its range."""
     if not isinstance(schema, Mapping):
         return ""
     kinds = schema.get("type", ())
@@ -220,14 +220,14 @@ def _misfit(value: object, schema: object) -> str:
     low, high = schema.get("minimum"), schema.get("maximum")
     if isinstance(value, int | float) and not isinstance(value, bool):
         if low is not None and not value >= low:
-            return f"{_written(value)} is too small; the least is {low}"
+            return f"{_written(value)} is too small; the minimum is {low}"
         if high is not None and not value <= high:
-            return f"{_written(value)} is too large; the most is {high}"
+            return f"{_written(value)} is too large; the maximum is {high}"
     return ""
 
 
 def _is(value: object, kind: str) -> bool:
-    """Whether a value is of a JSON type; what we do not know is left to the tool."""
+    """Whether a value has a JSON type; unknown types are left to the tool."""
     if kind not in _KINDS:
         return True
     return isinstance(value, _KINDS[kind]) and (kind == "boolean" or not isinstance(value, bool))
@@ -244,7 +244,7 @@ def _written(number: float) -> str:
 
 def _unknown(name: str, tools: Iterable[Tool]) -> str:
     names = ", ".join(tool.name for tool in tools) or "none"
-    return f"there is no tool {name[: limits.NAME_CHARS_MAX]!r}; there are: {names}"
+    return f"there is no tool {name[: limits.NAME_CHARS_MAX]!r}; known: {names}"
 
 
 def _error(text: str) -> str:

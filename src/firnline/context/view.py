@@ -1,7 +1,4 @@
-"""The view of a conversation from which a strategy plans, in a few reads.
-
-Their cost depends on the window, not on the log.
-"""
+"""Reads the view of a conversation for a strategy; the cost depends on the window."""
 
 from __future__ import annotations
 
@@ -28,14 +25,14 @@ async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Di
 
 
 async def is_still(store: Store, key: Key, entry: Entry) -> bool:
-    """Whether an entry is where it was read: its conversation was not erased meanwhile."""
+    """Whether an entry is still stored: its conversation was not erased meanwhile."""
     return [found.hash for found in await store.at(key, [entry.seq])] == [entry.hash]
 
 
 async def look(
     store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
 ) -> View:
-    """The conversation as `strategy` should see it, with at most about `tail_tokens` of entries."""
+    """The view for `strategy`, with about `tail_tokens` of entries at most."""
     tokens = {"tail_tokens": tail_tokens, "fold_tokens": fold_tokens}
     for _ in range(_LOOKS_MAX):
         view = await _looked(store, key, strategy, **tokens)
@@ -47,7 +44,7 @@ async def look(
 async def _looked(
     store: Store, key: Key, strategy: Strategy, *, tail_tokens: int, fold_tokens: int
 ) -> View | None:
-    """Like `look`; None if the conversation was erased between two reads."""
+    """The view, or None if the conversation was erased between two reads."""
     head, digests = await asyncio.gather(store.head(key), in_force(store, key))
     if head is None or head.seq < 0:
         return View(next_seq=0, fold_tokens=fold_tokens)
@@ -59,7 +56,7 @@ async def _looked(
     if not _reach(entries, head):
         return None
     if entries[0].seq > first_open and open_then < tail_tokens:
-        # Messages appended since the head was read displaced as many of the oldest.
+        # Messages appended since the head was read took the place of the oldest.
         newest = await store.newest(key, tail_tokens)
         entries = [entry for entry in newest if entry.seq >= first_open] or entries
     last = entries[-1]
@@ -78,7 +75,7 @@ async def _looked(
 async def look_at_topic(
     store: Store, key: Key, topic: Topic, *, tail_tokens: int, fold_tokens: int
 ) -> View:
-    """One topic of the conversation: its newest active entries, and its digest."""
+    """The view of one topic: its newest active entries and its digest."""
     head, newest = await asyncio.gather(store.head(key), store.newest_digest(key, topic.id))
     if head is None:
         return View(next_seq=0, fold_tokens=fold_tokens)
@@ -106,7 +103,7 @@ async def look_at_topic(
 async def _newest_of(
     store: Store, key: Key, seqs: Sequence[int], tokens_max: int
 ) -> tuple[Entry, ...]:
-    """The newest of these entries that fit, and at least a few."""
+    """The newest of these entries that fit, but at least a few."""
     found: list[Entry] = []
     room = tokens_max
     for end in range(len(seqs), 0, -limits.BACKLOG_PAGE):
@@ -122,7 +119,7 @@ async def _newest_of(
 async def _first_of(
     store: Store, key: Key, seqs: Sequence[int], tokens_max: int
 ) -> tuple[Entry, ...]:
-    """The first of these entries, about as many as one fold takes."""
+    """The first of these entries, about as many as one fold accepts."""
     found: list[Entry] = []
     for start in range(0, len(seqs), limits.BACKLOG_PAGE):
         found += await store.at(key, seqs[start : start + limits.BACKLOG_PAGE])
@@ -142,7 +139,7 @@ async def span_of(
 
 
 async def _tail(store: Store, key: Key, tokens: int, last_seq: int) -> Sequence[Entry]:
-    """The newest entries of up to `tokens`, and at least a few."""
+    """The newest entries of up to `tokens`, but at least a few."""
     entries = await store.newest(key, tokens)
     if len(entries) >= min(limits.TAIL_ENTRIES_MIN, last_seq + 1):
         return entries
@@ -157,7 +154,7 @@ def _reach(entries: Sequence[Entry], head: Head) -> bool:
 
 
 def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entry, ...]:
-    """The entries without results whose call lies before the first of them."""
+    """The entries without leading tool results whose call is not among them."""
     start = 0
     if entries[0].seq > first_open:
         while start < len(entries) - 1 and result_ids(entries[start].message):
@@ -168,7 +165,7 @@ def _without_torn_start(entries: Sequence[Entry], first_open: int) -> tuple[Entr
 async def _backlog(
     store: Store, key: Key, tail_from: int, first_open: int, fold_tokens: int
 ) -> tuple[Entry, ...]:
-    """The first open entries, about as many as one fold takes, if the tail does not reach them."""
+    """The first open entries, about as many as one fold accepts, if the tail lacks them."""
     found: list[Entry] = []
     tokens = 0
     while tail_from > first_open and tokens <= fold_tokens:
@@ -182,7 +179,7 @@ async def _backlog(
 
 
 async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
-    """The newest message of the user, searched within a limit."""
+    """The newest message of the user, within a limited distance."""
     for entry in reversed(view.entries):
         if is_question(entry.message):
             return entry

@@ -1,7 +1,7 @@
 """How contexts are planned: one function per strategy, each returning a `Strategy`.
 
-A strategy is pure: it looks at a `View` and a `Budget` and answers with a `Plan`. It never sees the
-store or a model, so it can be changed at any time and tested without either.
+A strategy is pure: it gets a `View` and a `Budget` and returns a `Plan`. It never sees the store or
+a model, so it can be changed at any time and tested without either.
 """
 
 from __future__ import annotations
@@ -36,22 +36,33 @@ STRATEGIES: Final[Mapping[str, Callable[..., Strategy]]] = {
 }
 """The strategies by name."""
 _NUMBER_MAX: Final = 1_000_000_000
+_KINDS: Final = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    tuple: "a list of the same length",
+}
+"""How errors name the types of parameters."""
 
 
 def strategy(name: str, parameters: Mapping[str, Any] | None = None) -> Strategy:
     """The strategy called `name` with these parameters, as it is stored with a conversation."""
     if name not in STRATEGIES:
-        raise InputError(f"strategy: {name!r} is none of {', '.join(STRATEGIES)}")
+        raise InputError(f"strategy: unknown {name!r}; use {', '.join(STRATEGIES)}")
     made, given = STRATEGIES[name], dict(parameters or {})
     takes = signature(made).parameters
     if strange := [key for key in given if key not in takes]:
         raise InputError(
-            f"strategy {name}: {strange[0]!r} is none of its parameters: {', '.join(takes)}"
+            f"strategy {name}: unknown parameter {strange[0]!r}; use {', '.join(takes)}"
         )
     for known in takes.values():
         value = given.get(known.name, known.default)
         if not _fits(value, known.default):
-            raise InputError(f"strategy {name}: {known.name} is to be like {known.default!r}")
+            kind = _KINDS[type(known.default)]
+            raise InputError(
+                f"strategy {name}: {known.name} must be {kind} (default {known.default!r})"
+            )
     try:
         return made(**given)
     except TypeError as error:
@@ -68,7 +79,7 @@ def as_strategy(given: Strategy | str) -> Strategy:
 
 
 def _fits(value: object, default: object) -> bool:
-    """Whether a value can stand for the default: what does not would fail later, in a plan."""
+    """Whether a value has the default's type and range; others would fail later, in a plan."""
     if isinstance(default, tuple):
         if not isinstance(value, list | tuple) or len(value) != len(default):
             return False

@@ -1,10 +1,9 @@
-"""Layered memory, the default: digests of digests, and a tail word for word.
+"""Layered memory, the default: digests of digests, and the newest messages word for word.
 
-The tail grows until it is full; then its older part becomes a digest, which is never written again.
-Digests of one layer add up until there are enough of them, and become one of the next layer. So the
-prompt changes at its end only, except when something is folded, and however long the log gets, the
-digests in force are few: some for each layer, and one more layer for each time their number grows
-by a factor.
+The tail grows until it is full; then its older part becomes a digest, which is never rewritten.
+When a layer has enough digests, they become one digest of the next layer. So the prompt changes
+only at its end, except after a digest, and the number of digests in force grows with the logarithm
+of the log.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from firnline.errors import InputError
 from firnline.log.entry import Digest
 
 _WORDS_PER_TOKEN: Final = 0.7
-_TOKENS_MIN: Final = 96  # a shorter digest says too little
-_RATIO: Final = 4  # a digest is to be this much smaller than what it covers
+_TOKENS_MIN: Final = 96  # a shorter digest is useless
+_RATIO: Final = 4  # a digest is at most this fraction of what it covers
 
 
 def layered(
@@ -30,25 +29,25 @@ def layered(
     fan: int = 4,
     digest_tokens: int = 320,
 ) -> Strategy:
-    """Keep up to `tail` of the budget word for word; when it is full, fold it down to `keep` of it.
+    """Keep up to `tail` of the budget word for word; when it is full, fold it to `keep` of that.
 
-    `fan` digests of one layer become one of the next, or earlier if they would take more than
-    `digests` of the budget. A digest's text has at most `digest_tokens`, facts quoted with it
-    a quarter of that.
+    `fan` digests of one layer become one of the next layer, or fewer if digests would take more
+    than `digests` of the budget. A digest has at most `digest_tokens`, plus a quarter of that for
+    quoted facts.
     """
     if not (0 < tail <= 1 and 0 < keep < 1 and 0 < digests < 1 and fan > 1 and digest_tokens > 0):
-        raise InputError("tail, keep and digests are shares between 0 and 1, fan is at least 2")
+        raise InputError("tail, keep and digests must be between 0 and 1, fan at least 2")
 
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
         free = max(budget.limit - view.fixed_tokens, 1)
         share = int(free * digests)
-        # So many have to fit that a layer fills up before room gets short, if they still say much.
+        # Small enough for a full layer to fit, unless the digests would become useless.
         cap = min(digest_tokens, max(share // (fan + 2), min(_TOKENS_MIN, share // 2), 1))
         fold, reason = None, ""
         if view.open_tokens > free * tail:
             fold = _leaf(view, int(free * tail * keep), cap)
-            reason = f"{view.open_tokens:,} tokens are more than {tail:.0%} of what is free"
+            reason = f"{view.open_tokens:,} tokens are more than {tail:.0%} of the free budget"
         if fold is None and (parts := _full(view.digests, share, fan)):
             fold = _merged(parts, cap)
             reason = f"{len(parts)} digests are ready to become one"
@@ -67,7 +66,7 @@ def layered(
 
 
 def _leaf(view: View, keep_tokens: int, cap: int) -> Fold | None:
-    """The older part of the tail as a digest of its own."""
+    """Fold the older part of the tail into a digest of its own."""
     end = fold_end(view, keep_from(view, keep_tokens), view.fold_tokens)
     if end < 0:
         return None
@@ -83,13 +82,13 @@ def _leaf(view: View, keep_tokens: int, cap: int) -> Fold | None:
 
 
 def _full(in_force: tuple[Digest, ...], tokens_max: int, fan: int) -> tuple[Digest, ...]:
-    """The oldest neighbours that are to become one: `fan` of one layer, or two if room is short."""
+    """The oldest neighbors to merge: `fan` of one layer, or two if they take too much room."""
     for start in range(len(in_force) - fan + 1):
         group = in_force[start : start + fan]
         if len({digest.layer for digest in group}) == 1:
             return group
     if len(in_force) > 1 and sum(digest.tokens for digest in in_force) > tokens_max:
-        # Those that were pressed together least: the oldest would else be rewritten every time.
+        # The least compressed pair; otherwise the oldest digest would be rewritten every time.
         pairs = list(pairwise(in_force))
         return min(pairs, key=lambda pair: max(digest.layer for digest in pair))
     return ()

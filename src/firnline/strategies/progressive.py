@@ -10,11 +10,11 @@ from firnline.context.plan import RESIDUE_TOKENS, Fold, Plan, Strategy, View, fo
 from firnline.errors import InputError
 
 WORDS: Final = ((100, 150), (200, 250), (300, 350), (400, 450), (500, 750))
-"""Words of the summary by its version; the last holds for all later ones."""
+"""Words of the summary by version; the last pair is for all later versions."""
 
-_TOKENS_PER_WORD: Final = 1.4  # of a summary in English, on the high side
+_TOKENS_PER_WORD: Final = 1.4  # of English summaries, rounded up
 _HEADING_TOKENS: Final = 40
-_SLACK: Final = 20  # a twentieth stays free, so that the next message does not fold again
+_SLACK: Final = 20  # a twentieth stays free, so that the next message does not cause another fold
 
 
 def progressive(
@@ -22,11 +22,11 @@ def progressive(
 ) -> Strategy:
     """Fold when the whole prompt passes `threshold_tokens`; keep the newest `keep_tokens`.
 
-    After a fold the prompt is below the threshold again, so less is kept if the summary and the
-    important data (at most `data_tokens`) need the room.
+    After a fold the prompt is below the threshold, so fewer messages are kept if the summary and
+    the important data (at most `data_tokens`) need the room.
     """
     if not 0 < keep_tokens <= threshold_tokens:
-        raise InputError(f"keep_tokens: {keep_tokens}; more than 0 and up to {threshold_tokens}")
+        raise InputError(f"keep_tokens: {keep_tokens}; must be between 1 and {threshold_tokens}")
 
     def plan(view: View, budget: Budget) -> Plan:
         threshold = min(threshold_tokens, budget.limit)

@@ -1,4 +1,4 @@
-"""Project recall: the whole history of a project while it fits, or a lean tail and tools."""
+"""Project recall: a project's full history while it fits, or the newest messages and tools."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def project(
 ) -> Strategy:
     """Show every message up to `threshold_tokens`; above, fold the oldest down to `keep_tokens`.
 
-    `lean` shows the `last` messages within `last_tokens` instead and leaves the rest to the recall
-    tools. The task at hand is shown in both.
+    `lean` shows only the `last` messages within `last_tokens`; the model gets the rest with the
+    recall tools. The current task is always shown.
     """
     if not 0 < keep_tokens <= threshold_tokens or last < 1 or last_tokens < 1:
-        raise InputError("keep_tokens is up to threshold_tokens; last and last_tokens at least 1")
+        raise InputError("keep_tokens: at most threshold_tokens; last, last_tokens: at least 1")
 
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)

@@ -1,4 +1,4 @@
-"""Rolling memory: after each round, a summary of the newest messages; older ones drop out of it."""
+"""Rolling memory: after each round, a summary of the newest messages without the older ones."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from firnline.errors import InputError
 def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strategy:
     """Digest the newest `window` messages after every round, once `after_seq` is reached.
 
-    The context is the newest digest and the messages after it, or all messages as long as there is
-    no digest. Digests are created in the background; no call waits for them.
+    The context is the newest digest and the messages after it, or all messages until there is a
+    digest. Digests are created in the background; no call waits for them.
     """
     if window < 2 or after_seq < 1 or words < 1:  # noqa: PLR2004 - a round has two messages
-        raise InputError("window is at least 2, after_seq and words at least 1")
+        raise InputError("window must be at least 2, after_seq and words at least 1")
 
     def plan(view: View, _: Budget) -> Plan:
         newest = view.digests[-1:]
         shown = tuple(digest.version for digest in newest)
         end = _round_end(view)
-        # What has just been asked for again stays word for word, until a round is complete.
+        # The newest messages stay word for word until their round is complete.
         if end < after_seq or (newest and end <= newest[0].last_seq):
             return Plan(recent_from=view.first_open, digests=shown)
         first = _first(view, end, window)
@@ -44,7 +44,7 @@ def rolling(*, window: int = 14, after_seq: int = 5, words: int = 250) -> Strate
 
 
 def span(last_seq: int, window: int = 14) -> tuple[int, int]:
-    """The window that ends with `last_seq`: it starts with an even number, where a round starts."""
+    """The window that ends with `last_seq`; it starts at an even number, where a round starts."""
     first = max(0, last_seq - window + 1)
     return first + first % 2, last_seq
 
@@ -58,7 +58,7 @@ def _round_end(view: View) -> int:
 
 
 def _first(view: View, end: int, window: int) -> int:
-    """Where the window starts; inside a tool call's unit it starts behind the unit."""
+    """Where the window starts; never inside a tool call's unit, but after it."""
     first, _ = span(end, window)
     for unit in units(view.entries):
         if unit.first_seq < first <= unit.last_seq:

@@ -1,4 +1,4 @@
-"""Topic memory: the active topic's summary and its newest messages; other topics rest."""
+"""Topic memory: the active topic's summary and its newest messages; no other topics."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def topics(
 ) -> Strategy:
     """Fold all but the `keep` newest messages of the active topic above `max_messages`.
 
-    Fewer are folded when they take more than half of the budget. The summary has about `words`,
-    from and to. The view holds the active entries of one topic; one without a topic is taken as
-    one.
+    It folds earlier if they take more than half of the budget. The summary has between the two
+    numbers of `words`. The view has the active entries of one topic; a view without a topic is
+    treated as one topic.
     """
     check_folding(max_messages, keep)
     least, most = _range(words)
@@ -65,9 +65,9 @@ def topics(
 
 
 def summary_as_system(strategy: Strategy) -> Strategy:
-    """The same strategy with summaries in the system's place, where some applications want them.
+    """The same strategy with summaries as system messages, for applications that need that.
 
-    Not by default: what users said should not speak with the system's voice.
+    Not the default: text of users should not have the authority of the system.
     """
 
     def plan(view: View, budget: Budget) -> Plan:
@@ -77,18 +77,18 @@ def summary_as_system(strategy: Strategy) -> Strategy:
 
 
 def _range(words: tuple[int, int]) -> tuple[int, int]:
-    """Two counts of words; from a store they come as a list."""
+    """The two numbers of words; a store returns them as a list."""
     least, most = words
     if not 0 < least <= most:
-        raise InputError("words: the first is at least 1, and at most the second")
+        raise InputError("words: the first must be at least 1 and at most the second")
     return least, most
 
 
 def _recent(view: View) -> tuple[int, int | None]:
-    """Where the messages begin that are shown word for word, and how many there are."""
+    """The first message to show word for word, and how many there are."""
     if view.topic is None:
         return view.first_open, None
-    # What was brought back is shown although a digest covers it: that is what it came back for.
+    # Restored messages are shown even if a digest covers them.
     first = view.entries[0].seq if view.entries else view.first_open
     return first, len(view.entries)
 
@@ -102,19 +102,19 @@ def _fold_end(view: View, max_messages: int, keep: int) -> int:
 
 
 def _open_tokens(view: View) -> int:
-    """What the active entries take that no digest covers."""
+    """The tokens of active entries that no digest covers."""
     return sum(entry.tokens for entry in _active(view) if entry.seq >= view.first_open)
 
 
 def _active(view: View) -> tuple[Entry, ...]:
-    """The active entries that are in the topic: some may have none yet, and are only shown."""
+    """The active entries of the topic; entries without a topic yet are only shown."""
     if view.topic is None:
         return tuple(entry for entry in view.entries if entry.seq >= view.first_open)
     return tuple(entry for entry in view.entries if entry.seq <= view.topic.last_seq)
 
 
 def _ends(view: View) -> Iterator[int]:
-    """The entries after which no unit goes on."""
+    """The entries at which a unit ends."""
     found = units(view.backlog or view.entries)
     reach = -1
     for unit in found:

@@ -1,4 +1,4 @@
-"""Agent window: everything until the window is nearly full, then one short summary."""
+"""Agent window: all messages until the window is nearly full, then one short summary."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def window(
 ) -> Strategy:
     """Fold all but the `keep_last` newest messages when `trigger` of the window is used.
 
-    The summary has at most `summary_tokens`; `prompt` tells the model what matters in it, `prefix`
-    stands above it in the context, in any language. The rest of the window is the retriever's.
+    The summary has at most `summary_tokens`; `prompt` tells the model what matters, and `prefix` is
+    the heading of the summary, in any language. The rest of the window is for the retriever.
     """
     if not 0 < trigger <= 1 or keep_last < 1 or summary_tokens < 1:
-        raise InputError("trigger is in (0, 1]; keep_last and summary_tokens are at least 1")
+        raise InputError("trigger must be in (0, 1], keep_last and summary_tokens at least 1")
     if not isinstance(prompt, str) or not isinstance(prefix, str):
-        raise InputError("prompt and prefix are texts")
+        raise InputError("prompt and prefix must be strings")
 
     def plan(view: View, budget: Budget) -> Plan:
         shown = tuple(digest.version for digest in view.digests)
