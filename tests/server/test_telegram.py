@@ -628,7 +628,7 @@ async def test_a_model_that_never_answers_is_given_up(url, telegram):
         assert telegram.texts(7) == [bot_at(telegram.url).apology]
 
 
-async def test_telegrams_faults_are_no_reason_to_apologise(house, telegram):
+async def test_telegrams_faults_are_no_reason_to_apologize(house, telegram):
     telegram.fail(*["500"] * 20, method="getMe")
     entity = {"type": "mention", "offset": 0, "length": 13}
     await push(telegram, house, telegram.said("@firnline_bot hi", chat_id=-5, entities=[entity]))

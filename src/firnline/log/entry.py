@@ -365,7 +365,7 @@ class Erased:
 
 
 def runs(seqs: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ascending sequence numbers as spans of neighbours: (first, last)."""
+    """Ascending sequence numbers as spans of neighbors: (first, last)."""
     for _, group in groupby(enumerate(seqs), lambda pair: pair[1] - pair[0]):
         run = [seq for _, seq in group]
         yield run[0], run[-1]

@@ -35,7 +35,7 @@ def think(request: Mapping[str, Any]) -> dict[str, Any]:
     if (schema := _schema(request, asked)) is not None:
         return {"role": "assistant", "content": encode_json(_filled(schema, asked))}
     if _SUMMARY.search(asked) or _SUMMARY.search(_instructions(request)) or _rows(asked):
-        return {"role": "assistant", "content": summarise(request, asked)}
+        return {"role": "assistant", "content": summarize(request, asked)}
     words = asked.split()
     return {"role": "assistant", "content": " ".join(["You said:", *words[:ECHO_WORDS]])}
 
@@ -62,7 +62,7 @@ def sample(schema: Mapping[str, Any]) -> Any:
 # -- summaries --------------------------------------------------------------------------------
 
 
-def summarise(request: Mapping[str, Any], asked: str) -> str:
+def summarize(request: Mapping[str, Any], asked: str) -> str:
     """Sentences of the messages within the requested words; names and numbers come first."""
     low, high = _target(f"{_instructions(request)}\n{asked}")
     said = [text for text, _ in _rows(asked, summaries=True)] or [

@@ -93,7 +93,7 @@ async def answer(asking: Asking) -> Entry:
     return await _stored(asking)
 
 
-async def apologise(asking: Asking) -> Entry:
+async def apologize(asking: Asking) -> Entry:
     """Store an apology in place of an answer."""
     sorry = Message.assistant(asking.bot.apology, metadata={"degraded": True})
     with suppress(ConflictError):

@@ -33,7 +33,7 @@ from firnline.server.telegram.answer import (
     answer,
     answer_to,
     answered_by,
-    apologise,
+    apologize,
     questions_of,
 )
 from firnline.server.telegram.api import Api, TelegramError
@@ -221,7 +221,7 @@ class TelegramWorker(BackgroundTask):
             events=self._events[place.bot_id],
         )
         if batch[0].failures >= FAILURES_MAX:
-            return await apologise(asking)
+            return await apologize(asking)
         typing = asyncio.create_task(self._typing(batch[-1]))
         try:
             return await answer(asking)
