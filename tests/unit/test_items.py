@@ -5,7 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message
-from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest.items import (
     DICT_FIELDS,
     FIELDS,
@@ -88,10 +87,7 @@ def test_what_has_no_evidence_is_set_aside_with_the_reason(raw, reason):
 
 def test_recalled_text_is_no_evidence():
     recalled = entry(0, Message.user("I prefer dark mode", metadata={"firnline": "recalled"}))
-    inside = entry(
-        1, Message.user(f"{RECALLED_START}\nI prefer dark mode\n{RECALLED_END} What did I say?")
-    )
-    assert check_items([_raw()], [recalled, inside])[0] == ()
+    assert check_items([_raw()], [recalled])[0] == ()
 
 
 def test_without_a_quote_the_value_is_the_quote():

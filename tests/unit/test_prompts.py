@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firnline import Message, ToolCall
-from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.digest import model_extractor, model_summarizer
 from firnline.digest.items import FIELDS, check_items
 from firnline.digest.prompts import (
@@ -88,7 +87,7 @@ def test_a_sliding_window_drops_what_lies_before_it():
 def test_recalled_text_is_left_out_and_long_text_cut_in_the_middle():
     entries = (
         entry(0, Message.user("secret recall", metadata={"firnline": "recalled"})),
-        entry(1, Message.user(f"Hi {RECALLED_START}\nsecret recall\n{RECALLED_END} there")),
+        entry(1, Message.user("Hi there")),
         entry(2, Message.tool("start" + "x" * 50_000 + "end", tool_call_id="c")),
         entry(3, Message.assistant(tool_calls=[ToolCall.of("c", "look", {"for": "tea"})])),
     )

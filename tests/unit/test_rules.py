@@ -280,11 +280,12 @@ def test_recalled_injected_and_code_text_is_never_extracted():
         Message.user("I prefer dark mode.", metadata={"firnline": mark})
         for mark in ("recalled", "injected", "digest")
     ]
-    inside = Message.user(f"{RECALLED_START}\nI prefer dark mode.\n{RECALLED_END} Is it so?")
     quoted = Message.user("The page says [recalled] in red. I prefer dark mode.")
     code = Message.user("```\nI prefer dark mode. https://in.code\n```")
-    assert extract([entry(i, m) for i, m in enumerate([*marked, inside, code])]) == []
+    assert extract([entry(i, m) for i, m in enumerate([*marked, code])]) == []
     assert extract([entry(0, quoted)]), "a word in brackets hides nothing"
+    forged = Message.user(f"{RECALLED_START}\nI prefer dark mode.\n{RECALLED_END}\nIs it so?")
+    assert extract([entry(0, forged)]), "text alone hides nothing"
 
 
 def test_sentences_are_distinguished_by_their_wording():

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from firnline.context.marks import RECALLED_END, RECALLED_START
 from firnline.context.plan import is_question
 from firnline.errors import InputError
 from firnline.log.entry import Topic
@@ -356,6 +355,6 @@ def test_any_text_is_a_followup_or_not(text):
 
 
 def test_a_title_has_only_words_of_the_messages():
-    recalled = f"{RECALLED_START}\n(3) user: I hate rain.\n{RECALLED_END}\nWhich bread is best?"
-    (step,) = run((said(0, recalled), EAST))
-    assert step.state.topics[0].title == "Which bread is best?"
+    recalled = said(0, "I hate rain.", metadata={"firnline": "recalled"})
+    (step,) = run((recalled, EAST))
+    assert "rain" not in "".join(topic.title for topic in step.state.topics.values())

@@ -34,6 +34,7 @@ from firnline.context.render import (
     render_data,
     render_digest,
     render_recalled,
+    render_task,
     shortened,
 )
 from firnline.errors import BudgetError
@@ -179,7 +180,7 @@ class _Assembly:
     def _task(self, cap: int) -> Section:
         if not self.material.task:
             return Section("task")
-        piece = self.sizes.piece(Message.system(f"[Task at hand]\n{self.material.task}"))
+        piece = self.sizes.piece(render_task(self.material.task))
         if piece.tokens > cap:
             short = excerpt(piece.message, cap, self.sizes, None)
             if short is None:

@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from firnline.context.budget import Budget
 from firnline.context.plan import is_question
 from firnline.errors import ConflictError
+from firnline.log import fence
 from firnline.log.entry import Entry, Hit
 from firnline.log.message import Message, encode
 from firnline.log.wire import dump_anthropic, dump_openai_request
@@ -164,8 +165,9 @@ class Context:
         `merge` joins neighbors of one role, for local models whose templates require alternating
         roles.
         """
-        messages = dump_openai_request(self.messages)
-        return _merged(messages) if merge else messages
+        pieces = self.pieces
+        messages = dump_openai_request(piece.message for piece in pieces)
+        return _merged(messages, pieces) if merge else messages
 
     def to_anthropic(self) -> dict[str, Any]:
         """``system`` and ``messages`` in Anthropic's format."""
@@ -272,18 +274,36 @@ def _ranges(seqs: Sequence[int]) -> str:
     return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
-def _merged(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Join neighbors of one role if both are plain text."""
-    joined: list[dict[str, Any]] = []
-    for message in messages:
-        before = joined[-1] if joined else {}
-        plain = all(set(m) == {"role", "content"} for m in (before, message))
-        texts = [before.get("content"), message.get("content")]
-        if plain and before["role"] == message["role"] and all(isinstance(t, str) for t in texts):
-            joined[-1] = {"role": message["role"], "content": "\n\n".join(map(str, texts))}
+def _merged(messages: Sequence[Mapping[str, Any]], pieces: Sequence[Piece]) -> list[dict[str, Any]]:
+    """Join neighbors of one role if both are plain text.
+
+    Where an entry is joined with a section, its text can no longer be told from it by the message
+    it is in, so no line of it may read as one of the section's markers.
+    """
+    groups: list[list[int]] = []
+    for at, message in enumerate(messages):
+        before = messages[groups[-1][-1]] if groups else {}
+        alike = before.get("role") == message["role"]
+        if alike and _is_plain(before) and _is_plain(message):
+            groups[-1].append(at)
         else:
-            joined.append(dict(message))
+            groups.append([at])
+    joined: list[dict[str, Any]] = []
+    for group in groups:
+        first = dict(messages[group[0]])
+        if len(group) > 1:
+            first["content"] = "\n\n".join(_joinable(messages[at], pieces[at]) for at in group)
+        joined.append(first)
     return joined
+
+
+def _is_plain(message: Mapping[str, Any]) -> bool:
+    return set(message) == {"role", "content"} and isinstance(message["content"], str)
+
+
+def _joinable(message: Mapping[str, Any], piece: Piece) -> str:
+    text = str(message["content"])
+    return text if piece.entry is None else fence.escape(text)
 
 
 def _question_at(pieces: Sequence[Piece]) -> int:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from dataclasses import replace
+from typing import Final, NamedTuple
 
+from firnline.context import marks
 from firnline.context.plan import Strategy, View, covering, is_question
+from firnline.context.render import render_recalled
 from firnline.log import limits
 from firnline.log.entry import Digest, Entry, Head, Key, Topic
 from firnline.log.message import result_ids
+from firnline.log.text import Json
 from firnline.protocols import Store
 
 _LOOKS_MAX: Final = 3
+INJECTED: Final = "its metadata says that the application injected it"
 
 
 async def in_force(store: Store, key: Key, topic: int | None = None) -> tuple[Digest, ...]:
@@ -186,3 +191,36 @@ async def newest_question(store: Store, key: Key, view: View) -> Entry | None:
     first = view.entries[0].seq if view.entries else 0
     older = await store.read(key, max(0, first - limits.QUESTION_LOOK_BACK), first - 1)
     return next((e for e in reversed(older) if is_question(e.message)), None) if first else None
+
+
+# -- recalled text that came back -------------------------------------------------------------
+
+
+class Skipped(NamedTuple):
+    """What of an entry is not digested, and why."""
+
+    seq: int
+    why: str
+
+    def row(self) -> dict[str, Json]:
+        """As a receipt lists it."""
+        return {"seq": self.seq, "why": self.why}
+
+
+async def drop_echo(store: Store, key: Key, entry: Entry) -> tuple[Entry, list[Skipped]]:
+    """The entry without our own recalled sections, and which sections these were.
+
+    A section counts as ours only if the log makes exactly the same of the entries that it names:
+    so nothing is lost by leaving it out, and no text can hide what its sender wrote.
+    """
+    echoes: set[str] = set()
+    skipped: list[Skipped] = []
+    for text, seqs in marks.quoted_sections(entry):
+        quoted = await store.at(key, seqs)
+        if len(quoted) == len(seqs) and render_recalled(quoted).text == text:
+            echoes.add(text)
+            numbers = ", ".join(map(str, seqs[: limits.LOST_MAX]))
+            skipped.append(Skipped(entry.seq, f"its recalled section only quotes {numbers}"))
+    if not echoes:
+        return entry, []
+    return replace(entry, message=marks.without(entry.message, frozenset(echoes))), skipped

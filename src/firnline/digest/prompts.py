@@ -17,6 +17,7 @@ from firnline.digest.items import DICT_FIELDS, FIELDS
 from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry
+from firnline.log.fence import escape_json
 from firnline.log.message import encode_json
 from firnline.log.regex import regex
 from firnline.log.text import Json
@@ -118,6 +119,7 @@ def _new_entries(brief: Brief) -> Iterable[Entry]:
 
 
 def _prompt(rules: str, data: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    data = [(name, escape_json(text)) for name, text in data]
     mark = _mark("".join(text for _, text in data))
     parts = [f"{mark} {name}\n{text}\n{mark} end of {name}" for name, text in data]
     return [

@@ -15,7 +15,7 @@ from firnline.digest.items import Item
 from firnline.language import prose
 from firnline.language.lexicon import COMMON
 from firnline.language.names import fold_name
-from firnline.log import limits
+from firnline.log import fence, limits
 from firnline.log.entry import Entry
 from firnline.log.message import Message, encode_json
 from firnline.log.regex import regex
@@ -62,7 +62,8 @@ def receipt(
 
     ``covers`` is the span; ``kinds`` has for each kind the number of facts, how many are kept, and
     which are lost; ``residue`` has quotes of important lost facts with their sequence numbers and
-    speakers, the most valuable first. `carried` is the residue of the previous digest: what is
+    speakers, the most valuable first. ``skipped``, if there is any, has what is not digested and
+    why. `carried` is the residue of the previous digest: what is
     still not in the text is carried on. `earlier` are the texts of digests that this one continues:
     their facts that are missing here are lost, too. In code only URLs count. All lists are bounded;
     the counts are exact.
@@ -94,9 +95,18 @@ def continue_receipt(
             tally = whole["kinds"][kind]
             tally["total"] += old["total"] - old["kept"]
             tally["lost"] = [*tally["lost"], *old["lost"]][: limits.LOST_MAX]
+    rows = [row for each in (paper, *before) for row in (each.get("skipped") or {}).get("rows", ())]
+    if rows:
+        total = sum((each.get("skipped") or {}).get("total", 0) for each in (paper, *before))
+        whole["skipped"] = {"total": total, "rows": rows[: limits.LOST_MAX]}
     entries = last_seq - first_seq + 1
     covers = {"first_seq": first_seq, "last_seq": last_seq, "entries": entries, "tokens": tokens}
     return {**whole, "covers": covers}
+
+
+def tally_skipped(rows: Sequence[Json]) -> dict[str, Json]:
+    """What was not digested, with the reasons: all are counted, the first are listed."""
+    return {"total": len(rows), "rows": list(rows[: limits.LOST_MAX])}
 
 
 def _as_entry(text: str) -> Entry:
@@ -283,10 +293,14 @@ def describe(receipt: Mapping[str, Any]) -> str:
             lines.append(
                 f"{kind}: {tally['kept']:,} of {tally['total']:,} kept{_describe_lost(tally)}"
             )
+    skipped = receipt.get("skipped") or {}
+    if skipped:
+        rows = "; ".join(f"{row['why']} [{row['seq']}]" for row in skipped["rows"])
+        lines.append(f"skipped: {skipped['total']:,}: {rows}")
     residue = receipt.get("residue") or []
     if residue:
         lines.append("carried along verbatim:")
-        lines += [f"  [{row['seq']}] {row['quote']}" for row in residue]
+        lines += [f"  [{row['seq']}] {fence.one_line(row['quote'])}" for row in residue]
     return "\n".join(lines) or "covers nothing"
 
 
@@ -294,7 +308,7 @@ def _describe_lost(tally: Mapping[str, Any]) -> str:
     if not tally["lost"]:
         return ""
     names = ", ".join(
-        row["value"] if row["seq"] is None else f"{row['value']} [{row['seq']}]"
+        fence.one_line(row["value"]) + ("" if row["seq"] is None else f" [{row['seq']}]")
         for row in tally["lost"]
     )
     more = tally["total"] - tally["kept"] - len(tally["lost"])

@@ -10,14 +10,14 @@ import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from firnline.context.marks import is_put_in
 from firnline.context.plan import Fold
 from firnline.context.render import WORDLESS, Sizes, excerpt, render_digest, residue_line
-from firnline.context.view import span_of
+from firnline.context.view import INJECTED, Skipped, drop_echo, span_of
 from firnline.digest import OFFLINE, check, items, offline_extractor, offline_summarizer
-from firnline.digest.receipt import continue_receipt, receipt
+from firnline.digest.receipt import continue_receipt, receipt, tally_skipped
 from firnline.errors import FirnlineError, ModelError, outline
 from firnline.language.prose import count_words
 from firnline.log import limits
@@ -62,11 +62,12 @@ class DigestWriter:
         state = _Progress.of(job.takes)
         start, last = job.fresh_from, digest.last_seq
         while start <= last or not state.written:
-            fresh = await self._read(key, start, last, digest.topic)
+            span = await self._read(key, start, last, digest.topic)
             window = await self._window(key, digest, job)
+            fresh = span.entries
             end = fresh[-1].seq if fresh else last
             try:
-                state = await self._step(key, state, fresh, window, job)
+                state = await self._step(key, state, span, window, job)
             except ModelError:
                 torn = not fresh or result_ids(fresh[0].message)  # empty once erased
                 if not state.written or job.fold.slides or torn:
@@ -94,9 +95,10 @@ class DigestWriter:
         members = await self._store.members(key, digest.topic, digest.first_seq)
         return sum(seq <= digest.last_seq for seq in members)
 
-    async def _read(self, key: Key, first: int, last: int, topic: int | None) -> tuple[Entry, ...]:
+    async def _read(self, key: Key, first: int, last: int, topic: int | None) -> _Span:
         """Entries from `first` to `last`, as many as one step takes; long ones are shortened."""
         found: list[Entry] = []
+        skipped: list[Skipped] = []
         tokens = 0
         while first <= last:
             page = await span_of(
@@ -107,11 +109,15 @@ class DigestWriter:
             for entry in page:
                 size = min(entry.tokens, limits.FOLD_MESSAGE_TOKENS)
                 if found and tokens + size > limits.FOLD_TOKENS_MAX:
-                    return tuple(found)
-                found.append(self._bounded(entry))
+                    return _Span(tuple(found), tuple(skipped))
+                if is_put_in(entry.message):
+                    skipped.append(Skipped(entry.seq, INJECTED))
+                own, echoes = await drop_echo(self._store, key, entry)
+                skipped += echoes
+                found.append(self._bounded(own))
                 tokens += size
             first = page[-1].seq + 1
-        return tuple(found)
+        return _Span(tuple(found), tuple(skipped))
 
     def _bounded(self, entry: Entry) -> Entry:
         """The entry for a summarizer: shortened to what fits a prompt."""
@@ -122,27 +128,28 @@ class DigestWriter:
         message = short.message if short else Message(entry.message.role, WORDLESS.strip())
         return replace(entry, message=message)
 
-    async def _window(self, key: Key, digest: Digest, job: DigestJob) -> tuple[Entry, ...]:
+    async def _window(self, key: Key, digest: Digest, job: DigestJob) -> _Span:
         if not job.fold.slides:
-            return ()
-        return _entries_to_digest(await self._read(key, digest.first_seq, digest.last_seq, None))
+            return _Span()
+        span = await self._read(key, digest.first_seq, digest.last_seq, None)
+        return span._replace(entries=_entries_to_digest(span.entries))
 
     async def _step(
         self,
         key: Key,
         state: _Progress,
-        fresh: Sequence[Entry],
-        window: tuple[Entry, ...],
+        fresh: _Span,
+        window: _Span,
         job: DigestJob,
     ) -> _Progress:
         """Summarize and extract some entries, based on the earlier steps."""
-        told = _entries_to_digest(fresh)
+        told = _entries_to_digest(fresh.entries)
         earlier = (state.text,) if state.written else tuple(d.text for d in job.takes)
-        words_min, words_max = _target(job.words, (*told, *window), earlier)
+        words_min, words_max = _target(job.words, (*told, *window.entries), earlier)
         brief = Brief(
             entries=told,
             earlier=earlier,
-            window=window,
+            window=window.entries,
             first_seq=job.fold.first_seq,
             words_min=words_min,
             words_max=words_max,
@@ -154,7 +161,8 @@ class DigestWriter:
         )
         found, aside = items.check_items(extracted.items, told)
         merged = items.merge(state.items, found)
-        paper = await self._receipt(state, brief, summary.text, merged)
+        skipped = window.skipped if window.entries else fresh.skipped
+        paper = await self._receipt(state, brief, summary.text, merged, skipped)
         paper["residue"] = self._bounded_residue(paper["residue"], job.fold.residue_tokens)
         return _Progress(
             written=True,
@@ -169,7 +177,12 @@ class DigestWriter:
         )
 
     async def _receipt(
-        self, state: _Progress, brief: Brief, text: str, known: Sequence[items.Item]
+        self,
+        state: _Progress,
+        brief: Brief,
+        text: str,
+        known: Sequence[items.Item],
+        skipped: Sequence[Skipped],
     ) -> dict[str, Any]:
         """What is kept and lost so far; computed in a thread, because it takes a while."""
         entries = brief.window or brief.entries
@@ -177,6 +190,8 @@ class DigestWriter:
         before = () if brief.window else state.before
         paper = await asyncio.to_thread(receipt, entries, text, known, state.residue, earlier)
         last = entries[-1].seq if entries else brief.first_seq
+        if skipped:
+            paper["skipped"] = tally_skipped([item.row() for item in skipped])
         return continue_receipt(paper, before, brief.first_seq, last)
 
     def _bounded_residue(self, residue: Sequence[Any], tokens_max: int) -> list[Any]:
@@ -285,6 +300,13 @@ class DigestJob:
     words: tuple[int, int]
     tokens_max: int | None
     topic: Topic | None = None
+
+
+class _Span(NamedTuple):
+    """Entries to digest, and what of them is not digested."""
+
+    entries: tuple[Entry, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

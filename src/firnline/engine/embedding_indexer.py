@@ -13,6 +13,7 @@ import logging
 import math
 import time
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Final
 
 from firnline.context.view import is_still
@@ -23,7 +24,7 @@ from firnline.log.entry import Entry, Key
 from firnline.models.guard import Backoff
 from firnline.protocols import Embedder, Progress, Store, Vector
 from firnline.recall.passages import model_key, passages
-from firnline.recall.tools import is_recalled
+from firnline.recall.tools import find_recalled
 from firnline.recall.vectors import NearestVectors
 
 __all__ = ["EmbeddingIndexer", "NearestVectors"]
@@ -89,7 +90,9 @@ class EmbeddingIndexer:
             page = await self._store.read(key, first, limit=limits.EMBED_PAGE)
             if not page:
                 break
-            vectors = await self._vectors(page)
+            # Recalled text is embedded where it was first written.
+            recalled = await find_recalled(page, partial(self._store.at, key))
+            vectors = await self._vectors([e for e in page if e.seq not in recalled])
             if not await is_still(self._store, key, page[-1]):
                 break  # erased; a new conversation of its name is embedded next time
             span = {"first_seq": first, "next_seq": page[-1].seq + 1}
@@ -107,11 +110,9 @@ class EmbeddingIndexer:
         return model_key(self._embedder.name, self._dimension)
 
     async def _vectors(self, page: Sequence[Entry]) -> list[Vector]:
-        # Recalled text is embedded where it was first written.
-        said = [entry for entry in page if not is_recalled(entry.message)]
         parts = [
             (entry.seq, part, text)
-            for entry in said
+            for entry in page
             for part, text in enumerate(passages(entry.message))
         ]
         vectors = await self._embedder.embed([text for _, _, text in parts]) if parts else []

@@ -15,7 +15,6 @@ from firnline.log.text import clean_name, clean_text
 from firnline.log.tokens import TokenCounter
 from firnline.protocols import Clock, Embedder, Progress, Store
 from firnline.recall.search import EntryFinder
-from firnline.recall.tools import is_recalled
 
 if TYPE_CHECKING:
     from firnline.engine.embedding_indexer import EmbeddingIndexer, NearestVectors
@@ -98,8 +97,9 @@ class Recaller:
     async def for_context(self, key: Key, question: str, tokens: int) -> list[Hit]:
         """Entries of up to `tokens` that a context may show for a question, best first."""
         scope = Scope(conversation=key.conversation)
-        hits = await self._finder.find(key.tenant, clean_text(question), scope, tokens=tokens)
-        return [hit for hit in hits if not is_recalled(hit.message)]
+        return await self._finder.find(
+            key.tenant, clean_text(question), scope, tokens=tokens, repeats=False
+        )
 
     async def _belongs(self, scope: Scope) -> bool:
         """Whether the scope's conversation, if there is one, is in the scope's project."""

@@ -16,7 +16,7 @@ from typing import Final, TypeAlias
 
 from firnline import topics
 from firnline.context.plan import View
-from firnline.context.view import is_still, look, look_at_topic
+from firnline.context.view import drop_echo, is_still, look, look_at_topic
 from firnline.engine.recall import Filters
 from firnline.engine.turn import Turn
 from firnline.errors import (
@@ -65,6 +65,7 @@ class TopicAssigner:
             page = await self._store.read(key, known.next_seq, limit=limits.ASSIGN_PAGE)
             if not page:
                 return known
+            page = [(await drop_echo(self._store, key, entry))[0] for entry in page]
             # Another process may have assigned them, which is fine. Otherwise there is a limit.
             conflicts = conflicts if known.next_seq == reached else 0
             reached = known.next_seq

@@ -52,6 +52,16 @@ NOTE_KINDS_MAX: Final = 100
 NOTE_CHARS_MAX: Final = 300
 """Characters of one note in a report."""
 
+# Prompts.
+SPEAKER_CHARS_MAX: Final = 64
+"""Characters of a speaker's name next to quoted text."""
+ECHO_SECTIONS_MAX: Final = 8
+"""Sections of recalled text in one message that are compared with the log."""
+ECHO_ENTRIES_MAX: Final = 200
+"""Entries that one such section may quote."""
+RECALL_CALL_REACH: Final = 32
+"""Entries before the result of a recall tool that are searched for its call."""
+
 # Queries.
 PAGE_MAX: Final = 1_000
 """Rows in one page of conversations or hits."""

@@ -143,13 +143,18 @@ def clean_name(name: str, what: str) -> str:
 
 # -- what providers accept --------------------------------------------------------------------
 
-_NOT_IN_NAMES: Final = regex(r"[\s<|\\/>]+")
+_NOT_IN_NAMES: Final = regex(
+    r"[\s<|\\/>:\uff1a\ufe55\ua789\u2236\x00-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+"
+)
 _NOT_IN_CALLS: Final = regex(r"[^a-zA-Z0-9_-]")
 _PROVIDER_NAME_CHARS: Final = 64
 
 
 def provider_name(name: str) -> str:
-    """A speaker's name as OpenAI's endpoints accept it: without spaces."""
+    """A speaker's name as OpenAI's endpoints accept it: without spaces.
+
+    Nor colons and invisible characters: no name can read like the name and words of another.
+    """
     return _NOT_IN_NAMES.sub("_", name)[:_PROVIDER_NAME_CHARS]
 
 

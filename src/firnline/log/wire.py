@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
 
 from firnline.errors import InputError
-from firnline.log import limits
+from firnline.log import fence, limits
 from firnline.log.message import Message, Part, ToolCall
 from firnline.log.text import Json, mark_altered, provider_name, provider_tool_name
 
@@ -303,6 +303,8 @@ def anthropic_blocks(message: Message) -> list[dict[str, Any]]:
     if message.role in ("system", "developer") and "turn" not in _notes(message):
         return [_text_block(f"[{message.role}] {message.text}")] if message.text.strip() else []
     blocks = [block for part in _content_parts(message) if (block := _block(part))]
+    if message.role == "user":
+        blocks = [_user_block(block) for block in blocks]
     calls = [_call_block(call) for call in message.tool_calls]
     notes = _notes(message).get("calls") or []
     if len(notes) != len(calls):
@@ -332,6 +334,13 @@ def _system(messages: Iterable[Message]) -> str | list[dict[str, Any]]:
     if any(set(block) != set(_PLAIN) for block in blocks):
         return blocks
     return "\n\n".join(block["text"] for block in blocks)
+
+
+def _user_block(block: dict[str, Any]) -> dict[str, Any]:
+    """The block in which a user's text does not start like a later system message."""
+    if block.get("type") != "text":
+        return block
+    return {**block, "text": fence.escape_role(block["text"])}
 
 
 def _text_block(text: str) -> dict[str, Any]:

@@ -128,7 +128,8 @@ async def _digest_text(deps: ToolDeps, name: str) -> str:
     fields = {"conversation": name, "tokens": limits.RESOURCE_TOKENS}
     known = await derived_tools.state(deps, args.parse_arguments(args.StateArguments, fields))
     facts = "\n".join(f"- {fact}" for fact in known.facts)
-    summary = known.summary and f"Messages 0 to {known.summarised_to}:\n\n{known.summary}"
+    quoted = _plain_lines(known.summary)
+    summary = quoted and f"Messages 0 to {known.summarised_to}:\n\n{quoted}"
     parts = [
         f"# {name}",
         f"## Important data\n\n{facts}" if facts else "",
@@ -136,6 +137,12 @@ async def _digest_text(deps: ToolDeps, name: str) -> str:
         "" if facts or summary else "No digest yet: all messages still fit into the context.",
     ]
     return "\n\n".join(filter(None, parts))
+
+
+def _plain_lines(text: str) -> str:
+    """The text without headings, so that it cannot look like a part of the page."""
+    lines = text.splitlines(keepends=True)
+    return "".join(f"\\{line}" if line.lstrip().startswith("#") else line for line in lines)
 
 
 async def prompt_text(deps: ToolDeps, arguments: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
+from firnline.log.fence import one_line, speaker
 from firnline.log.regex import regex
 
 _BREAK: Final = regex(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
@@ -31,12 +32,11 @@ class QuotedMessage(BaseModel):
 
     def __str__(self) -> str:
         number = f"{self.conversation} {self.seq}".strip()
-        speaker = f"{self.role} ({self.name})" if self.name else self.role
         on = self.next_offset
-        cut = "" if on is None else f" [cut: read first_seq={self.seq} offset={on}]"
-        return _indent(
-            f"[{number}] {' '.join(filter(None, (self.time, speaker)))}: {self.text}{cut}"
-        )
+        # Not behind the text, which could end like this, too.
+        cut = "" if on is None else f"[cut: read first_seq={self.seq} offset={on}]"
+        about = " ".join(filter(None, (self.time, speaker(self.role, self.name), cut)))
+        return _indent(f"[{number}] {about}: {self.text}")
 
 
 class MessagePlace(BaseModel):
@@ -157,8 +157,7 @@ class ContextMessage(BaseModel):
 
     def __str__(self) -> str:
         number = "" if self.seq is None else f"[{self.seq}] "
-        speaker = f"{self.role} ({self.name})" if self.name else self.role
-        return _indent(f"{number}{speaker}: {self.text}")
+        return _indent(f"{number}{speaker(self.role, self.name)}: {self.text}")
 
 
 class ContextResult(BaseModel):
@@ -189,8 +188,8 @@ class TopicRow(BaseModel):
 
     def __str__(self) -> str:
         state = ", active" if self.active else ", dormant" if self.dormant else ""
-        tags = "".join(f" #{tag}" for tag in self.tags)
-        title = " ".join(self.title.split()) or "(no words)"
+        tags = "".join(f" #{one_line(tag)}" for tag in self.tags)
+        title = one_line(self.title) or "(no words)"
         quiet = f"{self.inactive_hours:g} h ago"
         return f"topic {self.topic}: {title} ({self.messages} messages, {quiet}{state}){tags}"
 
@@ -295,7 +294,7 @@ class StateResult(BaseModel):
     def __str__(self) -> str:
         nothing = f"{self.conversation}: no digest yet; read or search its messages."
         beyond = _beyond("facts", self.total)
-        summary = f"Summary up to message {self.summarised_to}:\n{self.summary}"
+        summary = _indent(f"Summary up to message {self.summarised_to}:\n{self.summary}")
         return _lines(
             *_rows(self.facts, beyond if self.total or self.summary else nothing),
             f"There are more: skip={self.next_skip}" if self.next_skip is not None else "",

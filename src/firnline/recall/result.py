@@ -11,6 +11,7 @@ from typing import Any, Final, TypeAlias
 from firnline.language import prose
 from firnline.log import limits
 from firnline.log.entry import Entry
+from firnline.log.fence import escape_json
 from firnline.log.message import Message, Part, encode_json
 from firnline.log.tokens import TokenCounter
 from firnline.topics import TopicStats
@@ -83,7 +84,7 @@ class RecallWriter:
             result: Row = {MARK: "list_topics", "topics": rows}
             if len(rows) < total:
                 result["note"] = f"{total - len(rows)} more are not listed."
-            text = encode_json(result)
+            text = escape_json(encode_json(result))
             if not rows or self.count.text(text) <= self.tokens_max:
                 return text
             rows.pop()
@@ -144,7 +145,7 @@ class RecallWriter:
         return row
 
     def _size(self, row: Row) -> int:
-        return self.count.text(encode_json(row)) + 1
+        return self.count.text(escape_json(encode_json(row))) + 1
 
     # -- writing ------------------------------------------------------------------------------
 
@@ -155,7 +156,7 @@ class RecallWriter:
             rows.sort(key=lambda row: int(row["id"]))
         note = self._left(page, left) if left else page.note
         result = {MARK: page.tool, **page.facts, "messages": rows}
-        return encode_json({**result, "note": note} if note else result)
+        return escape_json(encode_json({**result, "note": note} if note else result))
 
     def _left(self, page: RecallPage, left: Sequence[Entry]) -> str:
         most = min(max(self.tokens_max // _RUN_TOKENS - 2, 1), _RUNS_MAX)

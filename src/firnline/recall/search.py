@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Final, Protocol
 
 from firnline.errors import FirnlineError, outline
@@ -25,7 +26,7 @@ from firnline.protocols import Clock, Embedder, Store
 from firnline.recall.passages import model_key
 from firnline.recall.query import RecallQuery, parse_question
 from firnline.recall.rank import pack, rank
-from firnline.recall.tools import is_recalled
+from firnline.recall.tools import find_recalled
 from firnline.topics import Rules
 from firnline.topics.similarity import likeness
 
@@ -98,12 +99,14 @@ class EntryFinder:
         limit: int | None = None,
         tokens: int | None = None,
         size: Callable[[Entry], int] = lambda entry: entry.tokens,
+        repeats: bool = True,
     ) -> list[Hit]:
         """The entries that match the question best, best first.
 
         Either at most `limit` of the found entries, or as many as fit into `tokens` by `size`: then
         their neighbors are candidates, too, because the answer is often there. If the embedder
-        fails, the search goes on by words; no text of a question raises an error.
+        fails, the search goes on by words; no text of a question raises an error. Calls and results
+        of recall tools come last, or not at all without `repeats`.
         """
         parsed = parse_question(question, self._clock())
         breadth, reach = _breadth(limit, tokens)
@@ -111,12 +114,19 @@ class EntryFinder:
         nearest = [cosine for there in found.values() for cosine in there.near.values()]
         floor = min(nearest, default=None)
         hits: list[Hit] = []
+        echoes: set[tuple[str, int]] = set()
         for conversation, there in found.items():
             key = Key(tenant, conversation)
             ranked = await self._ranked(key, parsed, there, scope, reach, floor)
             hits += ranked if tokens is not None else [h for h in ranked if h.seq in there.sure]
+            recalled = await find_recalled([h.entry for h in ranked], partial(self._store.at, key))
+            echoes |= {(conversation, seq) for seq in recalled}
         # The result of an earlier search only repeats what it found: it comes last.
-        hits.sort(key=lambda h: (is_recalled(h.message), -h.score, h.conversation, h.seq))
+        if not repeats:
+            hits = [hit for hit in hits if (hit.conversation, hit.seq) not in echoes]
+        hits.sort(
+            key=lambda h: ((h.conversation, h.seq) in echoes, -h.score, h.conversation, h.seq)
+        )
         if tokens is not None:
             hits = pack(hits, lambda hit: size(hit.entry), tokens)
         return hits if limit is None else hits[:limit]

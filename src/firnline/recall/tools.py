@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 from zoneinfo import ZoneInfo
 
 from firnline.context.plan import is_question
@@ -180,7 +180,8 @@ class _RecallTools(NamedTuple):
         most = min(3 * limit + 20, limits.PAGE_MAX)
         hits = await self.memory.recall(self.conversation, query, limit=most)
         question = await self._open_question()
-        ranked = sorted((hit.entry for hit in hits), key=lambda entry: _is_echo(entry, question))
+        found = [hit.entry for hit in hits]
+        ranked = sorted(found, key=lambda e: question is not None and e.seq >= question)
         page = RecallPage(
             tool="search_history",
             entries=ranked[:limit],
@@ -306,20 +307,44 @@ class _RecallTools(NamedTuple):
         return self.writer.write(page)
 
 
-def is_recalled(message: Message) -> bool:
-    """Whether a message is a call or a result of a recall tool."""
-    return _is_call(message) or _is_result(message)
+# -- calls and results in the log -------------------------------------------------------------
+
+ReadEntries: TypeAlias = Callable[[Sequence[int]], Awaitable[Sequence[Entry]]]
+"""Reads the entries of a conversation with these numbers."""
 
 
-def _is_echo(entry: Entry, question: int | None) -> bool:
-    """Whether an entry belongs to the current turn, or to another search."""
-    current = question is not None and entry.seq >= question
-    return current or is_recalled(entry.message)
+async def find_recalled(entries: Sequence[Entry], read: ReadEntries) -> frozenset[int]:
+    """Which entries of a conversation are calls or results of recall tools.
+
+    A result is one if it answers a call of the tool that it names: another tool's result can have
+    any text. Nothing is read unless a result names a recall tool.
+    """
+    calls = {entry.seq for entry in entries if _is_call(entry.message)}
+    results = {entry.seq: entry for entry in entries if _result_of(entry.message)}
+    reach = range(1, limits.RECALL_CALL_REACH + 1)
+    wanted = sorted({seq - step for seq in results for step in reach if seq >= step})
+    known = {entry.seq: entry for entry in (await read(wanted) if wanted else ())}
+    return frozenset(
+        calls
+        | {seq for seq in results if _answers(results[seq], [known.get(seq - n) for n in reach])}
+    )
+
+
+def _answers(result: Entry, before: Iterable[Entry | None]) -> bool:
+    """Whether the newest call with the id of this result is a call of the tool that it names."""
+    calls = (call for entry in before if entry for call in entry.message.tool_calls)
+    names = (call.name for call in calls if call.id == result.message.tool_call_id)
+    return next(names, "") == _result_of(result.message)
 
 
 def _is_call(message: Message) -> bool:
     return not message.text and any(call.name in _SCHEMAS for call in message.tool_calls)
 
 
-def _is_result(message: Message) -> bool:
-    return message.role == "tool" and message.text.startswith(f'{{"{MARK}":')
+def _result_of(message: Message) -> str:
+    """The recall tool that the text of a tool's result names; empty if it names none."""
+    start = f'{{"{MARK}":"'
+    if message.role != "tool" or not message.text.startswith(start):
+        return ""
+    tool = message.text[len(start) :].partition('"')[0]
+    return tool if tool in _SCHEMAS else ""
