@@ -14,7 +14,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Se
 from contextlib import AbstractAsyncContextManager, aclosing, nullcontext, suppress
 from datetime import datetime
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, Unpack
 from weakref import WeakValueDictionary
@@ -80,6 +79,7 @@ from firnline.protocols import Clock, Event, Finding, Pending, Progress, Retriev
 from firnline.recall.tools import recall_tools
 from firnline.store import open_store
 from firnline.store.cards import TenantCards
+from firnline.store.files import local_path, source_path
 from firnline.strategies import as_strategy
 from firnline.strategies import topics as by_topics
 from firnline.strategies.topics import summary_as_system
@@ -835,7 +835,7 @@ class Memory:
         conversation, else a folder). Only ``jsonl`` can be imported again without loss.
         """
         keys = None if conversations is None else [self._key(name) for name in conversations]
-        where = self._store, self._tenant, Path(path)
+        where = self._store, self._tenant, local_path(path)
         return await exporter.export(*where, keys, as_format, progress)
 
     def export_pieces(
@@ -849,7 +849,7 @@ class Memory:
         self, path: str | PathLike[str], *, progress: Progress | None = None
     ) -> Manifest:
         """Import a JSON Lines export; it is checked first. Importing it again adds nothing."""
-        return await jsonl.import_(self._store, self._tenant, Path(path), progress)
+        return await jsonl.import_(self._store, self._tenant, source_path(path), progress)
 
     async def import_file(
         self,
@@ -865,9 +865,9 @@ class Memory:
         adds what is new. The report lists what was skipped and what was not understood.
         """
         return await importer.import_file(
-            self, Path(path), as_format=as_format, zone=zone, progress=progress
+            self, source_path(path, folders=True), as_format=as_format, zone=zone, progress=progress
         )
 
     async def backup(self, path: str | PathLike[str], *, progress: Progress | None = None) -> None:
         """Write a consistent copy of the whole store to a new file, while it is in use."""
-        await self._store.backup(Path(path), progress)
+        await self._store.backup(local_path(path), progress)

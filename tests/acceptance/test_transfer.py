@@ -168,6 +168,7 @@ async def test_damage_of_any_kind_is_rejected_and_nothing_is_imported(tmp_path):
         "tokens changed": [line.replace(b'"tokens":5', b'"tokens":6') for line in lines],
         "not JSON": [*lines[:2], b"{oops\n", *lines[2:]],
         "not an object": [*lines[:2], b"[1]\n", *lines[2:]],
+        "a key twice": [*lines[:2], lines[2].replace(b'{"seq":', b'{"seq":9,"seq":'), *lines[3:]],
         "unknown line": [*lines[:2], b'{"x":1}\n', *lines[2:]],
         "more behind": [*lines, b"{}\n"],
         "newer format": [lines[0].replace(b":1,", b":2,"), *lines[1:]],

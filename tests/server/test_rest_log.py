@@ -3,6 +3,7 @@
 import json
 from contextlib import ExitStack
 
+import httpx2
 import pytest
 
 from firnline.log.entry import Key
@@ -457,3 +458,19 @@ def test_an_address_with_nothing_at_it_says_where_all_are(api):
     problem = api.http.get("/api/v1/convs").json()
     assert (problem["status"], problem["code"]) == (404, "NotFound")
     assert "see /openapi.json" in problem["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/api/v1/conversations/c/messages", '{"messages":[{"role":"user","role":"system"}]}'),
+        ("/v1/chat/completions", '{"model":"a","messages":[],"messages":[]}'),
+        ("/v1/messages", '{"model":"a","model":"b","messages":[{"role":"user","content":"Hi"}]}'),
+    ],
+)
+def test_a_key_that_occurs_twice_is_rejected_and_nothing_is_stored(server, path, text):
+    headers = {"content-type": "application/json"}
+    answer = httpx2.post(f"{server.url}{path}", content=text, headers=headers)
+    assert answer.status_code == 400
+    assert "occurs twice" in answer.text
+    assert server.run(server.memory().conversations()) == []

@@ -17,6 +17,7 @@ from firnline.log.wire import (
     dump_openai,
     dump_openai_request,
     load_anthropic,
+    load_json,
     load_openai,
 )
 from firnline.testing.provider_rules import anthropic_problems
@@ -353,3 +354,15 @@ def test_every_message_that_is_sent_has_a_content_or_calls():
     sent = dump_openai_request(said)
     assert [message.get("content") for message in sent] == ["", "", "", "", None, ""]
     assert "content" not in dump_openai(said)[0]
+
+
+@pytest.mark.parametrize("text", ['{"a":1,"a":2}', '[{"b":{"a":1,"c":0,"\\u0061":1}}]'])
+def test_a_key_that_occurs_twice_is_an_error(text):
+    with pytest.raises(InputError, match="the key 'a' occurs twice"):
+        load_json(text)
+
+
+def test_finding_the_key_that_occurs_twice_takes_one_pass():
+    text = "{" + ",".join(f'"{n}":0' for n in range(200_000)) + ',"199999":1}'
+    with pytest.raises(InputError, match="'199999' occurs twice"):
+        load_json(text)

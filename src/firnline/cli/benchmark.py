@@ -24,6 +24,7 @@ from firnline.embedding import default_embedder, open_embedder
 from firnline.errors import InputError
 from firnline.memory import Memory
 from firnline.protocols import Embedder
+from firnline.store.files import atomic_write, local_path
 
 _TOKENS: Final = "500,1000,2000,4000"
 _WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
@@ -36,7 +37,7 @@ _WAYS: Final[dict[str, tuple[AskMode, ...]]] = {
 def _bench(options: argparse.Namespace) -> None:
     tokens = _budgets(options.tokens)
     for path in filter(None, (options.json, options.plot)):
-        if not path.parent.is_dir():  # fail now, not after an hour of work
+        if not local_path(path).parent.is_dir():  # fail now, not after an hour of work
             raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
     cases = _select_cases(options)
     with _store_url(options.url) as url:
@@ -45,10 +46,15 @@ def _bench(options: argparse.Namespace) -> None:
     print(plain(report.text(measured)))
     if options.json:
         about = _about(options, embedder)
-        options.json.write_text(json.dumps(report.as_json(measured, about), indent=1) + "\n")
+        _write(options.json, json.dumps(report.as_json(measured, about), indent=1) + "\n")
     if options.plot:
         title = f"{options.format}: evidence found within N tokens"
-        options.plot.write_text(plot.draw(measured.tokens, plot.curves(measured), title))
+        _write(options.plot, plot.draw(measured.tokens, plot.curves(measured), title))
+
+
+def _write(path: Path, text: str) -> None:
+    with atomic_write(path) as half_done:
+        half_done.write_text(text, encoding="utf-8")
 
 
 def _budgets(text: str) -> tuple[int, ...]:

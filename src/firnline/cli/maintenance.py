@@ -22,6 +22,7 @@ from firnline.log.entry import Head
 from firnline.log.message import format_time
 from firnline.protocols import Progress
 from firnline.store import missing_file, open_store, redact_url
+from firnline.store.files import copy_pipe, copy_stream, local_path
 from firnline.sync import Memory
 from firnline.transfer.exporter import FORMATS as EXPORT_FORMATS
 from firnline.transfer.formats import OWN
@@ -217,18 +218,16 @@ def _to_write(name: str) -> Iterator[Path]:
 @contextmanager
 def _to_read(name: str) -> Iterator[Path]:
     """The path to read; standard input and pipes are copied first, because files are read twice."""
-    path = Path(name)
+    path = local_path(name)
     if name != _STDIO and (not path.exists() or path.is_file() or path.is_dir()):
         yield path
         return
     with TemporaryDirectory(prefix="firnline-") as folder:
         file = Path(folder, "input")
-        with file.open("wb") as target:
-            if name == _STDIO:
-                shutil.copyfileobj(sys.stdin.buffer, target)
-            else:
-                with path.open("rb") as source:
-                    shutil.copyfileobj(source, target)
+        if name == _STDIO:
+            copy_stream(sys.stdin.buffer, file, "standard input")
+        else:
+            copy_pipe(path, file)
         yield file
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from os import PathLike
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar, Unpack
 
@@ -33,6 +32,7 @@ from firnline.log import limits
 from firnline.log.chain import Verification
 from firnline.log.entry import Appended, Archived, Digest, Entry, Erased, Head, Hit, Project
 from firnline.log.wire import MessageLike
+from firnline.store.files import local_path, source_path
 from firnline.topics import TopicMatch, TopicStats
 from firnline.transfer.importer import Report
 from firnline.transfer.jsonl import Manifest
@@ -512,7 +512,7 @@ class Client:
         self, path: str | PathLike[str], *, as_format: str | None = None, zone: str = "UTC"
     ) -> Report:
         """Import a file of another program, or a zip, and wait; see docs/import.md."""
-        given = {"name": Path(path).name, "format": as_format, "zone": zone}
+        given = {"name": source_path(path).name, "format": as_format, "zone": zone}
         job = await self._wait_for(await self._upload(path, given, _BYTES))
         if job.report is None:
             raise FirnlineError(f"import {job.id} is still running; call job() later")
@@ -525,7 +525,7 @@ class Client:
     async def _upload(
         self, path: str | PathLike[str], query: Mapping[str, str | None], kind: str
     ) -> values.Job:
-        size, content = body_of(Path(path))
+        size, content = body_of(source_path(path))
         headers = {"content-type": kind, "content-length": str(size)}
         more: dict[str, Any] = {"content": content, "headers": headers, "repeatable": True}
         request = ApiRequest(method="POST", path="/import", query=query, **more)
@@ -554,7 +554,7 @@ class Client:
 
     async def _download(self, request: ApiRequest, path: str | PathLike[str]) -> Manifest:
         async with aclosing(self._to.pieces(request)) as pieces:
-            return await save(pieces, Path(path))
+            return await save(pieces, local_path(path))
 
     async def jobs(self) -> list[values.Job]:
         """The export and import jobs of the server, newest first."""

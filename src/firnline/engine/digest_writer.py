@@ -135,12 +135,7 @@ class DigestWriter:
         return span._replace(entries=_entries_to_digest(span.entries))
 
     async def _step(
-        self,
-        key: Key,
-        state: _Progress,
-        fresh: _Span,
-        window: _Span,
-        job: DigestJob,
+        self, key: Key, state: _Progress, fresh: _Span, window: _Span, job: DigestJob
     ) -> _Progress:
         """Summarize and extract some entries, based on the earlier steps."""
         told = _entries_to_digest(fresh.entries)

@@ -52,6 +52,14 @@ NOTE_KINDS_MAX: Final = 100
 NOTE_CHARS_MAX: Final = 300
 """Characters of one note in a report."""
 
+# Files.
+INPUT_BYTES_MAX: Final = 8 * 1024**3
+"""Bytes that are copied from standard input or a pipe."""
+PIPE_SECONDS: Final = 10.0
+"""How long to wait for a process at the other end of a pipe."""
+SETTINGS_BYTES_MAX: Final = 1024 * 1024
+"""The largest settings file."""
+
 # Prompts.
 SPEAKER_CHARS_MAX: Final = 64
 """Characters of a speaker's name next to quoted text."""

@@ -7,6 +7,7 @@ from outside.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NoReturn, Protocol, TypeAlias
@@ -382,16 +383,32 @@ def _call_block(call: ToolCall) -> dict[str, Any]:
 
 
 def load_json(text: str | bytes) -> Json:
-    """Strict JSON from outside: no NaN or Infinity, limited numbers and nesting.
+    """Strict JSON from outside: no NaN or Infinity, no key twice, limited numbers and nesting.
 
     Text that had to be altered to be storable is marked, and so is a message made of it.
     """
     try:
-        return mark_altered(json.loads(text, parse_constant=_reject_constant))
+        return mark_altered(parse_unique(text, parse_constant=_reject_constant))
     except RecursionError as error:
         raise InputError(f"JSON nested deeper than {limits.JSON_DEPTH_MAX} levels") from error
     except ValueError as error:
         raise InputError(f"invalid JSON: {error}") from error
+
+
+def parse_unique(text: str | bytes, **options: Any) -> Any:
+    """JSON in which no object has a key twice; `ValueError` otherwise.
+
+    Parsers disagree on which of the two counts, so what is checked might not be what is used.
+    """
+    return json.loads(text, object_pairs_hook=_unique, **options)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice, _ = Counter(name for name, _ in pairs).most_common(1)[0]
+        raise ValueError(f"the key {twice!r:.80} occurs twice in an object; send it once")
+    return found
 
 
 def _reject_constant(name: str) -> NoReturn:

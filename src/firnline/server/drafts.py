@@ -25,6 +25,7 @@ from firnline.errors import ConflictError, FirnlineError, KeyReused, UnknownConv
 from firnline.log import limits
 from firnline.log.entry import Appended, Card, Head
 from firnline.log.message import Message, utc_now
+from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Store
 
@@ -277,5 +278,5 @@ def _id(card: Card) -> str:
 
 def _header(cards: Sequence[Card]) -> dict[str, Any]:
     body = next((card.body for card in cards if card.name.endswith("/000000")), b"{}")
-    header = json.loads(body)
+    header = parse_unique(body)
     return header if isinstance(header, dict) else {}

@@ -21,6 +21,7 @@ from firnline.errors import InputError, StoreCorrupt
 from firnline.log.entry import Card
 from firnline.log.message import format_time, parse_time, utc_now
 from firnline.log.text import clean_name, clean_text
+from firnline.log.wire import parse_unique
 from firnline.protocols import Clock, Store
 
 PREFIX: Final = "fl"
@@ -208,7 +209,7 @@ def _card(key: ApiKey) -> Card:
 
 def _from_card(card: Card) -> ApiKey:
     try:
-        fields = json.loads(card.body)
+        fields = parse_unique(card.body)
         fields |= {name: fields[name] and parse_time(fields[name]) for name in _TIMES}
         return ApiKey(**{**fields, "scopes": tuple(fields["scopes"])})
     except (ValueError, KeyError, TypeError) as error:

@@ -21,6 +21,7 @@ from firnline.engine.turn import Turn
 from firnline.errors import StoreCorrupt
 from firnline.log.entry import Card
 from firnline.log.message import Message, encode_json, format_time
+from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.store.rows import SEQ_MAX
 
@@ -154,7 +155,7 @@ def unpack(body: bytes) -> dict[str, Any]:
     """The record in these bytes; `StoreCorrupt` if they are none."""
     try:
         plain = zstandard.ZstdDecompressor().decompress(body, max_output_size=_BYTES_MAX)
-        record: dict[str, Any] = json.loads(plain)
+        record: dict[str, Any] = parse_unique(plain)
     except (zstandard.ZstdError, ValueError) as error:
         raise StoreCorrupt("a recorded prompt cannot be read") from error
     return record

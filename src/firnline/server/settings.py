@@ -22,6 +22,7 @@ from pydantic_settings import (
 from firnline.errors import InputError
 from firnline.log import limits
 from firnline.server.telegram.settings import BotSettings
+from firnline.store.files import local_path
 
 FILE: Final = "firnline.toml"
 _LOOPBACK_NAMES: Final = frozenset({"localhost", "ip6-localhost"})
@@ -148,15 +149,18 @@ def load(file: str | None = None, **given: Any) -> Settings:
     directory.
     """
     named = file or os.environ.get("FIRNLINE_CONFIG")
-    if named and not Path(named).is_file():
+    if named and not local_path(named).is_file():
         raise InputError(f"there is no settings file {named}")
+    path, most = Path(named or FILE), limits.SETTINGS_BYTES_MAX
+    if path.is_file() and path.stat().st_size > most:
+        raise InputError(f"{path} is too large for a settings file: the limit is {most:,} bytes")
     chosen = {name: value for name, value in given.items() if value is not None}
     kind = type("Settings", (Settings,), {}, toml_file=named or FILE) if named else Settings
     try:
         settings: Settings = kind(**chosen)
     except ValidationError as error:
         raise InputError(_describe(error)) from None
-    except ValueError as error:  # the file is not TOML
+    except (ValueError, OSError) as error:  # the file is not TOML, or not ours to read
         raise InputError(f"{named or FILE} cannot be read: {error}") from None
     return settings
 

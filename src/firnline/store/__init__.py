@@ -12,6 +12,7 @@ from firnline.errors import BadURL, StoreError
 from firnline.log.message import utc_now
 from firnline.log.regex import regex
 from firnline.protocols import Clock, Store
+from firnline.store.files import local_path
 from firnline.store.ram import RamStore
 from firnline.store.sqlite import SqliteStore
 
@@ -97,8 +98,10 @@ def _mongo(url: str, clock: Clock) -> Store:
 
 def missing_file(url: str) -> Path | None:
     """The file that a store at `url` would have to create, or None if no file is missing."""
-    path = Path(unquote(_split(url).path)[1:])
-    return path if url.startswith("sqlite:///") and not path.exists() else None
+    if not url.startswith("sqlite:///"):
+        return None
+    path = local_path(unquote(_split(url).path)[1:])
+    return None if path.exists() else path
 
 
 def _options(url: str, query: str) -> dict[str, str]:

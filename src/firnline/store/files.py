@@ -2,13 +2,101 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
+import stat
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO, Final
 
 from firnline.errors import InputError
+from firnline.log import limits
+
+_PIECE: Final = 1024 * 1024
+
+
+def local_path(path: object) -> Path:
+    """The path; `InputError` if no file can have this name, or if it cannot be reached."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(f"expected a path, got {type(path).__name__}")
+    text = os.fspath(path)
+    if not isinstance(text, str):
+        raise InputError(f"expected a path as text, got {type(text).__name__}")
+    if "\0" in text:
+        raise InputError(f"{text!r:.200}: the name of a file cannot contain a NUL character")
+    try:
+        with suppress(FileNotFoundError, NotADirectoryError):
+            Path(text).stat()
+    except OSError as error:
+        raise InputError(f"{text:.200}: {error.strerror}") from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"{text!r:.200}: the name of a file cannot contain this text") from error
+    return Path(text)
+
+
+def source_path(path: object, *, folders: bool = False) -> Path:
+    """A file to read, or a folder if `folders`; `InputError` for anything else."""
+    named = local_path(path)
+    try:
+        mode = named.stat().st_mode
+    except OSError as error:
+        raise InputError(f"{named} cannot be read: {error.strerror}") from error
+    if stat.S_ISDIR(mode) and not folders:
+        raise InputError(f"{named} cannot be read: it is a folder, not a file")
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise InputError(f"{named} is a pipe or a device, not a file; copy it into a file first")
+    return named
+
+
+def copy_stream(source: BinaryIO, target: Path, name: str, start: bytes = b"") -> None:
+    """Copy what another process writes into a file, after `start` and up to a limit."""
+    number, copied = source.fileno(), 0
+    if _is_device(number):
+        raise InputError(f"{name} is a device, not a file")
+    with target.open("wb") as file:
+        piece = start or source.read(_PIECE)
+        while piece:
+            copied += len(piece)
+            if copied > limits.INPUT_BYTES_MAX:
+                raise InputError(f"{name}: the limit is {limits.INPUT_BYTES_MAX:,} bytes")
+            file.write(piece)
+            piece = source.read(_PIECE)
+
+
+def copy_pipe(path: Path, target: Path) -> None:
+    """Copy what is written to a pipe; `InputError` if nothing is, or if it is a device."""
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}") from error
+    with os.fdopen(number, "rb") as source:
+        if _is_device(number):
+            raise InputError(f"{path} is a device, not a file")
+        start = _first_bytes(number, path)
+        os.set_blocking(number, True)
+        copy_stream(source, target, str(path), start)
+
+
+def _is_device(number: int) -> bool:
+    """Whether an open file is a device, which may have no end; a terminal has one."""
+    mode = os.fstat(number).st_mode
+    return (stat.S_ISCHR(mode) or stat.S_ISBLK(mode)) and not os.isatty(number)
+
+
+def _first_bytes(number: int, path: Path) -> bytes:
+    """What is in a pipe; nothing if a process has opened it and has not written yet."""
+    deadline = time.monotonic() + limits.PIPE_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if first := os.read(number, _PIECE):
+                return first
+        except BlockingIOError:
+            return b""
+        time.sleep(0.01)
+    raise InputError(f"nothing was written to {path} for {limits.PIPE_SECONDS:.0f} seconds")
 
 
 @contextmanager
@@ -18,6 +106,7 @@ def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
     For a symbolic link, the target is replaced. A pipe or device is written directly. With `new`,
     `path` must not exist. Raises `InputError` if it cannot be written.
     """
+    path = local_path(path)
     try:
         if new and os.path.lexists(path):
             raise InputError(f"{path} already exists; choose a new file")
@@ -25,7 +114,8 @@ def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
         if target.exists() and not target.is_file():
             if target.is_dir():
                 raise InputError(f"{path} is a folder, not a file")
-            yield path
+            with _reader_of(path):
+                yield path
         else:
             with _partial_file(target) as file:
                 yield file
@@ -45,8 +135,46 @@ def _partial_file(target: Path) -> Iterator[Path]:
         yield file
         _sync(file)
         file.replace(target)
+        _sync_folder(target.parent)
     finally:
         file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _reader_of(path: Path) -> Iterator[None]:
+    """Wait until a process reads the pipe, so that opening it does not; nothing for a device."""
+    if not stat.S_ISFIFO(path.stat().st_mode):
+        yield
+        return
+    deadline = time.monotonic() + limits.PIPE_SECONDS
+    while True:
+        try:
+            number = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+        if time.monotonic() > deadline:
+            raise InputError(f"{path} was not read for {limits.PIPE_SECONDS:.0f} seconds")
+        time.sleep(0.01)
+    try:  # kept open, or the reader would see the end before the writer begins
+        yield
+    finally:
+        os.close(number)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name in a folder survive a power cut. Windows does so itself."""
+    if os.name == "nt":
+        return
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without it
+            raise
+    finally:
+        os.close(number)
 
 
 def _sync(file: Path) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -31,6 +30,7 @@ from firnline.log.entry import (
 )
 from firnline.log.message import decode, encode, encode_json
 from firnline.log.text import clean_fields, clean_name
+from firnline.log.wire import parse_unique
 from firnline.protocols import Progress, Store
 from firnline.store.digests import decode_digest, encode_digest
 from firnline.store.files import atomic_write
@@ -356,7 +356,7 @@ class _ExportReader:
                 "the file ends without a manifest" if cut_off else "the line is too long"
             )
         try:
-            fields = json.loads(line)
+            fields = parse_unique(line)
         except (ValueError, RecursionError) as error:
             raise self._error(f"not JSON: {error}") from error
         if not isinstance(fields, dict):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal
@@ -12,6 +11,7 @@ from langgraph.store.base import Item, MatchCondition, get_text_at_path
 
 from firnline.log.entry import Card
 from firnline.log.message import parse_time
+from firnline.log.wire import parse_unique
 
 
 def folder_of(namespace: tuple[str, ...]) -> str:
@@ -27,7 +27,7 @@ def name_of(namespace: tuple[str, ...], key: str) -> str:
 def item_of(card: Card) -> Item:
     """The item of a card."""
     folder, _, key = card.name.rpartition("=")
-    body = json.loads(card.body)
+    body = parse_unique(card.body)
     return Item(
         value=body["value"],
         key=unquote(key),

@@ -38,6 +38,7 @@ from firnline.log import limits
 from firnline.log.entry import Card, Hit
 from firnline.log.message import Message, format_time, utc_now
 from firnline.log.text import clean_json
+from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 
 PROJECT: Final = "langgraph store"
@@ -103,7 +104,7 @@ async def _put(memory: Memory, op: PutOp) -> None:
     if head is None or head.project != PROJECT:
         await memory.describe(conversation, project=PROJECT)
     now = format_time(utc_now())
-    created = json.loads(before.body)["created_at"] if before else now
+    created = parse_unique(before.body)["created_at"] if before else now
     body = {"value": value, "seq": seq, "created_at": created, "updated_at": now}
     card = Card(
         tenant=memory.tenant,
@@ -133,7 +134,7 @@ async def _matching_cards(memory: Memory, op: SearchOp) -> AsyncIterator[tuple[C
     for hit in await _hits(memory, op.query or "", folder_of(op.namespace_prefix)):
         name = f"{hit.conversation}={quote(str(hit.entry.message.metadata.get('key')), safe='')}"
         card = await memory.cards.get(_KIND, name)
-        if card and json.loads(card.body)["seq"] == hit.seq:
+        if card and parse_unique(card.body)["seq"] == hit.seq:
             yield card, hit.score
 
 

@@ -12,6 +12,7 @@ from firnline.cli.bench.cases import BenchCase
 from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.talks import locomo, realtalk
 from firnline.errors import InputError
+from firnline.store.files import source_path
 
 FORMATS: Final[dict[str, Callable[[JsonSpot, str], BenchCase]]] = {
     "locomo": locomo,
@@ -56,8 +57,7 @@ def parse(form: str, spot: JsonSpot, name: str) -> Iterator[BenchCase]:
 
 def _parts(form: str, path: Path) -> Iterator[tuple[JsonSpot, str]]:
     """The JSON values at the path, each with a name."""
-    if not path.exists():
-        raise InputError(f"there is no file {path}")
+    path = source_path(path, folders=True)
     if not path.is_dir():
         yield JsonSpot(_read(path), path.name), path.stem
     elif form == "realtalk":
@@ -86,7 +86,7 @@ def _by_number(path: Path) -> tuple[int, str]:
 
 def _read(path: Path) -> object:
     try:
-        return json.loads(path.read_bytes())
+        return json.loads(source_path(path).read_bytes())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:

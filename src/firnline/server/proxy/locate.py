@@ -19,6 +19,7 @@ from firnline.errors import ConflictError, UnknownConversation
 from firnline.log.entry import Card, Entry, Head
 from firnline.log.message import Message
 from firnline.log.regex import regex
+from firnline.log.wire import parse_unique
 from firnline.memory import Memory
 from firnline.server.drafts import INTERRUPTED, QuestionRef, store_answer
 from firnline.server.prompts import try_record
@@ -314,6 +315,6 @@ async def _find_prefix(memory: Memory, hashes: Sequence[str]) -> tuple[int, str,
         cards = await memory.cards.find(_KIND, names=names, limit=len(names))
         if cards:
             longest = max(cards, key=lambda card: names.index(card.name))
-            conversation, seq = json.loads(longest.body)
+            conversation, seq = parse_unique(longest.body)
             return start + names.index(longest.name) + 1, conversation, seq
     return None

@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from firnline.errors import ConflictError, StoreCorrupt
 from firnline.log.entry import Card
+from firnline.log.wire import parse_unique
 from firnline.protocols import Clock, Store
 
 JOB: Final = "telegram"
@@ -208,7 +209,7 @@ async def _claims(store: Store, place: Place) -> list[Card]:
 
 def _body(card: Card) -> dict[str, Any]:
     try:
-        fields = json.loads(card.body)
+        fields = parse_unique(card.body)
     except ValueError:
         fields = None
     if not isinstance(fields, dict):

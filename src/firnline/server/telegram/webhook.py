@@ -21,7 +21,7 @@ from firnline.errors import ConflictError, FirnlineError, InputError
 from firnline.log.entry import Card
 from firnline.log.message import Message, utc_now
 from firnline.log.text import Json
-from firnline.log.wire import load_json
+from firnline.log.wire import load_json, parse_unique
 from firnline.memory import Memory
 from firnline.protocols import Clock, Event, Observer
 from firnline.server.telegram import updates
@@ -175,7 +175,7 @@ class _Intake:
     async def _version(self, memory: Memory, place: Place, incoming: Incoming) -> bool:
         newest = place.card(EDIT, incoming.message_id, {})
         found = await memory.cards.get(EDIT, newest.name)
-        version = json.loads(found.body)["version"] + 1 if found else 2
+        version = parse_unique(found.body)["version"] + 1 if found else 2
         about: dict[str, Json] = {"edits": incoming.message_id, "version": version}
         appended = await memory.append(
             place.conversation, _with(incoming.message, about), idempotency_key=self._key(incoming)

@@ -25,7 +25,7 @@ from firnline.errors import (
 )
 from firnline.log import limits
 from firnline.protocols import Progress
-from firnline.store.files import atomic_write
+from firnline.store.files import atomic_write, local_path
 
 APPLICATION_ID: Final = 0x4669726E  # "Firn"
 SQLITE_VERSION_MIN: Final = (3, 51, 3)  # older ones can corrupt a WAL database of several processes
@@ -83,6 +83,9 @@ class DatabaseFile:
     full_sync: bool = True
     vfs: str | None = None
     busy_seconds: float = limits.BUSY_SECONDS
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", local_path(self.path).absolute())
 
 
 def connect(place: DatabaseFile, *, writer: bool) -> apsw.Connection:
@@ -223,6 +226,8 @@ def check_size(path: Path) -> None:
     """Reject a folder, and a file too short to be a database: SQLite would treat it as new."""
     if path.is_dir():
         raise BadURL(f"{path} is a folder; name a file in it, such as {path}/firnline.db")
+    if path.exists() and not path.is_file():
+        raise BadURL(f"{path} is a pipe or a device, not a file")
     if path.is_file() and 0 < path.stat().st_size < _HEADER_BYTES:
         raise StoreCorrupt(f"{path}: the file is not a database, or it is truncated")
 

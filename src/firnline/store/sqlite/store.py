@@ -67,7 +67,13 @@ from firnline.store.sqlite import (
     vectors,
 )
 from firnline.store.sqlite.cards import card_kinds, drop_cards, put_cards, select_cards
-from firnline.store.sqlite.connection import DatabaseFile, check_filesystem, check_library, copy_to
+from firnline.store.sqlite.connection import (
+    DatabaseFile,
+    check_filesystem,
+    check_library,
+    copy_to,
+    translate_errors,
+)
 from firnline.store.sqlite.migrate import open_file
 from firnline.store.sqlite.readers import Readers
 from firnline.store.sqlite.topics import read_topics, save_topics, topic_members, topics_of
@@ -111,7 +117,7 @@ class SqliteStore:
         busy_seconds: float = limits.BUSY_SECONDS,
         clock: Clock = utc_now,
     ) -> None:
-        self._place = DatabaseFile(Path(path).absolute(), read_only, full_sync, vfs, busy_seconds)
+        self._place = DatabaseFile(Path(path), read_only, full_sync, vfs, busy_seconds)
         self._clock = clock
         self._heads = WriteBuffer(search.index_pending)
         self._topics = TopicCache()
@@ -139,7 +145,8 @@ class SqliteStore:
         if connection is None:
             return
         try:
-            self._heads.fell_behind(id_ for id_, _ in search.unindexed(connection))
+            with translate_errors(self._place.path):
+                self._heads.fell_behind(id_ for id_, _ in search.unindexed(connection))
             self._writer = Writer(self._place, connection, self._heads)
             if await self._read(erase.scrub_pending):
                 await self._write(erase.scrub, alone=True)
