@@ -12,7 +12,7 @@ from firnline.cli.bench.cases import BenchCase
 from firnline.cli.bench.location import JsonSpot
 from firnline.cli.bench.talks import locomo, realtalk
 from firnline.errors import InputError
-from firnline.store.files import source_path
+from firnline.store.files import local_path, source_path
 
 FORMATS: Final[dict[str, Callable[[JsonSpot, str], BenchCase]]] = {
     "locomo": locomo,
@@ -57,6 +57,8 @@ def parse(form: str, spot: JsonSpot, name: str) -> Iterator[BenchCase]:
 
 def _parts(form: str, path: Path) -> Iterator[tuple[JsonSpot, str]]:
     """The JSON values at the path, each with a name."""
+    if not local_path(path).exists():
+        raise InputError(f"there is no file {path}")
     path = source_path(path, folders=True)
     if not path.is_dir():
         yield JsonSpot(_read(path), path.name), path.stem
