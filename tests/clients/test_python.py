@@ -424,9 +424,9 @@ async def test_an_import_that_is_rejected_says_why(client, tmp_path):
     (tmp_path / "odd.jsonl").write_text('{"firnline":1,"tenant":"default"}\n')
     with pytest.raises(known.InputError, match="the file"):
         await client.import_(tmp_path / "odd.jsonl")
-    with pytest.raises(known.InputError, match="cannot read"):
+    with pytest.raises(known.InputError, match="cannot be read"):
         await client.import_(tmp_path / "none.jsonl")
-    with pytest.raises(known.InputError, match="cannot read"):
+    with pytest.raises(known.InputError, match="cannot be read"):
         await client.import_(tmp_path)
 
 
