@@ -9,9 +9,11 @@ The tree, with the HTTP status of each error and whether a retry can help::
     │   ├── NotFound            404  no      from the server: nothing is there
     │   ├── BodyTooLarge        413  no
     │   ├── WrongType           415  no      the body must be JSON
+    │   ├── HeadersTooLarge     431  no
     │   └── BadURL              400  no
     ├── Unauthorized            401  no      from the server, as the next three
     ├── Forbidden               403  no
+    ├── RequestTimeout          408  yes     from the server: the request arrived too slowly
     ├── TooFast                 429  yes     later
     ├── NotReady                503  yes     the server is starting or stopping
     ├── ConflictError           409  yes     after reading again
@@ -96,6 +98,12 @@ class WrongType(InputError):
     status = 415
 
 
+class HeadersTooLarge(InputError):
+    """The request's headers are too large."""
+
+    status = 431
+
+
 class Unauthorized(FirnlineError):
     """A valid API key is required; send Authorization: Bearer fl_..."""
 
@@ -106,6 +114,13 @@ class Forbidden(FirnlineError):
     """The API key does not allow this."""
 
     status = 403
+
+
+class RequestTimeout(FirnlineError):
+    """The request took too long to arrive; send it again."""
+
+    status = 408
+    retryable = True
 
 
 class TooFast(FirnlineError):

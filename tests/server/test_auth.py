@@ -7,8 +7,12 @@ import socket
 import httpx2
 import pytest
 
+from firnline.cli.program import _parser
+from firnline.errors import InputError
 from firnline.server import health
 from firnline.server.rate_limit import RateLimiter
+from firnline.server.settings import load
+from support.http_server import logged
 from support.live_server import running
 from support.rest_client import Api, conforms, document, key_for, operations
 
@@ -325,6 +329,117 @@ def test_without_a_key_another_sites_page_is_not_answered(local, origin, allowed
     response = httpx2.get(f"{local.url}/api/v1/me", headers=headers, timeout=60)
     assert response.status_code == (200 if allowed else 403)
     assert "access-control-allow-origin" not in response.headers
+
+
+EDGES = [
+    ("GET", "/api/v1/conversations"),
+    ("DELETE", "/api/v1/conversations/c"),
+    ("GET", "/api/v1/export"),
+    ("POST", "/v1/chat/completions"),
+    ("POST", "/v1/messages"),
+    ("GET", "/v1/models"),
+    ("POST", "/mcp"),
+    ("GET", "/metrics"),
+]
+FORWARDING = ["X-Forwarded-For", "X-Forwarded-Proto", "X-Forwarded-Host", "Forwarded", "Via"]
+FORWARDING += ["X-Real-IP", "CF-Connecting-IP", "True-Client-IP", "X-Client-IP", "Fly-Client-IP"]
+FORWARDING += ["x-forwarded-anything", "Fastly-Client-IP", "X-Original-Forwarded-For", "CDN-Loop"]
+
+
+@pytest.mark.parametrize(("method", "path"), EDGES)
+def test_what_a_proxy_on_this_machine_forwards_needs_a_key(local, method, path):
+    """Its connections come from a loopback address, and often with a loopback name."""
+    with httpx2.Client(base_url=local.url, timeout=60) as http:
+        for name in FORWARDING:
+            for value in ("127.0.0.1", "203.0.113.9", ""):
+                response = http.request(method, path, headers={name: value})
+                assert response.status_code == 401, f"{name}: {response.text}"
+        headers = {"x-forwarded-for": "1.2.3.4", "authorization": f"Bearer {key_for(local, 'a')}"}
+        assert http.request(method, path, headers=headers).status_code != 401
+
+
+def test_a_request_as_nginx_sends_it_by_default_needs_a_key(local):
+    """HTTP/1.0, with its own address as the name and without a header of its own."""
+    host = local.url.removeprefix("http://")
+    with socket.create_connection(host.split(":"), timeout=20) as client:
+        client.sendall(f"GET /api/v1/me HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 401")
+
+
+@pytest.mark.parametrize(("method", "path"), EDGES)
+def test_without_a_key_a_browser_may_ask_only_for_our_own_page(local, method, path):
+    with httpx2.Client(base_url=local.url, timeout=60) as http:
+        for site in ("cross-site", "same-site", "Cross-Site", "", "nonsense"):
+            response = http.request(method, path, headers={"sec-fetch-site": site})
+            assert response.status_code == 403, site
+        for site in ("same-origin", "none"):
+            response = http.request(method, path, headers={"sec-fetch-site": site})
+            assert response.status_code not in (401, 403)
+
+
+def test_forwarded_addresses_are_believed_only_of_trusted_proxies():
+    ask = {"x-forwarded-for": "6.6.6.6, 203.0.113.9, 10.1.2.3"}
+    for trusted, expected in (
+        ((), None),
+        ("10.0.0.0/8", None),
+        ("127.0.0.1", "10.1.2.3"),
+        ("127.0.0.1, 10.0.0.0/8", "203.0.113.9"),
+    ):
+        with running(trusted_proxies=trusted) as server, logged(level="info") as log:
+            for number in range(2):
+                forged = {"x-forwarded-for": f"6.6.6.{number}, {ask['x-forwarded-for'][9:]}"}
+                assert httpx2.get(f"{server.url}/api/v1/me", headers=forged).status_code == 401
+        clients = {record.get("client") for record in log.records("firnline.access")}
+        assert clients == {expected}
+
+
+def test_wrong_keys_are_limited_by_the_address_of_the_client():
+    def tries(server, *chain):
+        headers = {"x-forwarded-for": ", ".join(chain), "authorization": "Bearer fl_0_0"}
+        return httpx2.get(f"{server.url}/api/v1/me", headers=headers).status_code
+
+    with running(trusted_proxies="127.0.0.1", requests_per_minute=3) as server:
+        assert [tries(server, f"6.6.6.{n}", "203.0.113.9") for n in range(4)] == [401] * 3 + [429]
+        assert tries(server, "203.0.113.10") == 401
+    with running(requests_per_minute=3) as server:
+        assert [tries(server, f"203.0.113.{n}") for n in range(4)] == [401] * 3 + [429]
+
+
+def test_by_an_explicit_setting_a_trusted_proxy_answers_for_its_clients():
+    with running(auth="proxy", trusted_proxies=("127.0.0.1",)) as server:
+        with httpx2.Client(base_url=server.url, timeout=60) as http:
+            for headers, expected in (
+                ({"x-forwarded-for": "203.0.113.9", "host": "memory.example"}, 200),
+                ({"x-forwarded-for": "203.0.113.9", "sec-fetch-site": "cross-site"}, 403),
+                ({"x-forwarded-for": "203.0.113.9", "origin": "http://evil.example"}, 403),
+                ({"x-forwarded-for": "203.0.113.9", "host": "m.example",
+                  "origin": "https://m.example"}, 200),
+                ({"via": "1.1 other"}, 401),
+                ({}, 200),
+            ):  # fmt: skip
+                assert http.get("/api/v1/me", headers=headers).status_code == expected, headers
+    with running(auth="proxy", trusted_proxies="10.0.0.1") as server:
+        headers = {"x-forwarded-for": "203.0.113.9"}
+        assert httpx2.get(f"{server.url}/api/v1/me", headers=headers).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"auth": "proxy"}, "auth=proxy requires trusted_proxies"),
+        ({"trusted_proxies": "everybody"}, "expected addresses or networks"),
+    ],
+)
+def test_wrong_proxies_are_reported(given, said):
+    with pytest.raises(InputError, match=said):
+        load(**given)
+
+
+def test_proxies_come_from_the_environment_and_the_command_line(monkeypatch):
+    monkeypatch.setenv("FIRNLINE_TRUSTED_PROXIES", "10.0.0.1 10.1.0.0/16,::1")
+    assert load().trusted_proxies == ("10.0.0.1", "10.1.0.0/16", "::1")
+    options = _parser().parse_args(["serve", "--trusted-proxy", "a", "--trusted-proxy", "b"])
+    assert options.trusted_proxies == ["a", "b"]
 
 
 def test_with_a_key_any_name_of_the_host_will_do(local):

@@ -61,9 +61,7 @@ def running(**settings: Any):
     chosen = load(**{"port": 0, "embedder": "none", "store": "memory:", **settings})
     app = create_app(chosen)
     listener = serve.bind(chosen)
-    server = Server(
-        uvicorn.Config(app, log_config=None, access_log=False, lifespan="on", timeout_keep_alive=75)
-    )
+    server = Server(serve.server_config(app, chosen))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=_serve, args=(loop, server, listener), daemon=True)
     thread.start()
@@ -72,6 +70,7 @@ def running(**settings: Any):
         assert thread.is_alive(), "the server did not start"
         assert time.monotonic() < deadline
         time.sleep(0.005)
+    listener.listen(2_048)  # as `firnline serve` does
     try:
         yield Running(serve.address(listener), app, loop)
     finally:

@@ -22,6 +22,7 @@ def _serve(options: argparse.Namespace) -> None:
         name: getattr(options, name)
         for name in ("store", "host", "port", "auth", "model", "upstream", "log_level")
     }
+    chosen["trusted_proxies"] = options.trusted_proxies
     found = settings.load(options.config, **chosen)
     for name in server.unknown_variables(found):
         print(plain(f"firnline: {name} is set, but it is not a setting"), file=sys.stderr)
@@ -41,7 +42,17 @@ def add(command: Command) -> None:
     serve.add_argument("--host", help="the address to listen on (default: 127.0.0.1)")
     serve.add_argument("--port", type=int, help="the port (default: 8080); 0 selects a free one")
     serve.add_argument(
-        "--auth", choices=["auto", "required"], help="auto: requests from this machine need no key"
+        "--auth",
+        choices=["auto", "required", "proxy"],
+        help="auto: direct requests from this machine need no key; "
+        "proxy: requests through trusted proxies need none either",
+    )
+    serve.add_argument(
+        "--trusted-proxy",
+        action="append",
+        dest="trusted_proxies",
+        metavar="ADDRESS",
+        help="believe X-Forwarded-For of a proxy at this address or network; repeatable",
     )
     serve.add_argument("--model", metavar="NAME", help="the model for turns and digests")
     serve.add_argument(

@@ -258,6 +258,44 @@ AGENT_CONVERSATIONS: Final = 100
 RESOURCE_TOKENS: Final = 8_000
 """Tokens of messages in one resource."""
 
+# Connections of the server; docs/server.md lists those that are settings.
+HEADER_BYTES_MAX: Final = 32 * 1024
+"""Bytes of a request's line and headers."""
+HEADER_SECONDS: Final = 20.0
+"""How long a request's headers may take, from the connection or their first byte on."""
+BODY_SECONDS: Final = 3_600.0
+"""How long a request's body may take."""
+BODY_STALL_SECONDS: Final = 30.0
+"""In each period of this length, a part of the body must arrive."""
+BODY_BYTES_PER_SECOND: Final = 1_024
+"""How large that part must be."""
+SEND_SECONDS: Final = 60.0
+"""How long a client may read nothing of a response."""
+IDLE_SECONDS: Final = 75.0
+"""How long a connection is kept between requests: more than the 60 of nginx and most balancers."""
+CONNECTIONS_MAX: Final = 8_192
+"""Connections of clients, if the file descriptors allow as many."""
+CONNECTIONS_OVER_MAX: Final = 32
+"""Connections beyond the cap whose request is awaited: it may be a health check."""
+OVER_SECONDS: Final = 2.0
+"""How long it is awaited."""
+ACCEPTED_AT_ONCE: Final = 32
+"""Connections accepted before the first of them is handled."""
+DESCRIPTORS_MAX: Final = 65_536
+"""File descriptors that the server asks the system for."""
+DESCRIPTORS_RESERVED: Final = 256
+"""File descriptors that are not for clients: of the store, and of rejected connections."""
+DRAIN_SECONDS: Final = 10.0
+"""How long the rest of a body is read whose request has been answered."""
+LINGER_SECONDS: Final = 2.0
+"""How long a client may take to read why its connection is closed."""
+REPEATS_MAX: Final = 30
+"""Warnings and errors of one kind that are logged in one period; more are counted."""
+REPEAT_SECONDS: Final = 60.0
+"""The length of that period."""
+REPEAT_KINDS_MAX: Final = 1_000
+"""Kinds that are distinguished."""
+
 
 def check_number(name: str, value: int, least: int | None = 0, most: int | None = None) -> int:
     """Return `value`, or raise `InputError` if it is not an int within the bounds."""

@@ -56,7 +56,12 @@ for _router in (proxy.router, rest.router, health.router, proxy.passthrough, pag
 def create_app(settings: Settings) -> FastAPI:
     """Create the application; nothing is opened before it starts."""
     parts = create_parts(settings)
-    requests = Middleware(RequestMiddleware, metrics=parts.metrics, tracer=parts.tracer)
+    requests = Middleware(
+        RequestMiddleware,
+        metrics=parts.metrics,
+        tracer=parts.tracer,
+        proxies=settings.proxies,
+    )
     app = FastAPI(
         title="Firnline",
         version=__version__,

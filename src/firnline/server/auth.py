@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
-from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from starlette.datastructures import Headers
@@ -17,8 +16,15 @@ from firnline.errors import BodyTooLarge, FirnlineError, Forbidden, NotReady, To
 from firnline.memory import DEFAULT_TENANT, Memory
 from firnline.server.keys import PREFIX
 from firnline.server.page import PATHS
+from firnline.server.peer import (
+    client_address,
+    is_cross_site,
+    is_forwarded,
+    is_local,
+    is_trusted,
+    names_this_machine,
+)
 from firnline.server.problems import error_response
-from firnline.server.settings import is_loopback
 from firnline.server.state import Parts
 
 PUBLIC: Final = frozenset({"/livez", "/readyz", "/openapi.json"})
@@ -32,7 +38,7 @@ _DIGITS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The holder of a key, or a program on this machine."""
+    """The holder of a key, a program on this machine, or a client of a trusted proxy."""
 
     id: str
     tenant: str
@@ -57,9 +63,7 @@ class AuthMiddleware:
             if not _is_public(scope):
                 self._check_size(scope, path)
                 if not path.startswith(WEBHOOKS):
-                    scope.setdefault("state", {})["caller"] = await self._authenticate(
-                        Headers(scope=scope)
-                    )
+                    scope.setdefault("state", {})["caller"] = await self._authenticate(scope)
                 if not self._parts.ready:
                     raise NotReady
         except FirnlineError as error:
@@ -67,7 +71,21 @@ class AuthMiddleware:
             return
         await self._app(scope, self._bounded(receive, self._most(path)), send)
 
-    async def _authenticate(self, headers: Headers) -> Caller:
+    async def _authenticate(self, scope: Scope) -> Caller:
+        try:
+            caller = await self._identify(scope)
+        except Unauthorized:
+            address = client_address(scope, self._parts.settings.proxies)
+            if wait := self._parts.requests.take(f"address {address}"):
+                raise TooFast(retry_after=wait) from None
+            raise
+        wait = self._parts.requests.take(caller.id) or self._parts.tokens.wait(caller.id)
+        if wait:
+            raise TooFast(retry_after=wait)
+        return caller
+
+    async def _identify(self, scope: Scope) -> Caller:
+        headers = Headers(scope=scope)
         token = _token(headers)
         if token.startswith(f"{PREFIX}_"):
             grant = await self._parts.keys.check(token) if self._parts.ready else None
@@ -75,16 +93,16 @@ class AuthMiddleware:
                 if not self._parts.ready:
                     raise NotReady
                 raise Unauthorized
-            caller = Caller(grant.id, grant.tenant, grant.scopes)
-        elif self._parts.settings.open:
-            _check_local(headers)
-            caller = Caller("local", DEFAULT_TENANT, _EVERYTHING, token)
-        else:
+            return Caller(grant.id, grant.tenant, grant.scopes)
+        settings = self._parts.settings
+        if settings.auth == "proxy" and is_trusted(scope, settings.proxies):
+            _check_site(headers, headers.get("x-forwarded-host"))
+            address = client_address(scope, settings.proxies)
+            return Caller(f"proxy {address}", DEFAULT_TENANT, _EVERYTHING, token)
+        if not settings.open:
             raise Unauthorized
-        wait = self._parts.requests.take(caller.id) or self._parts.tokens.wait(caller.id)
-        if wait:
-            raise TooFast(retry_after=wait)
-        return caller
+        _check_local(scope, headers)
+        return Caller("local", DEFAULT_TENANT, _EVERYTHING, token)
 
     def _most(self, path: str) -> int:
         settings = self._parts.settings
@@ -128,18 +146,21 @@ def _token(headers: Headers) -> str:
     return headers.get("x-api-key", "").strip()
 
 
-def _check_local(headers: Headers) -> None:
-    """Without a key, accept only local programs and our own page, not scripts of other sites."""
-    host = headers.get("host", "")
-    origin = headers.get("origin")
-    try:
-        name = urlsplit(f"//{host}").hostname or ""
-        place = host if origin is None else urlsplit(origin).netloc
-    except ValueError:  # not a valid address
-        name = place = ""
-    if not is_loopback(name):
+def _check_local(scope: Scope, headers: Headers) -> None:
+    """Without a key, accept only programs on this machine and our own page."""
+    if not is_local(scope) or is_forwarded(scope):
+        raise Unauthorized(
+            "through a proxy, a valid API key is required; send Authorization: Bearer fl_..."
+        )
+    if not names_this_machine(headers.get("host", "")):
         raise Forbidden("without an API key, use the server as localhost")
-    if place != host:
+    _check_site(headers)
+
+
+def _check_site(headers: Headers, forwarded_host: str | None = None) -> None:
+    """Without a key, reject what pages of other sites send."""
+    hosts = [host for host in (headers.get("host", ""), forwarded_host) if host]
+    if is_cross_site(headers, hosts):
         raise Forbidden("without an API key, requests from other sites are rejected")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import sys
@@ -21,6 +22,7 @@ from pathlib import PurePath
 from typing import Any, Final, TextIO
 
 from firnline.errors import FirnlineError, outline
+from firnline.log import limits
 from firnline.log.regex import regex
 
 _TEXT_CHARS_MAX: Final = 8_000
@@ -204,8 +206,111 @@ def _summary(error: BaseException) -> str:
 # -- setup ------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
+class _Repeats:
+    """Lines of one kind in the current period: when it began, how many, and the newest."""
+
+    since: float
+    count: int = 0
+    newest: logging.LogRecord | None = None
+
+
+class RepeatLimit:
+    """Bounds how fast warnings and errors fill a disk: of one kind, only some are logged.
+
+    Of a kind are those of one call site, whatever the values in them, with the same exception.
+    The others are counted, and the count is logged after the period.
+    """
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[object, ...], _Repeats] = {}
+        self._next = math.inf
+
+    def passes(self, record: logging.LogRecord) -> bool:
+        """Whether to log this record."""
+        if record.levelno < logging.WARNING:
+            return True
+        kind = _kind_of(record)
+        seen = self._kinds.get(kind)
+        if seen is None:
+            if len(self._kinds) >= limits.REPEAT_KINDS_MAX:
+                del self._kinds[next(iter(self._kinds))]
+            seen = self._kinds[kind] = _Repeats(record.created)
+            self._next = min(self._next, record.created + limits.REPEAT_SECONDS)
+        seen.count += 1
+        if seen.count <= limits.REPEATS_MAX:
+            return True
+        seen.newest = record
+        return False
+
+    def summaries(self, now: float) -> Iterator[logging.LogRecord]:
+        """A record for each kind whose period is over and of which some were not logged."""
+        if now < self._next:
+            return
+        over = [
+            (kind, seen)
+            for kind, seen in self._kinds.items()
+            if now >= seen.since + limits.REPEAT_SECONDS
+        ]
+        for kind, seen in over:
+            del self._kinds[kind]
+            if seen.newest is not None:
+                yield _summary_of(seen.newest, seen.count - limits.REPEATS_MAX)
+        since = min((seen.since for seen in self._kinds.values()), default=math.inf)
+        self._next = since + limits.REPEAT_SECONDS
+
+
+_VARYING: Final = regex(r"0x[0-9a-f]+|\d+", re.IGNORECASE)
+_KIND_CHARS: Final = 200
+
+
+def _kind_of(record: logging.LogRecord) -> tuple[object, ...]:
+    """What is the same in repeated records; some loggers put numbers into their templates."""
+    error = record.exc_info[1] if record.exc_info else None
+    trace = error.__traceback__ if error is not None else None
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    where = (trace.tb_frame.f_code.co_filename, trace.tb_lineno) if trace is not None else None
+    text = _VARYING.sub("#", str(record.msg)[:_KIND_CHARS])
+    return record.name, record.levelno, text, type(error), where
+
+
+def _summary_of(record: logging.LogRecord, count: int) -> logging.LogRecord:
+    facts = {
+        "name": record.name,
+        "levelno": record.levelno,
+        "levelname": record.levelname,
+        "msg": f"{count:,} more like this: {_message(record)}",
+        "fields": {"repeated": count},
+    }
+    return logging.makeLogRecord(facts)
+
+
 class LogHandler(logging.StreamHandler[TextIO]):
     """Writes lines; errors of the stream are ignored, and nothing unredacted is printed."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__(stream)
+        self._repeats = RepeatLimit()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write the record, unless too many like it were written in the last minute."""
+        self._summarize(record.created)
+        if self._repeats.passes(record):
+            super().emit(record)
+
+    def close(self) -> None:
+        """Write what has been counted only."""
+        self._summarize(math.inf)
+        super().close()
+
+    def _summarize(self, now: float) -> None:
+        for summary in self._repeats.summaries(now):
+            token = current_request.set(None)  # it is about many requests
+            try:
+                super().emit(summary)
+            finally:
+                current_request.reset(token)
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
         """Ignore errors of the stream."""

@@ -26,6 +26,8 @@ from firnline.protocols import Event, Observer
 from firnline.server import tracing
 from firnline.server.logs import RequestInfo, current_request, redact
 from firnline.server.metrics import Metrics
+from firnline.server.peer import Networks, client_address
+from firnline.server.settings import is_loopback
 from firnline.server.tracing import ReportResponse, Tracer
 
 logger: Final = logging.getLogger("firnline.access")
@@ -44,9 +46,15 @@ class RequestMiddleware:
     """ASGI middleware around the whole application."""
 
     def __init__(
-        self, app: ASGIApp, *, metrics: Metrics | None = None, tracer: Tracer | None = None
+        self,
+        app: ASGIApp,
+        *,
+        metrics: Metrics | None = None,
+        tracer: Tracer | None = None,
+        proxies: Networks = (),
     ) -> None:
         self._app, self._metrics, self._tracer = app, metrics, tracer
+        self._proxies = proxies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle the request, and report the result."""
@@ -84,6 +92,9 @@ class RequestMiddleware:
             self._metrics.end_request(place, method, response.status, seconds, cut=response.cut)
         ms = round(seconds * 1e3, 1)
         fields = {"method": method, "route": place, "status": response.status, "ms": ms}
+        client = client_address(scope, self._proxies)
+        if client and not is_loopback(client):
+            fields["client"] = client
         if response.cut:
             fields["cut"] = True
         if response.error:

@@ -12,9 +12,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 
-from firnline.errors import FirnlineError, outline
+from firnline.errors import FirnlineError, InputError, outline
 
 logger: Final = logging.getLogger("firnline.server")
 
@@ -127,6 +128,11 @@ def install(app: FastAPI) -> None:
         return error_response(
             _FrameworkError(422, _describe(error.errors())), request.scope["path"]
         )
+
+    @app.exception_handler(ClientDisconnect)
+    async def handle_disconnect(request: Request, _: ClientDisconnect) -> Response:
+        error = InputError("the body is incomplete: the connection was closed")
+        return error_response(error, request.scope["path"])
 
     @app.exception_handler(Exception)
     async def handle_unexpected(request: Request, error: Exception) -> Response:

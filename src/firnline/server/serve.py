@@ -13,11 +13,13 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 import uvicorn
+from fastapi import FastAPI
 
 from firnline.errors import InputError, StoreUnavailable
+from firnline.log import limits
 from firnline.log.message import utc_now
 from firnline.memory import DEFAULT_TENANT
-from firnline.server import logs
+from firnline.server import connections, logs
 from firnline.server.app import create_app
 from firnline.server.keys import Keys
 from firnline.server.sample import CONVERSATION, add_sample
@@ -27,8 +29,6 @@ from firnline.store import open_store, redact_url
 
 _DRAIN_DELAY_SECONDS: Final = 2.0
 _BACKLOG: Final = 2_048
-_HEADER_BYTES_MAX: Final = 32 * 1024
-_IDLE_SECONDS: Final = 75  # of a connection; more than the 60 of nginx and most load balancers
 
 
 async def serve(
@@ -40,22 +40,12 @@ async def serve(
     """
     logs.configure(settings.log_level, settings.log_json, secrets=_secrets(settings))
     await check(settings)
+    connections.raise_descriptor_limit()
     listener = bind(settings)
     app = create_app(settings)
     parts: Parts = app.state.parts
     gc.freeze()  # permanent objects: scanning them for garbage would pause all requests
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_keep_alive=_IDLE_SECONDS,
-        timeout_graceful_shutdown=max(int(settings.drain_seconds), 1),
-        h11_max_incomplete_event_size=_HEADER_BYTES_MAX,
-        lifespan="on",
-        ws="none",
-    )
-    server = _Server(config, parts)
+    server = _Server(server_config(app, settings), parts)
     # uvicorn raises the signal again at the end; a requested stop is not a failure.
     signal.signal(signal.SIGTERM, lambda *_: None)
     announcing = asyncio.create_task(_announce(parts, listener, sample=sample, tell=tell))
@@ -64,6 +54,23 @@ async def serve(
     finally:
         announcing.cancel()
         await asyncio.wait([announcing])
+
+
+def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        http=connections.protocol(settings),
+        proxy_headers=False,  # only those of trusted proxies are believed: see `firnline.server.peer`
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=settings.idle_seconds,  # type: ignore[arg-type] - any number of seconds
+        timeout_graceful_shutdown=max(int(settings.drain_seconds), 1),
+        backlog=limits.ACCEPTED_AT_ONCE,  # asyncio accepts as many before it looks at the first
+        lifespan="on",
+        ws="none",
+    )
 
 
 async def _announce(
@@ -89,7 +96,7 @@ def lines_for(settings: Settings, url: str, *, sample: bool = False) -> list[str
         f"  Anthropic  {url}             (base_url of any Anthropic client)",
         f"  MCP        {url}/mcp",
         f"  Metrics    {url}/metrics",
-        "  No API key is needed on this machine."
+        "  No API key is needed on this machine, unless a request comes through a proxy."
         if settings.open
         else "  Every request needs an API key.",
         "Press Ctrl-C to stop.",
@@ -110,7 +117,7 @@ async def check(settings: Settings) -> None:
 
     An unavailable store is retried later, unless keys have to be read from it now.
     """
-    open_to_all = settings.loopback and settings.auth == "auto"
+    open_to_all = settings.open or settings.auth == "proxy"
     store = open_store(settings.store)
     try:
         await store.open()
@@ -158,6 +165,12 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, parts: Parts) -> None:
         super().__init__(config)
         self._parts = parts
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start listening, with a longer queue of connections than are accepted at once."""
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(_BACKLOG)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """A second signal or Ctrl-C stops the server at once."""

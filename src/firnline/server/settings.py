@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -44,9 +46,13 @@ class Settings(BaseSettings):
     port: int = Field(
         8080, ge=0, le=65_535, description="port to listen at; 0: chosen by the system"
     )
-    auth: Literal["auto", "required"] = Field(
+    auth: Literal["auto", "required", "proxy"] = Field(
         "auto",
-        description="auto: no key is needed on this machine; required: every request needs a key",
+        description="auto: no key is needed on this machine; required: every request needs a key;"
+        " proxy: as auto, and none is needed through trusted proxies, which check their clients",
+    )
+    trusted_proxies: Annotated[tuple[str, ...], NoDecode] = Field(
+        (), description="addresses or networks of proxies whose X-Forwarded-For is believed"
     )
     secret: SecretStr | None = Field(
         None, description="secret for the hashes of API keys; default: one kept in the store"
@@ -86,6 +92,30 @@ class Settings(BaseSettings):
     import_bytes_max: int = Field(2 * 1024**3, ge=1_024, description="largest file to import")
     requests_per_minute: int = Field(6_000, ge=0, description="per key; 0: no limit")
     tokens_per_minute: int = Field(0, ge=0, description="stored or sent per key; 0: no limit")
+    connections_max: int | None = Field(
+        None, ge=1, description="connections of clients; default: as the file descriptors allow"
+    )
+    header_bytes_max: int = Field(
+        limits.HEADER_BYTES_MAX, ge=1_024, description="largest headers of a request"
+    )
+    header_seconds: float = Field(
+        limits.HEADER_SECONDS, gt=0, description="longest time for the headers of a request"
+    )
+    body_seconds: float = Field(
+        limits.BODY_SECONDS, gt=0, description="longest time for the body of a request"
+    )
+    body_stall_seconds: float = Field(
+        limits.BODY_STALL_SECONDS, gt=0, description="longest pause within a body"
+    )
+    body_bytes_per_second: int = Field(
+        limits.BODY_BYTES_PER_SECOND, ge=0, description="slowest body; 0: only pauses are limited"
+    )
+    idle_seconds: float = Field(
+        limits.IDLE_SECONDS, gt=0, description="longest pause between requests of a connection"
+    )
+    send_seconds: float = Field(
+        limits.SEND_SECONDS, gt=0, description="longest time in which a client reads nothing"
+    )
     streams_max: int = Field(2_000, ge=1, description="answers streamed at the same time")
     drain_seconds: float = Field(
         20.0, ge=0, le=600, description="time for running requests at shutdown"
@@ -121,6 +151,32 @@ class Settings(BaseSettings):
             )
         return url.rstrip("/")
 
+    @field_validator("trusted_proxies", mode="before")
+    @classmethod
+    def _is_list(cls, given: object) -> object:
+        return given.replace(",", " ").split() if isinstance(given, str) else given
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for one in given:
+            try:
+                ipaddress.ip_network(one, strict=False)
+            except ValueError:
+                raise ValueError("expected addresses or networks such as 10.0.0.0/8") from None
+        return given
+
+    @model_validator(mode="after")
+    def _has_proxies(self) -> Self:
+        if self.auth == "proxy" and not self.trusted_proxies:
+            raise ValueError("auth=proxy requires trusted_proxies")
+        return self
+
+    @cached_property
+    def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The networks of trusted proxies."""
+        return tuple(ipaddress.ip_network(one, strict=False) for one in self.trusted_proxies)
+
     @property
     def loopback(self) -> bool:
         """Whether the server is reachable from this machine only."""
@@ -128,8 +184,8 @@ class Settings(BaseSettings):
 
     @property
     def open(self) -> bool:
-        """Whether requests without a key are accepted."""
-        return self.auth == "auto" and self.loopback
+        """Whether direct requests from this machine are accepted without a key."""
+        return self.auth != "required" and self.loopback
 
 
 def is_loopback(host: str) -> bool:

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Query, Request, Response
 from fastapi import Path as PathParameter
 from fastapi.responses import StreamingResponse
-from starlette.requests import ClientDisconnect
 
 from firnline.client.paths import PREFIX
 from firnline.errors import InputError, NotFound, WrongType
@@ -146,10 +145,8 @@ async def begin_import(
     job = jobs.open(memory.tenant, "import")
     try:
         path = await _receive(request, job, name or "import.jsonl")
-    except BaseException as error:
+    except BaseException:
         jobs.fail(job, InputError("the upload was interrupted"))
-        if isinstance(error, ClientDisconnect):
-            raise InputError("the body is incomplete") from None
         raise
 
     async def work(job: BackgroundJob) -> dict[str, Any] | None:
