@@ -17,12 +17,15 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel
 
 from firnline.errors import InputError, UnknownConversation, WrongType
+from firnline.log import limits
 from firnline.log.entry import Head
 from firnline.log.message import encode_json
 from firnline.log.wire import load_json
 from firnline.memory import Memory
+from firnline.store.rows import SEQ_MAX
 
 _NAME_SHOWN: Final = 40
+_COUNT_DIGITS_MAX: Final = 9
 
 
 class _StrictRequest(Request):
@@ -100,9 +103,23 @@ def read_cursor(cursor: str | None, kind: type[str | int]) -> Any:
         position = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error, RecursionError):
         position = None
-    if type(position) is not kind:
+    if type(position) is not kind or not _is_position(position):
         raise InputError("cursor: invalid; use `next_cursor` of the previous page")
     return position
+
+
+def _is_position(position: str | int) -> bool:
+    """Whether it is a number or name that we could have written."""
+    if isinstance(position, int):
+        return 0 <= position <= SEQ_MAX
+    return len(position) <= limits.NAME_CHARS_MAX
+
+
+def read_count(text: str, name: str) -> int:
+    """A small number in a header; `InputError` if it is none."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS_MAX):
+        raise InputError(f"{name}: expected a number of at most {_COUNT_DIGITS_MAX} digits")
+    return int(text)
 
 
 def json_response(

@@ -21,6 +21,7 @@ from firnline.log.text import Json, clean_name
 from firnline.log.wire import load_json, tool_input
 from firnline.memory import Memory
 from firnline.server.auth import Caller, caller_of, parts_of
+from firnline.server.bodies import read_count
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import Dialect
 from firnline.server.proxy.upstream import Upstream
@@ -42,6 +43,8 @@ _HEADERS: Final = (
     "thread-id",
     "conversation_id",
 )
+_RETRIES: Final = "x-stainless-retry-count"
+"""Header in which the SDKs of OpenAI and Anthropic count their attempts."""
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _ANTHROPIC_USER: Final = regex(r".*_session_([A-Za-z0-9_-]{8,})")
@@ -185,7 +188,7 @@ async def parse_request(
     name = find_conversation_name(conversation, request.headers, sent)
     if not body["messages"]:
         raise InputError("messages: must not be empty")
-    retries = request.headers.get("x-stainless-retry-count", "0")
+    retries = read_count(request.headers.get(_RETRIES, "0"), _RETRIES)
     return ProxyRequest(
         parts=parts,
         caller=caller_of(request),
@@ -196,9 +199,7 @@ async def parse_request(
         headers=request.headers,
         query=request.url.query if dialect.forwards_query else "",
         name=name,
-        attempt=Attempt(
-            request.headers.get("idempotency-key", ""), retries.isdecimal() and int(retries) > 0
-        ),
+        attempt=Attempt(request.headers.get("idempotency-key", ""), retries > 0),
     )
 
 
