@@ -1,7 +1,8 @@
 # Firnline as a container: the server by default, a worker with `worker`.
 #   docker build -t firnline . && docker run -v firnline:/data firnline keys create
 #   docker run -p 8080:8080 -v firnline:/data firnline
-FROM python:3.13-slim AS build
+# The digest is of the image for all platforms. To update: docker buildx imagetools inspect IMAGE:TAG
+FROM python:3.13.16-slim-trixie@sha256:bf44cdfcb76cd3b41e879bc058fc37ec5872002ccfde7fcb765e218cde0cd79c AS build
 WORKDIR /build
 COPY pyproject.toml README.md LICENSE NOTICE ./
 COPY src src
@@ -9,7 +10,7 @@ COPY tools/wheel tools/wheel
 RUN python -m venv /opt/firnline \
     && /opt/firnline/bin/pip install --no-cache-dir ".[server,mcp,recall,otel,postgres,mongo]"
 
-FROM python:3.13-slim
+FROM python:3.13.16-slim-trixie@sha256:bf44cdfcb76cd3b41e879bc058fc37ec5872002ccfde7fcb765e218cde0cd79c
 RUN useradd --system --uid 10001 --home-dir /data --create-home firnline
 COPY --from=build /opt/firnline /opt/firnline
 ENV PATH=/opt/firnline/bin:$PATH \

@@ -1,10 +1,12 @@
 """Deployment files: every command, setting, path and port in them exists."""
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 
+from firnline import __version__
 from firnline.cli.program import _parser
 from firnline.server.health import router as health
 from firnline.server.settings import Settings
@@ -16,7 +18,11 @@ PODS = [
     if item["kind"] == "Deployment"
 ]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())["services"]
-OURS = {name: service for name, service in COMPOSE.items() if service.get("image") == "firnline"}
+OURS = {
+    name: service
+    for name, service in COMPOSE.items()
+    if service["image"].partition(":")[0] == "firnline"
+}
 SETTINGS = {f"FIRNLINE_{name.upper()}" for name in Settings.model_fields}
 
 
@@ -58,3 +64,30 @@ def test_a_server_has_longer_to_stop_than_it_drains():
         settings = {entry["name"]: entry.get("value") for entry in pod["containers"][0]["env"]}
         drain = float(settings.get("FIRNLINE_DRAIN_SECONDS") or 0)
         assert pod["terminationGracePeriodSeconds"] > drain
+
+
+def images():
+    """Every image that a file for deployment names."""
+    for line in (ROOT / "Dockerfile").read_text().splitlines():
+        words = line.split()
+        yield from words[1:2] if line.startswith("FROM") else ()
+        yield from (word[7:] for word in words if word.startswith("--from="))
+    files = [ROOT / "compose.yaml", *(ROOT / "deploy").glob("*.y*ml")]
+    for item in [item for file in files for item in yaml.safe_load_all(file.read_text())]:
+        yield from images_in(item)
+
+
+def images_in(item):
+    if isinstance(item, list | dict):
+        for name, value in item.items() if isinstance(item, dict) else enumerate(item):
+            yield from [value] if name == "image" else images_in(value)
+
+
+def test_no_image_changes_by_itself():
+    """Ours have the version of this source, stages of the build a name, all others a digest."""
+    named = set(re.findall(r" AS (\w+)", (ROOT / "Dockerfile").read_text()))
+    found = [image for image in images() if image not in named]
+    assert len(found) >= 6
+    for image in found:
+        pinned = re.fullmatch(r"[\w./-]+:\d+(\.\d+)+(-\w+)*@sha256:[0-9a-f]{64}", image)
+        assert pinned or image == f"firnline:{__version__}", image

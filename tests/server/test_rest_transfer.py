@@ -13,6 +13,7 @@ import pytest
 
 from firnline.errors import ConflictError, NotFound, TooFast
 from firnline.server.jobs import KEPT_MAX, LIFE, RUNNING_MAX, Jobs, unnamed_file, watch
+from firnline.store.scratch import ScratchFolder
 from firnline.transfer import jsonl
 from support import foreign_exports
 from support.live_server import running
@@ -373,17 +374,17 @@ async def test_the_end_of_a_job_is_reported_without_a_delay(monkeypatch):
     assert told == ["running", "done"]
 
 
-async def test_the_end_of_the_server_is_the_end_of_its_jobs(tmp_path):
-    jobs = Jobs()
-    path = Path(tmp_path, "upload")
+async def test_the_end_of_the_server_is_the_end_of_its_jobs():
+    jobs, upload = Jobs(), ScratchFolder()
+    path = upload.path / "upload"
     path.write_text("x")
     waiting, receiving = jobs.open("t", "export"), jobs.open("t", "import")
-    receiving.path = path
+    receiving.upload = upload
     jobs.start(waiting, lambda _: asyncio.Event().wait())
     await asyncio.sleep(0)
     await jobs.close()
     assert waiting.state == receiving.state == "failed"
-    assert not path.exists()
+    assert not path.parent.exists()
 
 
 def test_an_export_that_is_made_while_a_conversation_is_erased_is_not_kept(talks, monkeypatch):

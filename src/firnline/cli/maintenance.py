@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Final
 
 from firnline.cli.arguments import Command, count
@@ -23,6 +22,7 @@ from firnline.log.message import format_time
 from firnline.protocols import Progress
 from firnline.store import missing_file, open_store, redact_url
 from firnline.store.files import copy_pipe, copy_stream, local_path
+from firnline.store.scratch import ScratchFolder
 from firnline.sync import Memory
 from firnline.transfer.exporter import FORMATS as EXPORT_FORMATS
 from firnline.transfer.formats import OWN
@@ -206,8 +206,8 @@ def _to_write(name: str) -> Iterator[Path]:
     if name != _STDIO:
         yield Path(name)
         return
-    with TemporaryDirectory(prefix="firnline-") as folder:
-        file = Path(folder, "export")
+    with ScratchFolder() as folder:
+        file = folder / "export"
         yield file
         if file.is_dir():
             raise InputError("this format writes several files: name a folder, or one conversation")
@@ -222,8 +222,8 @@ def _to_read(name: str) -> Iterator[Path]:
     if name != _STDIO and (not path.exists() or path.is_file() or path.is_dir()):
         yield path
         return
-    with TemporaryDirectory(prefix="firnline-") as folder:
-        file = Path(folder, "input")
+    with ScratchFolder() as folder:
+        file = folder / "input"
         if name == _STDIO:
             copy_stream(sys.stdin.buffer, file, "standard input")
         else:

@@ -34,6 +34,7 @@ from firnline.server.telegram.settings import named
 from firnline.server.telegram.worker import TelegramWorker
 from firnline.server.tenants import Tenants
 from firnline.store import open_store
+from firnline.store.scratch import remove_stale
 from firnline.strategies import strategy as strategy_named
 
 logger: Final = logging.getLogger("firnline.server")
@@ -147,6 +148,7 @@ def _model(settings: Settings) -> ChatModel | None:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     parts: Parts = app.state.parts
+    await asyncio.to_thread(remove_stale)  # uploads that a killed server was receiving
     opening = asyncio.create_task(_open(parts))
     try:
         # A store that is unavailable for a moment does not prevent the start.

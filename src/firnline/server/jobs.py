@@ -11,7 +11,6 @@ import json
 import logging
 import os
 import secrets
-import shutil
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -25,6 +24,7 @@ from firnline.errors import FirnlineError, NotFound, TooFast, outline
 from firnline.log.message import utc_now
 from firnline.protocols import Clock
 from firnline.server.problems import as_problem
+from firnline.store.scratch import ScratchFolder
 
 logger: Final = logging.getLogger("firnline.server")
 
@@ -43,8 +43,8 @@ Kind: TypeAlias = Literal["export", "import"]
 class BackgroundJob:
     """An export or import.
 
-    `file` is its result, without a name, so that nothing is left when the process ends. `path` is
-    the uploaded file, deleted when the job ends.
+    `file` is its result, without a name, so that nothing is left when the process ends. `upload`
+    has the uploaded file, deleted when the job ends.
     """
 
     tenant: str
@@ -59,7 +59,7 @@ class BackgroundJob:
     report: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     file: BinaryIO | None = None
-    path: Path | None = None
+    upload: ScratchFolder | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     turn: threading.Lock = field(default_factory=threading.Lock)
@@ -87,9 +87,8 @@ class BackgroundJob:
             with self.turn:
                 self.file.close()
                 self.file = None
-        if self.path is not None:
-            shutil.rmtree(self.path.parent, ignore_errors=True)
-            self.path = None
+        if self.upload is not None:
+            self.upload.close()
 
 
 JobWork: TypeAlias = Callable[[BackgroundJob], Awaitable[dict[str, Any] | None]]
@@ -180,8 +179,8 @@ class Jobs:
             self._end(job, "done")
 
     def _end(self, job: BackgroundJob, state: Literal["done", "failed"]) -> None:
-        if job.path is not None:
-            shutil.rmtree(job.path.parent, ignore_errors=True)
+        if job.upload is not None:
+            job.upload.close()
         job.state, job.finished_at = state, self._clock()
         job.news.set()
         job.ended.set()
@@ -203,10 +202,9 @@ def unnamed_file() -> BinaryIO:
     return cast("BinaryIO", tempfile.TemporaryFile(prefix="firnline-"))
 
 
-def named_file(name: str) -> tuple[BinaryIO, Path]:
-    """A file with this name in a new temporary folder, and its path."""
-    path = Path(tempfile.mkdtemp(prefix="firnline-"), _safe(name))
-    return path.open("wb"), path
+def upload_path(upload: ScratchFolder, name: str) -> Path:
+    """Where to write an uploaded file that its client calls `name`."""
+    return upload.path / _safe(name)
 
 
 def _safe(name: str) -> str:

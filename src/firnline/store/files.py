@@ -6,6 +6,7 @@ import errno
 import os
 import secrets
 import stat
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,8 +15,13 @@ from typing import BinaryIO, Final
 
 from firnline.errors import InputError
 from firnline.log import limits
+from firnline.log.regex import regex
+from firnline.store.scratch import delete_if_unlocked, try_lock
 
 _PIECE: Final = 1024 * 1024
+_PARTIAL: Final = regex(r"firnline-[0-9a-f]{12}\.partial")
+_LOCKED: Final = sys.platform == "linux"
+_LOCK_TRIES: Final = 3
 
 
 def local_path(path: object) -> Path:
@@ -129,8 +135,10 @@ def atomic_write(path: Path, *, new: bool = False) -> Iterator[Path]:
 
 @contextmanager
 def _partial_file(target: Path) -> Iterator[Path]:
-    file = target.with_name(f"firnline-{secrets.token_hex(6)}.partial")
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    for stale in target.parent.glob("firnline-*.partial"):
+        if _LOCKED and _PARTIAL.fullmatch(stale.name):  # of a process that was killed
+            delete_if_unlocked(stale)
+    file, lock = _create_partial(target)
     try:
         yield file
         _sync(file)
@@ -138,6 +146,24 @@ def _partial_file(target: Path) -> Iterator[Path]:
         _sync_folder(target.parent)
     finally:
         file.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
+
+
+def _create_partial(target: Path) -> tuple[Path, int | None]:
+    """A new file next to the target, locked so that other processes know it is in use.
+
+    Only on Linux: elsewhere, SQLite's locks of a backup would wait for this one.
+    """
+    for _ in range(_LOCK_TRIES):
+        file = target.with_name(f"firnline-{secrets.token_hex(6)}.partial")
+        os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        lock = try_lock(file) if _LOCKED else None
+        if lock is not None or not _LOCKED:
+            return file, lock
+        file.unlink(missing_ok=True)  # another process took it for stale
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+    return file, None  # a file system without locks
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from firnline.errors import InputError, NotFound, WrongType
 from firnline.memory import Memory
 from firnline.server.auth import Reading, Writing, parts_of
 from firnline.server.bodies import etag_response, json_response, require_head
-from firnline.server.jobs import BackgroundJob, named_file, unnamed_file, watch
+from firnline.server.jobs import BackgroundJob, unnamed_file, upload_path, watch
 from firnline.server.rest import events, paging, responses, schemas
 from firnline.server.rest.openapi import (
     FOUND,
@@ -29,6 +29,7 @@ from firnline.server.rest.openapi import (
     router,
 )
 from firnline.server.rest.requests import ExportRequest, Name
+from firnline.store.scratch import ScratchFolder
 from firnline.transfer.jsonl import Manifest
 
 routes = router("transfer")
@@ -167,10 +168,10 @@ async def begin_import(
 
 async def _receive(request: Request, job: BackgroundJob, name: str) -> Path:
     """Write the body to a file, in pieces."""
-    file, path = named_file(name)
-    job.path = path
+    job.upload = await asyncio.to_thread(ScratchFolder)
+    path = upload_path(job.upload, name)
     buffer = bytearray()
-    with file:
+    with path.open("wb") as file:
         async for piece in request.stream():
             buffer += piece
             if len(buffer) >= _PIECE:
