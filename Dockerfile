@@ -1,6 +1,6 @@
 # Firnline as a container: the server by default, a worker with `worker`.
-#   docker build -t firnline . && docker run -v firnline:/data firnline keys create
-#   docker run -p 8080:8080 -v firnline:/data firnline
+#   docker build -t firnline:0.1.0 . && docker run -v firnline:/data firnline:0.1.0 keys create
+#   docker run -p 8080:8080 -v firnline:/data firnline:0.1.0
 # The digest is of the image for all platforms. To update: docker buildx imagetools inspect IMAGE:TAG
 FROM python:3.13.16-slim-trixie@sha256:bf44cdfcb76cd3b41e879bc058fc37ec5872002ccfde7fcb765e218cde0cd79c AS build
 WORKDIR /build

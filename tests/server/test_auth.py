@@ -406,18 +406,21 @@ def test_wrong_keys_are_limited_by_the_address_of_the_client():
 
 
 def test_by_an_explicit_setting_a_trusted_proxy_answers_for_its_clients():
-    with running(auth="proxy", trusted_proxies=("127.0.0.1",)) as server:
-        with httpx2.Client(base_url=server.url, timeout=60) as http:
-            for headers, expected in (
-                ({"x-forwarded-for": "203.0.113.9", "host": "memory.example"}, 200),
-                ({"x-forwarded-for": "203.0.113.9", "sec-fetch-site": "cross-site"}, 403),
-                ({"x-forwarded-for": "203.0.113.9", "origin": "http://evil.example"}, 403),
-                ({"x-forwarded-for": "203.0.113.9", "host": "m.example",
-                  "origin": "https://m.example"}, 200),
-                ({"via": "1.1 other"}, 401),
-                ({}, 200),
-            ):  # fmt: skip
-                assert http.get("/api/v1/me", headers=headers).status_code == expected, headers
+    host = {"x-forwarded-for": "203.0.113.9"}
+    cases = [
+        ({**host, "host": "memory.example"}, 200),
+        ({**host, "host": "memory.example", "origin": "https://memory.example"}, 200),
+        ({**host, "sec-fetch-site": "cross-site"}, 403),
+        ({**host, "origin": "http://evil.example"}, 403),
+        ({"via": "1.1 other"}, 401),
+        ({}, 200),
+    ]
+    with (
+        running(auth="proxy", trusted_proxies=("127.0.0.1",)) as server,
+        httpx2.Client(base_url=server.url, timeout=60) as http,
+    ):
+        for headers, expected in cases:
+            assert http.get("/api/v1/me", headers=headers).status_code == expected, headers
     with running(auth="proxy", trusted_proxies="10.0.0.1") as server:
         headers = {"x-forwarded-for": "203.0.113.9"}
         assert httpx2.get(f"{server.url}/api/v1/me", headers=headers).status_code == 401

@@ -1,4 +1,4 @@
-"""Connections that send or read too little are closed, and too many leave room for health checks."""
+"""Connections that send or read too little are closed; too many leave room for health checks."""
 
 import json
 import os
@@ -58,19 +58,24 @@ def status(said):
     return int(said.split()[1]) if said else None
 
 
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        (b"", None),
-        (b"GET /livez HTTP/1.1\r\nhost: loc", 408),
-        (b"POST /api/v1/conversations/c/messages HTTP/1.1\r\nhost: localhost\r\n"
-         b"content-type: application/json\r\ncontent-length: 50\r\n\r\n{", 408),
-        (IMPORT + b"5\r\n{\"fir\r\n", 408),
-        (b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n", 408),
-        (b"POST /mcp HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n"
-         b"content-type: application/json\r\ncontent-length: 9\r\n\r\n{", 408),
-    ],
-)  # fmt: skip
+def post(path, *headers, body=b""):
+    lines = [f"POST {path} HTTP/1.1", "host: localhost", *headers, "", ""]
+    return "\r\n".join(lines).encode() + body
+
+
+TYPE = "content-type: application/json"
+BOTH = "accept: application/json, text/event-stream"
+UNFINISHED = [
+    (b"", None),
+    (b"GET /livez HTTP/1.1\r\nhost: loc", 408),
+    (post("/api/v1/conversations/c/messages", TYPE, "content-length: 50", body=b"{"), 408),
+    (post("/v1/chat/completions", "content-length: 9"), 408),
+    (post("/mcp", TYPE, BOTH, "content-length: 9", body=b"{"), 408),
+    (IMPORT + b'5\r\n{"fir\r\n', 408),
+]
+
+
+@pytest.mark.parametrize(("sent", "expected"), UNFINISHED)
 def test_an_unfinished_request_is_closed_and_told_why(hasty, sent, expected):
     with connect(hasty) as client:
         client.sendall(sent)
@@ -89,7 +94,7 @@ def test_a_connection_is_closed_between_requests_and_in_the_middle_of_the_next(h
 def test_headers_that_arrive_drop_by_drop_are_late_too(hasty):
     with connect(hasty) as client:
         began = time.monotonic()
-        with pytest.raises(OSError):  # noqa: PT011 - broken pipe or reset
+        with pytest.raises(OSError):  # a broken pipe, or a reset
             while time.monotonic() < began + 20:
                 client.sendall(b"x")
                 time.sleep(0.02)

@@ -27,12 +27,14 @@ OPERATIONS = [
 @pytest.fixture(scope="module")
 def api():
     bot = {"token": f"123456:{'A' * 35}", "secret": SECRET}
-    with running(background=False, worker=False, telegram={"bot": bot}) as server:
-        with Api(server.url) as api:
-            api.say("known", *(f"The ferry {number} leaves at nine." for number in range(8)))
-            api.put("/projects/garden", {"task": "x"})
-            api.post("/conversations/known/turns", {"message": "When?", "budget": 2_000})
-            yield api
+    with (
+        running(background=False, worker=False, telegram={"bot": bot}) as server,
+        Api(server.url) as api,
+    ):
+        api.say("known", *(f"The ferry {number} leaves at nine." for number in range(8)))
+        api.put("/projects/garden", {"task": "x"})
+        api.post("/conversations/known/turns", {"message": "When?", "budget": 2_000})
+        yield api
 
 
 def fine(response, what):

@@ -6,7 +6,6 @@ import re
 import tempfile
 import threading
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import httpx2
 import pytest

@@ -116,7 +116,7 @@ class _Parser(h11.Connection):
         self.status = HTTPStatus.BAD_REQUEST
         self.method = b""
 
-    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA | h11.PAUSED]:
         """See h11. `status` is the status for the error that it raises."""
         try:
             event = super().next_event()

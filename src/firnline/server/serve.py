@@ -61,11 +61,11 @@ def server_config(app: FastAPI, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         http=connections.protocol(settings),
-        proxy_headers=False,  # only those of trusted proxies are believed: see `firnline.server.peer`
+        proxy_headers=False,  # `firnline.server.peer` believes only trusted proxies
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_keep_alive=settings.idle_seconds,  # type: ignore[arg-type] - any number of seconds
+        timeout_keep_alive=settings.idle_seconds,  # type: ignore[arg-type]  # a float works
         timeout_graceful_shutdown=max(int(settings.drain_seconds), 1),
         backlog=limits.ACCEPTED_AT_ONCE,  # asyncio accepts as many before it looks at the first
         lifespan="on",
