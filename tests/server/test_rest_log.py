@@ -7,6 +7,8 @@ import httpx2
 import pytest
 
 from firnline.log.entry import Key
+from firnline.server.bodies import make_cursor
+from firnline.store.rows import SEQ_MAX
 from support.interleave import meanwhile
 from support.live_server import running
 from support.rest_client import Api, key_for, on_any_store
@@ -195,9 +197,16 @@ def test_only_our_own_cursors_are_accepted(api, cursor):
 
 def test_a_cursor_beyond_the_end_leads_nowhere(api):
     api.say("c", "one", "two")
-    for cursor in ("OTk5OTk5OTk5OTk5OTk5OTk5OTk", "LTU"):  # a huge number, a negative one
-        page = api.ask("GET", "/conversations/c/messages", params={"cursor": cursor}).json()
-        assert page["has_more"] is False
+    page = api.get("/conversations/c/messages", cursor=make_cursor(SEQ_MAX))
+    assert page["has_more"] is False
+
+
+def test_a_cursor_that_no_page_had_is_rejected(api):
+    api.say("c", "one", "two")
+    for number in (SEQ_MAX + 1, 2**63, 10**30, -5):
+        query = {"cursor": make_cursor(number)}
+        problem = api.refused("GET", "/conversations/c/messages", params=query)
+        assert (problem["status"], problem["detail"][:7]) == (400, "cursor:")
 
 
 def test_one_entry_or_none(api):

@@ -29,7 +29,9 @@ BUDGETS = {  # depth and files of the flow, then of all; lower them when you can
     "append": (4, 7, 9, 20),
     "context": (13, 36, 22, 62),
     "recall": (11, 11, 13, 31),
-    "chat": (15, 37, 22, 55),
+    # One deeper, in two files more, since the server limits its connections itself and looks at who
+    # is at their other end.
+    "chat": (16, 39, 23, 57),
 }
 CALLS = {
     "append": "One append",

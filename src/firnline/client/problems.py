@@ -17,10 +17,12 @@ _BY_STATUS: Final[Mapping[int, type[FirnlineError]]] = {
     401: errors.Unauthorized,
     403: errors.Forbidden,
     404: errors.NotFound,
+    408: errors.RequestTimeout,
     409: errors.ConflictError,
     413: errors.BodyTooLarge,
     415: errors.WrongType,
     429: errors.TooFast,
+    431: errors.HeadersTooLarge,
     # A proxy may return these, so the outcome is unknown.
     502: errors.StoreTimeout,
     503: errors.StoreTimeout,

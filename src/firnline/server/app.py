@@ -58,10 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
     """Create the application; nothing is opened before it starts."""
     parts = create_parts(settings)
     requests = Middleware(
-        RequestMiddleware,
-        metrics=parts.metrics,
-        tracer=parts.tracer,
-        proxies=settings.proxies,
+        RequestMiddleware, metrics=parts.metrics, tracer=parts.tracer, proxies=settings.proxies
     )
     app = FastAPI(
         title="Firnline",

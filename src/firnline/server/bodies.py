@@ -25,7 +25,6 @@ from firnline.memory import Memory
 from firnline.store.rows import SEQ_MAX
 
 _NAME_SHOWN: Final = 40
-_COUNT_DIGITS_MAX: Final = 9
 
 
 class _StrictRequest(Request):
@@ -113,13 +112,6 @@ def _is_position(position: str | int) -> bool:
     if isinstance(position, int):
         return 0 <= position <= SEQ_MAX
     return len(position) <= limits.NAME_CHARS_MAX
-
-
-def read_count(text: str, name: str) -> int:
-    """A small number in a header; `InputError` if it is none."""
-    if not (text.isascii() and text.isdecimal() and len(text) <= _COUNT_DIGITS_MAX):
-        raise InputError(f"{name}: expected a number of at most {_COUNT_DIGITS_MAX} digits")
-    return int(text)
 
 
 def json_response(

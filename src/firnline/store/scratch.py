@@ -76,10 +76,11 @@ def try_lock(path: Path) -> int | None:
         return None
     try:
         fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.fstat(number).st_ino == path.lstat().st_ino:  # not deleted before it was locked
-            return number
-    except OSError:
-        pass
+        same = os.fstat(number).st_ino == path.lstat().st_ino  # not deleted before it was locked
+    except OSError:  # it is locked, or gone
+        same = False
+    if same:
+        return number
     os.close(number)
     return None
 

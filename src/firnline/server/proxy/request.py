@@ -21,7 +21,6 @@ from firnline.log.text import Json, clean_name
 from firnline.log.wire import load_json, tool_input
 from firnline.memory import Memory
 from firnline.server.auth import Caller, caller_of, parts_of
-from firnline.server.bodies import read_count
 from firnline.server.proxy import limits
 from firnline.server.proxy.dialect import Dialect
 from firnline.server.proxy.upstream import Upstream
@@ -45,6 +44,7 @@ _HEADERS: Final = (
 )
 _RETRIES: Final = "x-stainless-retry-count"
 """Header in which the SDKs of OpenAI and Anthropic count their attempts."""
+_RETRY_DIGITS_MAX: Final = 9
 _VENDOR: Final = regex(r"x-.+-(session|conversation|chat|thread)-id")
 _METADATA: Final = ("conversation_id", "session_id", "thread_id", "chat_id")
 _ANTHROPIC_USER: Final = regex(r".*_session_([A-Za-z0-9_-]{8,})")
@@ -188,7 +188,7 @@ async def parse_request(
     name = find_conversation_name(conversation, request.headers, sent)
     if not body["messages"]:
         raise InputError("messages: must not be empty")
-    retries = read_count(request.headers.get(_RETRIES, "0"), _RETRIES)
+    retries = _read_count(request.headers.get(_RETRIES, "0"))
     return ProxyRequest(
         parts=parts,
         caller=caller_of(request),
@@ -201,6 +201,13 @@ async def parse_request(
         name=name,
         attempt=Attempt(request.headers.get("idempotency-key", ""), retries > 0),
     )
+
+
+def _read_count(text: str) -> int:
+    """How often the client has tried before; `InputError` if it is no such number."""
+    if not (text.isascii() and text.isdecimal() and len(text) <= _RETRY_DIGITS_MAX):
+        raise InputError(f"{_RETRIES}: expected a number of at most {_RETRY_DIGITS_MAX} digits")
+    return int(text)
 
 
 async def read_body(request: Request) -> dict[str, Any]:
