@@ -4,10 +4,12 @@ import asyncio
 import io
 import json
 import logging
+import time
 
 import pytest
 
 from firnline.errors import InputError, ModelError, StoreUnavailable
+from firnline.log import limits
 from firnline.server import logs
 from support.http_server import logged
 
@@ -251,3 +253,39 @@ async def test_each_task_has_the_request_that_started_it():
     with logged() as log:
         await asyncio.gather(*(asyncio.create_task(work(f"r-{i}")) for i in range(5)))
     assert sorted(record["request_id"] for record in log.records()) == [f"r-{i}" for i in range(5)]
+
+
+# -- how many -----------------------------------------------------------------------------------
+
+
+def test_repeated_warnings_are_logged_in_part_and_counted(monkeypatch):
+    """However many connections, requests or retries fail, a disk is not filled with it."""
+    monkeypatch.setattr(limits, "REPEAT_SECONDS", 0.2)
+    flooded, asyncio_ = logging.getLogger("firnline.flooded"), logging.getLogger("asyncio")
+    with logged(level="info") as log:
+        for number in range(1_000):
+            flooded.warning("chat %d failed", number)
+            asyncio_.error(f"accept failed, fd={number} at 0x{number:x}")
+            flooded.info("request %d", number)
+        flooded.error("another kind")
+        time.sleep(0.25)
+        flooded.info("later")
+    lines = log.records()
+    assert sum(line["level"] == "INFO" for line in lines) == 1_001
+    assert sum(line["level"] != "INFO" for line in lines) == 2 * limits.REPEATS_MAX + 1 + 2
+    counted = {line["message"] for line in lines if "repeated" in line}
+    assert counted == {
+        "970 more like this: chat 999 failed",
+        "970 more like this: accept failed, fd=999 at 0x3e7",
+    }
+    assert all("request_id" not in line for line in lines)
+
+
+def test_what_was_counted_is_logged_at_the_end():
+    with logged() as log:
+        for _ in range(limits.REPEATS_MAX + 5):
+            logging.getLogger("firnline.flooded").error("again")
+        handler = next(h for h in logging.getLogger().handlers if isinstance(h, logs.LogHandler))
+        handler.close()
+    assert log.records()[-1]["message"] == "5 more like this: again"
+    assert log.records()[-1]["repeated"] == 5
